@@ -1,0 +1,1 @@
+"""moot: one home for every AI agent's conversations."""

@@ -1,0 +1,66 @@
+"""Names to code: the one place that imports by name.
+
+| registry | what it finds | entry-point group |
+|---|---|---|
+| `AGENTS` | agent services by `agent_type` | `moot.agents` |
+| `DIALECTS` | wire shapes | `moot.convert` |
+| `FACES` | the faces that `__main__` picks from | `moot.faces` |
+| `PROVIDERS` | model endpoints | `moot.providers` |
+| `TOOLS` | built-in tools | `moot.tools` |
+"""
+
+from moot.plugins.registry import Registry
+
+__all__ = ["AGENTS", "DIALECTS", "FACES", "PROVIDERS", "TOOLS", "Registry"]
+
+AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"})
+
+DIALECTS = Registry(
+    "moot.convert",
+    {
+        "anthropic": "moot.convert.anthropic_messages:AnthropicMessages",
+        "openai-chat": "moot.convert.openai_chat:OpenAIChat",
+        "openai-chat-schema": "moot.convert.openai_schema:OpenAISchema",
+    },
+)
+
+FACES = Registry("moot.faces", {"cli": "moot.cli.app:main"})
+
+PROVIDERS = Registry(
+    "moot.providers",
+    {
+        "anthropic": "moot.providers.anthropic:Anthropic",
+        "custom": "moot.providers.custom:Custom",
+        "deepseek": "moot.providers.deepseek:DeepSeek",
+        "demo": "moot.providers.demo:Demo",
+        "groq": "moot.providers.groq:Groq",
+        "lm-studio": "moot.providers.lm_studio:LMStudio",
+        "local": "moot.providers.local:Local",
+        "minimax": "moot.providers.minimax:MiniMax",
+        "mistral": "moot.providers.mistral:Mistral",
+        "moonshot": "moot.providers.moonshot:Moonshot",
+        "ollama": "moot.providers.ollama:Ollama",
+        "openai": "moot.providers.openai:OpenAI",
+        "openrouter": "moot.providers.openrouter:OpenRouter",
+        "vercel": "moot.providers.vercel:Vercel",
+        "xai": "moot.providers.xai:XAI",
+        "zhipu": "moot.providers.zhipu:Zhipu",
+    },
+)
+
+TOOLS = Registry(
+    "moot.tools",
+    {
+        "ask_user": "moot.tools.ask_user:AskUser",
+        "edit_file": "moot.tools.edit_file:EditFile",
+        "fetch_url": "moot.tools.fetch_url:FetchUrl",
+        "find_files": "moot.tools.find_files:FindFiles",
+        "list_files": "moot.tools.list_files:ListFiles",
+        "read_file": "moot.tools.read_file:ReadFile",
+        "search_files": "moot.tools.search_files:SearchFiles",
+        "shell": "moot.tools.shell:Shell",
+        "todo": "moot.tools.todo:Todo",
+        "web_search": "moot.tools.web_search:WebSearch",
+        "write_file": "moot.tools.write_file:WriteFile",
+    },
+)

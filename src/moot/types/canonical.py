@@ -1,0 +1,110 @@
+"""JSON as moot writes and reads it: UTF-8, insertion order, exact integers, no NaN (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, TypeAlias, cast
+
+import orjson
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = "dict[str, Json]"
+
+MAX_DEPTH = 200
+"""Nesting that we store. Deeper values are refused on the way in: no JSON reader downstream survives them."""
+
+
+def empty() -> JsonObject:
+    """A new empty object, for defaults of frozen values."""
+    return {}
+
+
+def dumps(value: object) -> bytes:
+    """The canonical bytes of a JSON value. Lone surrogates become U+FFFD, NaN and infinities null.
+
+    Raises ValueError when the value is no JSON or is nested too deeply.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # orjson refuses integers over 64 bits and lone surrogates; both exist in what vendors send
+        return _dumps_exact(value)
+
+
+def loads(data: bytes | str) -> Json:
+    """Any JSON value, quickly; integers over 64 bits lose digits here. Raises ValueError."""
+    return cast("Json", orjson.loads(data))
+
+
+def loads_object(data: bytes | str) -> JsonObject:
+    """A JSON object, quickly. Raises ValueError for anything else."""
+    value = orjson.loads(data)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
+    return cast("JsonObject", value)
+
+
+def loads_exact(data: bytes | str) -> Json:
+    """Any JSON value to the letter: every digit of an integer kept; NaN, infinities and duplicate keys refused (ValueError).
+
+    For tool arguments: what a person approved must be what the tool gets, under one reading only.
+    """
+    try:
+        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if _depth_exceeds(value, MAX_DEPTH):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    return cast("Json", value)
+
+
+def _dumps_exact(value: object) -> bytes:
+    try:
+        text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode() if _has_surrogate(text) else text.encode()
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in cast("list[Any]", value)]
+    if isinstance(value, str) and _has_surrogate(value):
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in value)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicate key {twice!r}")
+    return result
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(limit + 1):
+        level = [
+            item
+            for node in level
+            if isinstance(node, dict | list)
+            for item in (cast("dict[str, Any]", node).values() if isinstance(node, dict) else cast("list[Any]", node))
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,149 @@
+"""A streamed piece in the shape of the AI SDK's `UIMessageChunk`: every kind of versions 6 and 7 (reference: AI SDK UI, stream protocol).
+
+A chunk is plain JSON, not a class: one is made for every few bytes a model says, and what we don't know must live on. `KINDS` is the
+one table of what each kind needs and may carry; the functions below are the spellings that moot itself writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from moot.types.canonical import Json, JsonObject
+
+Chunk: TypeAlias = JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The fields of one kind of chunk."""
+
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+    since: int = 5
+    """The first major version of the AI SDK whose clients know it."""
+    later: frozenset[str] = frozenset()
+    """Optional fields that only clients of version 7 know."""
+
+
+def _kind(required: str = "", optional: str = "", *, since: int = 5, later: str = "") -> Kind:
+    return Kind(frozenset(required.split()), frozenset(optional.split()), since, frozenset(later.split()))
+
+
+_TOOL = "providerExecuted providerMetadata toolMetadata dynamic title"
+
+KINDS: dict[str, Kind] = {
+    "start": _kind("", "messageId messageMetadata"),
+    "finish": _kind("", "finishReason messageMetadata"),
+    "start-step": _kind(),
+    "finish-step": _kind(),
+    "reset-step": _kind(since=7),
+    "text-start": _kind("id", "providerMetadata"),
+    "text-delta": _kind("id delta", "providerMetadata"),
+    "text-end": _kind("id", "providerMetadata", later="citations"),
+    "reasoning-start": _kind("id", "providerMetadata"),
+    "reasoning-delta": _kind("id delta", "providerMetadata"),
+    "reasoning-end": _kind("id", "providerMetadata"),
+    "tool-input-start": _kind("toolCallId toolName", f"inputEncoding {_TOOL}"),
+    "tool-input-delta": _kind("toolCallId inputTextDelta"),
+    "tool-input-available": _kind("toolCallId toolName input", _TOOL),
+    "tool-input-error": _kind("toolCallId toolName input errorText", _TOOL),
+    "tool-approval-request": _kind(
+        "approvalId toolCallId", "", since=6, later="approvalDescriptor inputSchemaInput reason isAutomatic signature"
+    ),
+    "tool-approval-response": _kind("approvalId approved", "reason providerExecuted providerMetadata", since=7),
+    "tool-output-available": _kind("toolCallId output", "providerExecuted providerMetadata toolMetadata dynamic preliminary"),
+    "tool-output-error": _kind("toolCallId errorText", "providerExecuted providerMetadata toolMetadata dynamic"),
+    "tool-output-denied": _kind("toolCallId", since=6),
+    "source-url": _kind("sourceId url", "title providerMetadata"),
+    "source-document": _kind("sourceId mediaType title", "filename providerMetadata"),
+    "file": _kind("url mediaType", "providerMetadata"),
+    "reasoning-file": _kind("url mediaType", "providerMetadata", since=7),
+    "custom": _kind("kind", "providerMetadata", since=7),
+    "steering-message": _kind("id parts", since=7),
+    "message-metadata": _kind("messageMetadata"),
+    "error": _kind("errorText"),
+    "abort": _kind("", "reason"),
+}
+"""Kinds named `data-NAME` need `data` and may have `id` and `transient`; see `kind_of`."""
+
+DATA = _kind("data", "id transient")
+
+FINISH_REASONS = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
+"""What a version 6 client takes; version 7 adds `interrupted`."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """The row of a chunk type; None when no version we know has it."""
+    return DATA if name.startswith("data-") else KINDS.get(name)
+
+
+def problems(chunk: Chunk, version: int = 6) -> list[str]:
+    """What a client of this major version would not take, in words; empty when it would take the chunk."""
+    name = chunk.get("type")
+    kind = kind_of(name) if isinstance(name, str) else None
+    if kind is None:
+        return [f"unknown type {name!r}"]
+    later: frozenset[str] = kind.later if version >= 7 else frozenset()
+    allowed = kind.required | kind.optional | later
+    found = [f"{name}: field {field!r} missing" for field in sorted(kind.required - chunk.keys())]
+    found += [f"{name}: field {field!r} not known" for field in sorted(chunk.keys() - allowed - {"type"})]
+    found += [f"{name}: field {field!r} is null; leave it out" for field in sorted(chunk.keys() & kind.optional) if chunk[field] is None]
+    if kind.since > version:
+        found.append(f"{name}: needs version {kind.since}")
+    return found
+
+
+def start(message_id: str, metadata: JsonObject | None = None) -> Chunk:
+    chunk: Chunk = {"type": "start", "messageId": message_id}
+    if metadata:
+        chunk["messageMetadata"] = metadata
+    return chunk
+
+
+def finish(reason: str, metadata: JsonObject | None = None) -> Chunk:
+    chunk: Chunk = {"type": "finish", "finishReason": reason}
+    if metadata:
+        chunk["messageMetadata"] = metadata
+    return chunk
+
+
+def message_metadata(metadata: JsonObject) -> Chunk:
+    return {"type": "message-metadata", "messageMetadata": metadata}
+
+
+def error(text: str) -> Chunk:
+    return {"type": "error", "errorText": text}
+
+
+def abort(reason: str = "") -> Chunk:
+    return {"type": "abort", "reason": reason} if reason else {"type": "abort"}
+
+
+def tool_output(tool_call_id: str, output: Json) -> Chunk:
+    return {"type": "tool-output-available", "toolCallId": tool_call_id, "output": output}
+
+
+def tool_error(tool_call_id: str, text: str) -> Chunk:
+    return {"type": "tool-output-error", "toolCallId": tool_call_id, "errorText": text}
+
+
+def tool_denied(tool_call_id: str) -> Chunk:
+    return {"type": "tool-output-denied", "toolCallId": tool_call_id}
+
+
+def tool_input_error(tool_call_id: str, tool_name: str, value: Json, text: str) -> Chunk:
+    return {"type": "tool-input-error", "toolCallId": tool_call_id, "toolName": tool_name, "input": value, "errorText": text}
+
+
+def data(name: str, value: Json, *, id: str | None = None, transient: bool = False) -> Chunk:
+    chunk: Chunk = {"type": f"data-{name}", "data": value}
+    if id is not None:
+        chunk["id"] = id
+    if transient:
+        chunk["transient"] = True
+    return chunk
+
+
+START_STEP: Chunk = {"type": "start-step"}
+FINISH_STEP: Chunk = {"type": "finish-step"}

@@ -1,0 +1,136 @@
+"""What an agent service is handed for one leg of a run: the log, the journal, the answers and the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.model import Model, ModelRole, ModelSettings
+from moot.types.provider import Dialect, Provider
+from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import Blobs, Change, InboxItem
+from moot.types.tool import Tool, ToolContext
+
+
+class Parked(BaseException):
+    """Ends a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` holds it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a piece of journaled work came to; the value is JSON so that a resumed run gets the same."""
+
+    value: Json
+    chunks: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The journal has the work's start and no end, and it may not be repeated."""
+
+    started_at: int
+    """µs"""
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model to try, with whom to call and how to speak."""
+
+    model: Model
+    provider: Provider
+    dialect: Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class StepSetup:
+    """Settings, tools and models of one step, taken afresh so that a reloaded configuration shows."""
+
+    choices: tuple[Choice, ...]
+    """The model and its fallbacks, in order; never empty."""
+    tools: tuple[Tool, ...]
+    system: str
+    settings: ModelSettings
+    history_tokens: int | None
+    """The budget for history; None = what the model's context leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What policy says of a call before its `start`."""
+
+    allowed: bool
+    reason: str = ""
+    approval: str | None = None
+    """The answered approval that must be used with the call's start."""
+    digest: bytes = b""
+
+
+Work: TypeAlias = Callable[[], Awaitable[Result]]
+
+
+class RunContext(Protocol):
+    """The leg's only way out. Owned by `runtime/run.py`, which also owns its cancel scope."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False) -> range:
+        """Stamps run and time, commits, then shows the events to watchers; their seqs. Raises FenceLost."""
+        ...
+
+    async def journal(self) -> list[Event]:
+        """All events of this run so far, in order."""
+        ...
+
+    async def history(self) -> list[Message]:
+        """The branch that this run answers, oldest first, without the run's own message."""
+        ...
+
+    async def message(self) -> Message:
+        """The run's own message, folded to now."""
+        ...
+
+    async def setup(self, role: ModelRole = "main") -> StepSetup:
+        """Raises UsageError when no model can be had."""
+        ...
+
+    async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result | Unknown:
+        """Runs the work between a durable `start` (with `body`) and one event that is both its `end` and its chunks.
+
+        A key with an end returns its result again without running anything; one with only a start is run again when `idempotent`,
+        else Unknown.
+        """
+        ...
+
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, summary: str) -> Verdict:
+        """Policy's word on a call, asking a person when it says so. Raises Parked when the answer is still out."""
+        ...
+
+    async def ask(self, key: str, approval: Approval) -> Answer:
+        """The stored answer, else the question is stored and shown. Raises Parked while it is out."""
+        ...
+
+    async def inbox(self) -> list[InboxItem]:
+        """What has come in and not been taken."""
+        ...
+
+    def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext: ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits, cancellable; the clock is the runtime's."""
+        ...
+
+
+class AgentService(Protocol):
+    """Runs agents of one `agent_type`: everything a run says goes through the context, nothing is yielded."""
+
+    async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
+        """Drives one leg to its end. Cancellation and Parked pass through; any other exception fails the run at its border."""
+        ...

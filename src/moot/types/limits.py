@@ -1,0 +1,30 @@
+"""How much a run may take; each a key of `limits` in the configuration, 0 = no limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOOL_OUTPUT_CHARACTERS = 30_000
+"""What a model gets of one tool output; the rest is in a blob that read_file can page."""
+
+INLINE_BYTES = 16 * 1024
+"""What an event carries of an output; more goes to a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    runs_per_user: int = 3
+    subagents_per_user: int = 20
+    subagents_per_run: int = 8
+    depth: int = 3
+    steps: int = 50
+    repeats: int = 3
+    """Identical tool calls in a row after which the run stops."""
+    per_provider: int = 0
+    cached_conversations: int = 20
+    cost: int = 0
+    """Nano-dollars a run may cost."""
+    tokens: int = 0
+    """Input and output tokens a run may take."""
+    seconds: float = 0
+    """Wall time of a run."""

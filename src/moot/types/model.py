@@ -1,0 +1,82 @@
+"""A model: which weights, at which provider, and what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Effort: TypeAlias = Literal["none", "low", "medium", "high", "max"]
+ModelRole: TypeAlias = Literal["main", "small", "compaction", "image", "transcription"]
+"""The model types of the configuration: `models: {main: …, small: …}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelId:
+    """`model@provider`, split at the last `@`; an empty provider means the first available one."""
+
+    model: str
+    provider: str = ""
+
+    @staticmethod
+    def parse(text: str) -> ModelId:
+        model, at, provider = text.rpartition("@")
+        return ModelId(model, provider) if at else ModelId(text)
+
+    def __str__(self) -> str:
+        return f"{self.model}@{self.provider}" if self.provider else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Nano-dollars per token; None = unknown, which is never 0."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLimits:
+    """What a model takes of pictures."""
+
+    formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
+    max_bytes: int = 5_000_000
+    max_pixels: int = 8_000 * 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is known of one model at one provider."""
+
+    id: ModelId
+    wire_name: str
+    """The provider's own name for it."""
+    context: int | None = None
+    """Tokens; None = unknown."""
+    max_output: int | None = None
+    modalities: tuple[str, ...] = ("text",)
+    """What it takes: text, image, pdf, audio, video."""
+    tools: Literal["native", "schema", "none"] = "native"
+    """`schema`: tools are offered in the prompt and called by structured output (small local models)."""
+    reasoning: bool = False
+    images: ImageLimits = field(default_factory=ImageLimits)
+    price: Price | None = None
+    """None = unknown."""
+    note: str = ""
+    """A label that faces must show beside every answer, e.g. that the model is very small."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What a request to a model may be told."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    effort: Effort | None = None
+    """None = the model's own default."""
+    show_reasoning: bool = True
+    schema: dict[str, object] | None = None
+    """A JSON Schema that the answer must fit."""

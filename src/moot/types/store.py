@@ -1,0 +1,357 @@
+"""The seam of the store: each Protocol is one file of the store's room. All methods raise StoreError and its children.
+
+Everything a run does to the store goes through `Log.append`: events and changes together, under its fence, in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation, Project
+from moot.types.event import Event
+from moot.types.exchange import Ended, Exchange, Failure
+from moot.types.message import Message, MessageStatus
+from moot.types.part import Part
+from moot.types.run import OnBusy, Run, RunStatus
+from moot.types.usage import Usage
+
+Item = TypeVar("Item", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right to append a live run's events: one owner at a time, checked in the appending transaction."""
+
+    conversation: str
+    run: str
+    message: str
+    number: int
+
+
+# ── what an append may change beside adding events ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The run's message as it stands with the events of this append; `folded_through` becomes their last seq."""
+
+    parts: tuple[Part, ...]
+    metadata: JsonObject
+    status: MessageStatus = "streaming"
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """The run waits; its owner lets go."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The run's terminal state, reached once; the conversation's sums change with it."""
+
+    status: Literal["finished", "failed", "cancelled"]
+    error: Failure | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: int | None = None
+    context_usage: float | None = None
+    model: str = ""
+    """`model@provider` that answered; the conversation remembers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A new open approval. The same id again is the same approval."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Marks an approval used; fails the append with Busy when it is not answered yes, expired, bound to other bytes, or used already."""
+
+    approval: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Inbox items up to this number have been acted on."""
+
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExchange:
+    exchange: Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class CloseExchange:
+    id: str
+    ended: Ended
+
+
+Change: TypeAlias = Fold | Park | End | Ask | Use | Took | OpenExchange | CloseExchange
+
+
+class Log(Protocol):
+    async def append(
+        self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
+    ) -> range:
+        """The new seqs, dense; committed on return, and with `sync` fsynced. Nothing of it happens when anything of it fails.
+
+        Shielded: once queued it is awaited to its outcome, also under cancellation. Raises FenceLost when the fence is not the
+        newest, NotFound for an unknown conversation, StoreFull.
+        """
+        ...
+
+    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
+        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named."""
+        ...
+
+    async def last_seq(self, conversation: str) -> int:
+        """0 = no events."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A prompt ready to be stored: everything is decided but who wins."""
+
+    run: Run
+    """With the ids of run and assistant message, status `queued`."""
+    conversation: Conversation
+    """Used as it is when it has to be made; an existing one (by id, else by key) keeps its own fields and takes agent and model."""
+    user: Message | None
+    """None = answer the branch as it stands."""
+    on_busy: OnBusy = "reject"
+    owner: str | None = None
+    """Claimed at once by this owner when it need not queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What `submit` made of it."""
+
+    conversation: Conversation
+    run: Run
+    """`running` with a fence when it was claimed, `queued` when it stands behind another."""
+    seq: int
+    """Last seq before the run's first own event."""
+    fence: Fence | None = None
+    steered: bool = False
+    interrupts: str | None = None
+    """The live run that must be cancelled before this one may start (`on_busy` = interrupt)."""
+
+
+InboxKind: TypeAlias = Literal["answer", "steer", "queue", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class InboxItem:
+    """What others say to a live run."""
+
+    kind: InboxKind
+    body: Json = None
+    no: int = 0
+    """Position in the inbox; only the store sets it."""
+    at: int = 0
+    """ms"""
+
+
+class Records(Protocol):
+    """Runs, their inboxes and approvals."""
+
+    async def submit(self, submission: Submission) -> Accepted:
+        """One transaction, fsynced: conversation, user message, assistant message, run, head. `steer` on a running run posts to its inbox.
+
+        A waiting or interrupted run is not busy: its open approvals are denied ("superseded"), it ends cancelled, and this one starts.
+        Raises Busy (on_busy = reject and a run is running or queued).
+        """
+        ...
+
+    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus]) -> Fence:
+        """Makes `owner` the owner, raises the fence, status becomes running. Raises Busy when the status is not one of those or an
+        earlier run of the conversation has not ended."""
+        ...
+
+    async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:
+        """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster."""
+        ...
+
+    async def run(self, id: str) -> Run:
+        """By id or unique prefix. Raises NotFound."""
+        ...
+
+    async def runs(self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200) -> list[Run]:
+        """Newest first."""
+        ...
+
+    async def next_queued(self, conversation: str) -> Run | None:
+        """The oldest queued run, when no started one stands before it."""
+        ...
+
+    async def post(self, run: str, item: InboxItem) -> int:
+        """Puts it into the run's inbox, fsynced; its number. Raises Busy when the run has ended."""
+        ...
+
+    async def inbox(self, run: str) -> list[InboxItem]:
+        """What has not been taken yet, in order."""
+        ...
+
+    async def approval(self, id: str) -> Approval | None: ...
+
+    async def approvals(self, *, run: str | None = None, open_only: bool = True) -> list[Approval]:
+        """Oldest first."""
+        ...
+
+    async def answer(self, id: str, answer: Answer) -> Approval:
+        """Stores the first answer, fsynced, and posts it to the run's inbox. Raises NotFound, Busy (answered or expired already)."""
+        ...
+
+    async def exchange(self, id: str) -> Exchange | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    items: Sequence[Item]
+    next_cursor: str | None = None
+
+
+class Conversations(Protocol):
+    """Conversations, projects and the tree of messages. Lists are newest activity first."""
+
+    async def create(self, conversation: Conversation) -> Conversation:
+        """With its `no` and times. Raises Busy when id or key exists."""
+        ...
+
+    async def get(self, reference: str) -> Conversation:
+        """By id, client id, unique prefix (4 characters or more) or exact title. Raises NotFound, naming the candidates if several fit."""
+        ...
+
+    async def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        directory: str | None = None,
+        project: str | None = None,
+        deleted: bool = False,
+        archived: bool | None = False,
+    ) -> Page[Conversation]:
+        """Raises UsageError for a cursor that is none of ours."""
+        ...
+
+    async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
+        """A user's title wins for ever."""
+        ...
+
+    async def set_settings(self, id: str, settings: JsonObject) -> Conversation: ...
+
+    async def delete(self, id: str, *, restore: bool = False) -> Conversation:
+        """Marks it deleted (or not), with a `tree` event; nothing is lost until a purge. Raises Busy while a run is running."""
+        ...
+
+    async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
+        """The shown branch (or the one that ends with `head`), oldest first; the last `limit` of it. A live message is folded to now."""
+        ...
+
+    async def message(self, id: str) -> Message:
+        """A live one folded to now. Raises NotFound."""
+        ...
+
+    async def add_message(
+        self, message: Message, *, raw: bytes | None = None, body: JsonObject | None = None, move_head: bool = True
+    ) -> Message:
+        """A whole message outside any run (an import, an edit, a system line), as one `message` event."""
+        ...
+
+    async def move_head(self, id: str, message: str) -> Conversation: ...
+
+    async def project(self, root_path: str | None) -> Project:
+        """The project with that root; the default one when there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    conversation: str
+    message: str
+    title: str
+    role: str
+    at: int
+    """ms"""
+    snippet: str
+    """Plain text; matches stand between U+0002 and U+0003."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    hits: tuple[Hit, ...]
+    done: int
+    """Messages indexed."""
+    total: int
+    next_cursor: str | None = None
+
+
+class Search(Protocol):
+    async def search(
+        self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None, wait: float = 2.0
+    ) -> SearchPage:
+        """Newest first. First indexes what is missing, for at most `wait` seconds. All words must occur; FTS syntax is literal."""
+        ...
+
+    async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:
+        """Indexes for at most that long; (done, total). Returns at once when another process holds the indexer lock."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    sha256: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+class Blobs(Protocol):
+    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
+        """Stores by content; the same bytes again are the same blob. Durable with the next commit that names it."""
+        ...
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """Raises NotFound; StoreCorrupt when the bytes no longer have that hash."""
+        ...
+
+
+class Store(Protocol):
+    """One open database."""
+
+    @property
+    def log(self) -> Log: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def conversations(self) -> Conversations: ...
+    @property
+    def search(self) -> Search: ...
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def path(self) -> Path: ...
+
+    def others(self, *, interval: float = 0.02) -> AsyncIterator[None]:
+        """Something each time another process has committed; the one poller of this process."""
+        ...
+
+    async def health(self) -> JsonObject:
+        """For `moot doctor`: library, version, protection, schema, integrity, sizes."""
+        ...
+
+    async def close(self) -> None:
+        """Drains the writer first."""
+        ...

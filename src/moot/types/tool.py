@@ -1,0 +1,144 @@
+"""The seam of a tool: what a model may call, and what the call may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from pydantic import BaseModel
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.part import Part
+from moot.types.store import Blobs
+
+Effect: TypeAlias = Literal["read", "write", "execute", "network"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a face draws for a call, in its own way; untrusted text, so faces strip it."""
+
+    title: str
+    """One line, e.g. `Read src/app.py`."""
+    detail: str = ""
+    """Behind the title, e.g. `lines 1-40 of 212`."""
+    body: str = ""
+    """More to see; faces fold it when it is long."""
+    language: str = "text"
+    """How to draw the body: text, markdown, diff, json, or a programming language's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """Exactly one per call; a failure is an output with `error`."""
+
+    text: str
+    """What the model reads, before it is cut to `limits.TOOL_OUTPUT_CHARACTERS`."""
+    value: Json = None
+    """What clients get as the call's output; None = the text."""
+    error: bool = False
+    files: tuple[Part, ...] = ()
+    """File parts that the model should see (pictures)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing that ask_user wants to know."""
+
+    header: str
+    """A word or two."""
+    text: str
+    options: tuple[Option, ...] = ()
+    """Empty = free text alone."""
+    multiple: bool = False
+
+
+class ToolContext(Protocol):
+    """What a running tool may use. Made by the runtime, one for each call."""
+
+    @property
+    def directory(self) -> Path:
+        """Where relative paths and commands start."""
+        ...
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders that may be touched; `directory` lies in one of them."""
+        ...
+
+    @property
+    def settings(self) -> JsonObject:
+        """`tools.<name>` of the configuration."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """`<run>/<tool key>`: the same for the same call after a crash; hand it on as an idempotency key."""
+        ...
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        """A thing that lives as long as the conversation's place in memory (running processes, todo lists), made at the first call."""
+        ...
+
+    async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+        """The replies, one tuple of texts per question. May end the leg (raises `Parked`) and be entered again from its top."""
+        ...
+
+    async def report(self, value: Json) -> None:
+        """Shows a preliminary output; each one replaces the last."""
+        ...
+
+    async def note(self, body: JsonObject) -> None:
+        """Puts a fact into the journal, durable on return: a process group that must not outlive a crash (`{"pgid", "started"}`)."""
+        ...
+
+
+class Tool(Protocol):
+    """What a model may call. Instances are stateless."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    concurrent: bool
+    """May run beside other concurrent calls of the step."""
+    idempotent: bool
+    """Running it twice is the same as running it once, so an unknown outcome may be repeated."""
+    effects: frozenset[Effect]
+    hidden: bool
+    """Offered only to agents that name it."""
+    beta: bool
+    badge: str
+    """A word that faces show beside the name; empty = none."""
+    examples: tuple[JsonObject, ...]
+    """See `ToolDefinition.examples`."""
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        """Never raises for what a model did wrong: that is an output with `error`. Cancellation passes through."""
+        ...
+
+    def doing(self, arguments: Any) -> View:
+        """While it runs."""
+        ...
+
+    def done(self, arguments: Any, output: ToolOutput) -> View:
+        """When it is over."""
+        ...
+
+
+@runtime_checkable
+class Available(Protocol):
+    """An optional power: a tool that needs configuration says whether it has it; without it, it is absent."""
+
+    def available(self, settings: JsonObject) -> bool: ...

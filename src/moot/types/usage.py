@@ -1,0 +1,38 @@
+"""What a model call took: tokens as the vendor counted them, money as we priced it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from moot.types.canonical import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or many model calls; None = the vendor did not say, which is not 0."""
+
+    input: int | None = None
+    """All input tokens, the cached ones included."""
+    output: int | None = None
+    """All output tokens, reasoning included."""
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(_sum(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+
+    def to_json(self) -> JsonObject:
+        """Only what is known."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+
+    @staticmethod
+    def from_json(value: JsonObject) -> Usage:
+        names = {field.name for field in fields(Usage)}
+        return Usage(**{name: count for name, count in value.items() if name in names and isinstance(count, int)})
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    if a is None:
+        return b
+    return a if b is None else a + b
