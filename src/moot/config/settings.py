@@ -1,0 +1,104 @@
+"""All that a configuration says, frozen; one new `Settings` for each successful reload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from moot.types.agent import Agent, Mode
+from moot.types.canonical import JsonObject, empty
+from moot.types.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """One entry of `providers`."""
+
+    name: str
+    dialect: str = ""
+    """Empty = the built-in provider's own."""
+    base_url: str = ""
+    """What the vendor's own SDK takes; empty = the built-in provider's own."""
+    api_key: str = ""
+    """Resolved; never shown, logged or stored."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    models: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Model name → `{context, max_output, modalities, tools, reasoning, wire_name, price…}`, laid over the catalogue."""
+    plan: str = ""
+    """`coding` = the vendor's second base URL for coding plans, where there is one."""
+    priority: int | None = None
+    """Smaller goes first for a bare model name; None = the built-in order."""
+    enabled: bool = True
+    timeout: float = 600.0
+    """Seconds without a byte after which a stream is cut."""
+    options: JsonObject = field(default_factory=empty)
+    """Everything else under the entry: a provider's own."""
+
+    def __repr__(self) -> str:
+        return f"ProviderSettings(name={self.name!r}, base_url={self.base_url!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The model types; each a `model@provider` or a bare name, empty = unset."""
+
+    main: str = ""
+    small: str = ""
+    compaction: str = ""
+    image: str = ""
+    transcription: str = ""
+    fallback: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A standing permission."""
+
+    tool: str
+    action: Literal["allow", "ask", "deny"]
+    match: str = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    mode: Mode = "ask"
+    rules: tuple[Rule, ...] = ()
+    timeout: float = 300.0
+    """Seconds that an approval stays open; 0 = for ever."""
+    unattended: Literal["deny"] = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    url: str = "sqlite"
+    durability: Literal["normal", "full"] = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One configuration, resolved."""
+
+    home: Path
+    """`MOOT_HOME`, else the platform's data folder: config.yaml, data/, agents/, state/ lie in it."""
+    models: Models = field(default_factory=Models)
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
+    """Those of the file, and built-in ones whose key stands in the environment."""
+    agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
+    """Always has `default`."""
+    permissions: Permissions = field(default_factory=Permissions)
+    storage: Storage = field(default_factory=Storage)
+    limits: Limits = field(default_factory=Limits)
+    tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    ui: JsonObject = field(default_factory=empty)
+    generation: int = 1
+    """Counts successful loads."""
+
+    @property
+    def database(self) -> Path:
+        return self.home / "data" / "moot.db"
+
+    @property
+    def owners(self) -> Path:
+        return self.home / "state" / "owners"

@@ -1,0 +1,32 @@
+"""Named instants at which a test may kill the process, to show that nothing acknowledged is lost.
+
+`MOOT_CRASH_AT=<name>` or `<name>:<n>` (the n-th time, from 1) acts only together with `MOOT_TESTING=1`. The suite finds all names
+in the source and kills a real process at each: a new commit point needs a new name, and a name that no test reaches fails.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+_AT, _, _NTH = (
+    os.environ.get("MOOT_CRASH_AT", "").rpartition(":")
+    if ":" in os.environ.get("MOOT_CRASH_AT", "")
+    else (
+        os.environ.get("MOOT_CRASH_AT", ""),
+        "",
+        "1",
+    )
+)
+_armed = bool(_AT) and os.environ.get("MOOT_TESTING") == "1"
+_left = int(_NTH) if _armed and _NTH.isdigit() else 1
+
+
+def point(name: str) -> None:
+    """Dies here by SIGKILL when a test asked for this point; nothing otherwise."""
+    global _left
+    if not _armed or name != _AT:
+        return
+    _left -= 1
+    if _left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
