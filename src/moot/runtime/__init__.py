@@ -1,1 +1,15 @@
-"""."""
+"""What is mutable or running: the Runtime, one leg of a run, the hub that feeds watchers.
+
+| file | what it holds |
+|---|---|
+| `runtime.py` | `Runtime`: store, providers, settings, hub and what outlives a run |
+| `drive.py` | one leg from claim to end: the run border |
+| `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
+| `approvals.py` | policy: what may run, what must ask |
+| `setup.py` | settings, tools and models of one step |
+| `prompts.py` | the system prompt |
+| `tooling.py` | the ToolContext of one call |
+| `hub.py` | committed events to watchers |
+"""
+
+__all__: list[str] = []

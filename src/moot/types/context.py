@@ -15,7 +15,7 @@ from moot.types.model import Model, ModelRole, ModelSettings
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import Blobs, Change, InboxItem
-from moot.types.tool import Tool, ToolContext
+from moot.types.tool import Tool, ToolContext, View
 
 
 class Parked(BaseException):
@@ -57,8 +57,10 @@ class StepSetup:
     tools: tuple[Tool, ...]
     system: str
     settings: ModelSettings
-    history_tokens: int | None
-    """The budget for history; None = what the model's context leaves."""
+    history_tokens: int
+    """The budget for history."""
+    max_steps: int
+    """Steps after which the run stops; 0 = no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,11 @@ class RunContext(Protocol):
     @property
     def blobs(self) -> Blobs: ...
 
-    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False) -> range:
-        """Stamps run and time, commits, then shows the events to watchers; their seqs. Raises FenceLost."""
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
+        """Stamps run and time, commits, then shows the events to watchers; their seqs. Raises FenceLost.
+
+        `fold` writes the message's parts as they stand with these events, in the same transaction.
+        """
         ...
 
     async def journal(self) -> list[Event]:
@@ -93,7 +98,7 @@ class RunContext(Protocol):
         """The branch that this run answers, oldest first, without the run's own message."""
         ...
 
-    async def message(self) -> Message:
+    def message(self) -> Message:
         """The run's own message, folded to now."""
         ...
 
@@ -109,7 +114,7 @@ class RunContext(Protocol):
         """
         ...
 
-    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, summary: str) -> Verdict:
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, view: View) -> Verdict:
         """Policy's word on a call, asking a person when it says so. Raises Parked when the answer is still out."""
         ...
 
@@ -122,6 +127,14 @@ class RunContext(Protocol):
         ...
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext: ...
+
+    def now(self) -> int:
+        """Wall time, µs."""
+        ...
+
+    def jitter(self) -> float:
+        """A random number from 0 to 1, for backing off."""
+        ...
 
     async def sleep(self, seconds: float) -> None:
         """Waits, cancellable; the clock is the runtime's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from moot.types.approval import Answer
@@ -33,6 +33,6 @@ class Runs(Protocol):
 
 
 class Tail(Protocol):
-    def watch(self, conversation: str, *, after: int = 0) -> AsyncIterator[tuple[Event, ...]]:
+    def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
         """Every event behind `after`, once and in order, in an async generator that the caller closes with `aclosing`; never ends."""
         ...

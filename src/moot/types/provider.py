@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -115,7 +115,7 @@ class Provider(Protocol):
     """A name in `convert.DIALECTS`."""
     quirks: Quirks
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Raw, ...]]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """The answer's raw frames, one tuple per socket read, in an async generator that the caller closes with `aclosing`.
 
         Ends quietly when the body ended. Raises ProviderError: before the first frame for a refusal, after it when the connection broke.

@@ -5,7 +5,7 @@ Everything a run does to the store goes through `Log.append`: events and changes
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -344,7 +344,7 @@ class Store(Protocol):
     @property
     def path(self) -> Path: ...
 
-    def others(self, *, interval: float = 0.02) -> AsyncIterator[None]:
+    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""
         ...
 
