@@ -1,0 +1,150 @@
+"""What holds for every test: a home of its own, a closed network, no keys, one event loop."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=3000)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--live", action="store_true", help="run the tests that need keys and the network")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--live"):
+        return
+    for item in items:
+        if item.get_closest_marker("live"):
+            item.add_marker(pytest.mark.skip(reason="needs keys and --live"))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return ROOT
+
+
+# ── home, keys, keyring ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SECRET = re.compile(
+    r"(?i)(_|^)(api_?key|token|secret|password|credentials?)$|^(aws|azure|google|hf|anthropic|openai|ollama|moot)_|_(proxy|base_url)$|color"
+)
+_KEPT = re.compile(r"^(PIP_|UV_|NPM_|NODE_)")
+_FOLDERS = {
+    "HOME": "",
+    "MOOT_HOME": "moot",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_RUNTIME_DIR": ".run",
+}
+
+
+def _close_home(home: Path, patch: pytest.MonkeyPatch) -> None:
+    home.mkdir()
+    for name in [name for name in os.environ if _SECRET.search(name) and not _KEPT.match(name)]:
+        patch.delenv(name)
+    for name, below in _FOLDERS.items():
+        patch.setenv(name, str(home / below))
+    patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _closed_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
+    """For fixtures wider than a test; yields the homes of the tests, one after the other."""
+    base = tmp_path_factory.mktemp("homes")
+    with pytest.MonkeyPatch.context() as patch:
+        _close_home(base / "session", patch)
+        yield (base / str(number) for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def _closed_home(_closed_session: Iterator[Path]) -> Iterator[Path]:
+    """An empty home for each test: HOME, MOOT_HOME and XDG_* lie in it, keys and tokens are gone from the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        home = next(_closed_session)
+        _close_home(home, patch)
+        yield home
+
+
+# ── network ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_open_to_all = False
+_attempts: list[str] = []
+
+
+def _is_loopback(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else str(host or "localhost")
+    if name == "localhost" or name.endswith(".localhost") or name == socket.gethostname():
+        return True
+    try:
+        address = ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or getattr(address, "ipv4_mapped", None) == ip_address("127.0.0.1")
+
+
+def _is_number(host: object) -> bool:
+    try:
+        ip_address(str(host))
+    except ValueError:
+        return False
+    return True
+
+
+def _target(event: str, arguments: tuple[object, ...]) -> str | None:
+    """What an audited call wants to reach beyond this machine; None when it stays here."""
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        sock, address = arguments
+        if isinstance(sock, socket.socket) and sock.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple):
+            return None if _is_loopback(address[0]) else f"{address[0]}:{address[1]}"
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+        return None if _is_loopback(host) or _is_number(host) else f"the name {host!r}"
+    return None
+
+
+def _guard(event: str, arguments: tuple[object, ...]) -> None:
+    if _open_to_all or not event.startswith("socket."):
+        return
+    target = _target(event, arguments)
+    if target is not None:
+        _attempts.append(target)
+        raise ConnectionRefusedError(f"the network is closed in tests: {target}")
+
+
+sys.addaudithook(_guard)
+
+
+@pytest.fixture(autouse=True)
+def _closed_network(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the test that reached for anything but this machine, also when the code under test swallowed the refusal."""
+    global _open_to_all
+    _open_to_all = request.node.get_closest_marker("live") is not None
+    _attempts.clear()
+    yield
+    _open_to_all = False
+    if _attempts:
+        pytest.fail(f"reached for the network: {', '.join(_attempts)}")
