@@ -1,1 +1,16 @@
-"""."""
+"""What may be touched, sent and shown: every border between moot and what it does not trust.
+
+Models, tools, projects and the web are untrusted. Whatever of them reaches a file, an address, a child process, a log or a screen
+passes one function of this room, and nothing else in moot does these things by itself.
+
+| file | border |
+|---|---|
+| `environment` | the variables that a child process gets |
+| `paths` | files: confined to the allowed folders, no link leads out of them |
+| `processes` | child processes: started, fed and killed as whole groups |
+| `secrets` | keys and passwords in errors and logs |
+| `terminal` | control sequences in text for a screen |
+| `urls` | addresses on the network that a tool may fetch |
+"""
+
+__all__: list[str] = []

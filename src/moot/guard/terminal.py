@@ -1,0 +1,180 @@
+"""Untrusted text made fit for a terminal: nothing in it can move the cursor, colour, retitle, paste, beep or reorder what is read."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal, TypeAlias
+
+__all__ = ["Cleaner", "clean", "visible"]
+
+SEQUENCE_CHARACTERS = 4096
+"""What one control sequence may swallow. An unterminated one is given up there (or at a newline) and the rest is text again."""
+
+COMBINING_MARKS = 30
+"""Marks that may follow one character (Unicode's stream-safe limit); more slow a terminal down or paint over other lines."""
+
+_Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
+
+# scripts without combining marks, in runs: the fast way through ordinary text
+_PLAIN = re.compile("[\n\t -~\u00a0-\u02ff\u1e00-\u1fff\u2010-\u2027\u20a0-\u20cf\u2100-\u2bff\u3100-\u9fff\uac00-\ud7a3]+")
+_OPENERS: dict[str, _Place] = {
+    "[": "csi",
+    "]": "string",
+    "P": "string",
+    "X": "string",
+    "^": "string",
+    "_": "string",
+    "\x9b": "csi",
+    "\x9d": "string",
+    "\x90": "string",
+    "\x98": "string",
+    "\x9e": "string",
+    "\x9f": "string",
+}
+_NEWLINES = "\r\x85"
+_STRING_ENDS = "\x07\x9c\x18\x1a"
+
+
+class Cleaner:
+    """Takes text in pieces; any cutting of a text comes out the same as the whole.
+
+    Control sequences of 7 and 8 bits go, a lone carriage return becomes a newline (what stood there stays readable), bidirectional
+    overrides become `<U+202E>`, lone surrogates U+FFFD; newline and tab stay.
+    """
+
+    def __init__(self) -> None:
+        self._place: _Place = "text"
+        self._swallowed = 0
+        self._marks = 0
+        self._return = False
+
+    def feed(self, text: str) -> str:
+        """What may be shown of this piece by now; a sequence that is not over yet is held back, never shown."""
+        shown: list[str] = []
+        at = 0
+        while at < len(text):
+            if self._place == "text" and not self._return and (plain := _PLAIN.match(text, at)):
+                shown.append(plain.group())
+                self._marks = 0
+                at = plain.end()
+                continue
+            shown.append(self._take(text[at]))
+            at += 1
+        return "".join(shown)
+
+    def end(self) -> str:
+        """What was still held back; the cleaner is as new."""
+        rest = "\n" if self._return else ""
+        self.__init__()
+        return rest
+
+    def _take(self, character: str) -> str:
+        if self._return:
+            self._return = False
+            return "\n" if character == "\n" else "\n" + self._take(character)
+        match self._place:
+            case "text":
+                return self._text(character)
+            case "escape":
+                return self._escape(character)
+            case "csi":
+                return self._csi(character)
+            case _:
+                return self._string(character)
+
+    def _text(self, character: str) -> str:
+        if character in "\n\t":
+            return character
+        if character == "\r":
+            self._return = True
+            return ""
+        if character == "\x1b" or (character in _OPENERS and character >= "\x80"):
+            self._place, self._swallowed = _OPENERS.get(character, "escape"), 0
+            return ""
+        return self._printable(character)
+
+    def _printable(self, character: str) -> str:
+        match unicodedata.category(character):
+            case "Cc":
+                return "\n" if character == "\x85" else ""
+            case "Cs":
+                return "\ufffd"
+            case "Cf" if unicodedata.bidirectional(character) in _REORDERING:
+                return f"<U+{ord(character):04X}>"
+            case "Mn" | "Me" | "Mc":
+                self._marks += 1
+                return character if self._marks <= COMBINING_MARKS else ""
+            case _:
+                self._marks = 0
+                return character
+
+    def _escape(self, character: str) -> str:
+        if character in _OPENERS:
+            self._place = _OPENERS[character]
+            return ""
+        if " " <= character <= "/":  # intermediates: ESC ( B and the like
+            return self._swallow()
+        if "0" <= character <= "~":
+            self._place = "text"
+            return ""
+        return self._again(character)
+
+    def _csi(self, character: str) -> str:
+        if " " <= character <= "?":
+            return self._swallow()
+        if "@" <= character <= "~":
+            self._place = "text"
+            return ""
+        return self._again(character)
+
+    def _string(self, character: str) -> str:
+        if self._place == "string-escape" and character != "\\":
+            # an ESC inside a string starts a new sequence unless it is the string terminator
+            self._place = "escape"
+            return self._escape(character)
+        if self._place == "string-escape" or character in _STRING_ENDS:
+            self._place = "text"
+            return ""
+        if character == "\x1b":
+            self._place = "string-escape"
+            return ""
+        if character in "\n\r":
+            return self._again(character)
+        return self._swallow()
+
+    def _swallow(self) -> str:
+        self._swallowed += 1
+        if self._swallowed >= SEQUENCE_CHARACTERS:
+            self._place = "text"
+        return ""
+
+    def _again(self, character: str) -> str:
+        self._place = "text"
+        return self._text(character)
+
+
+_REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
+def clean(text: str) -> str:
+    """The whole text made fit for a terminal; see Cleaner."""
+    cleaner = Cleaner()
+    return cleaner.feed(text) + cleaner.end()
+
+
+def visible(text: str) -> str:
+    """The text with every control character spelled out (`\\x1b`), newline and tab kept.
+
+    For what a person decides about: in a command to approve nothing may be hidden, not even by being removed.
+    """
+    return "".join(character if _shows(character) else _spelled(character) for character in text)
+
+
+def _shows(character: str) -> bool:
+    return character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"<U+{code:04X}>"
