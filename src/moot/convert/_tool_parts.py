@@ -1,0 +1,109 @@
+"""What each tool chunk makes of a tool part. Parts are values: every function gives a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk
+from moot.types.part import Part
+
+Output: TypeAlias = Callable[[Part, Chunk], Part]
+
+_OF_A_STATE = frozenset({"input", "output", "errorText", "rawInput", "inputEncoding", "preliminary"})
+"""Fields that belong to one state of a call: the next state begins without them."""
+
+_APPROVAL = {"approvalDescriptor": "descriptor", "reason": "requestReason", "signature": "signature"}
+
+
+def new_part(chunk: Chunk, *, dynamic: bool) -> Part:
+    """A call nothing is known of but its id and name."""
+    if dynamic:
+        return {"type": "dynamic-tool", "toolName": chunk["toolName"], "toolCallId": chunk["toolCallId"]}
+    return {"type": f"tool-{chunk['toolName']}", "toolCallId": chunk["toolCallId"]}
+
+
+def input_start(part: Part, chunk: Chunk) -> Part:
+    encoding = chunk.get("inputEncoding")
+    return _renewed(_named(part, chunk), chunk, "input-streaming", {"inputEncoding": encoding} if encoding is not None else {})
+
+
+def input_available(part: Part, chunk: Chunk) -> Part:
+    return _renewed(_named(part, chunk), chunk, "input-available", {"input": chunk.get("input")})
+
+
+def input_error(part: Part, chunk: Chunk) -> Part:
+    untitled = {key: value for key, value in chunk.items() if key != "title"}  # clients pass the title of this chunk over
+    fields: JsonObject = {"input": chunk.get("input"), "errorText": chunk.get("errorText", "")}
+    return _renewed(_named(part, chunk), untitled, "output-error", fields)
+
+
+def output_available(part: Part, chunk: Chunk) -> Part:
+    fields: JsonObject = {name: part[name] for name in ("input",) if name in part}
+    fields["output"] = chunk.get("output")
+    if chunk.get("preliminary") is not None:
+        fields["preliminary"] = chunk["preliminary"]
+    return _renewed(part, chunk, "output-available", fields)
+
+
+def output_error(part: Part, chunk: Chunk) -> Part:
+    kept = ("input",) if part.get("type") == "dynamic-tool" else ("input", "rawInput")
+    fields: JsonObject = {name: part[name] for name in kept if name in part}
+    fields["errorText"] = chunk.get("errorText", "")
+    return _renewed(part, chunk, "output-error", fields)
+
+
+def output_denied(part: Part, _chunk: Chunk) -> Part:
+    return {**part, "state": "output-denied"}
+
+
+def approval_request(part: Part, chunk: Chunk) -> Part:
+    approval: JsonObject = {"id": chunk["approvalId"]}
+    approval |= {field: chunk[name] for name, field in _APPROVAL.items() if chunk.get(name) is not None}
+    if "inputSchemaInput" in chunk:
+        approval["inputSchemaInput"] = chunk["inputSchemaInput"]
+    if chunk.get("isAutomatic") is True:
+        approval["isAutomatic"] = True
+    return {**part, "state": "approval-requested", "approval": approval}
+
+
+def approval_response(part: Part, chunk: Chunk) -> Part:
+    known = part.get("approval")
+    approval: JsonObject = {**(known if isinstance(known, dict) else {}), "id": chunk["approvalId"], "approved": chunk["approved"]}
+    if chunk.get("reason") is not None:
+        approval["reason"] = chunk["reason"]
+    answered: Part = {**part, "state": "approval-responded", "approval": approval}
+    if chunk.get("providerExecuted") is not None:
+        answered["providerExecuted"] = chunk["providerExecuted"]
+    if chunk.get("providerMetadata") is not None:
+        answered["callProviderMetadata"] = chunk["providerMetadata"]
+    return answered
+
+
+OUTPUTS: dict[str, Output] = {
+    "tool-output-available": output_available,
+    "tool-output-error": output_error,
+    "tool-output-denied": output_denied,
+    "tool-approval-request": approval_request,
+}
+"""Chunks that speak of a call by its id alone."""
+
+
+def _named(part: Part, chunk: Chunk) -> Part:
+    if part.get("type") == "dynamic-tool":
+        return {**part, "toolName": chunk["toolName"]}
+    return {**part, "type": f"tool-{chunk['toolName']}"}
+
+
+def _renewed(part: Part, chunk: Chunk, state: str, fields: JsonObject) -> Part:
+    renewed: Part = {name: value for name, value in part.items() if name not in _OF_A_STATE}
+    renewed["state"] = state
+    renewed |= fields
+    for name in ("title", "toolMetadata", "providerExecuted"):
+        if chunk.get(name) is not None:
+            renewed[name] = chunk[name]
+    if chunk.get("providerMetadata") is not None:
+        of_result = state in ("output-available", "output-error")
+        renewed["resultProviderMetadata" if of_result else "callProviderMetadata"] = chunk["providerMetadata"]
+    return renewed

@@ -1,0 +1,323 @@
+"""What chunks make of a message's parts: as the AI SDK's own client of version 7 does it, but total and resumable.
+
+Where that client throws, the fold goes on: a delta for an id that is not open opens it, what speaks of an unknown tool call is passed
+over, and so is an unknown kind. A part that is still open has state `streaming` and carries its `id`, so that stored parts are all
+that is needed to go on: `fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients
+have none there), reasoning keeps it. Starting an id that is open ends the older part.
+
+An attempt that was given up is marked by the part `data-attempt` with `abandoned: true` that follows it: everything between it and
+the step's start, or the step's last `data-attempt`, belongs to that attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from moot.convert import _tool_parts
+from moot.convert._partial import NoValue, partial_json
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.part import Part, is_tool
+
+__all__ = ["Folder", "abandoned", "fold_parts", "in_history", "merge"]
+
+ATTEMPT = "data-attempt"
+
+_FILES = ("mediaType", "url", "providerMetadata")
+_PLAIN: dict[str, tuple[str, ...]] = {
+    "file": _FILES,
+    "reasoning-file": _FILES,
+    "source-url": ("sourceId", "url", "title", "providerMetadata"),
+    "source-document": ("sourceId", "mediaType", "title", "filename", "providerMetadata"),
+    "custom": ("kind", "providerMetadata"),
+    "steering-message": ("id", "parts"),
+}
+"""Chunks that are a part as they stand, and the fields the part takes."""
+
+
+def fold_parts(parts: Sequence[Part], chunks: Iterable[Chunk]) -> tuple[Part, ...]:
+    """The parts of a message after these chunks. The given parts are left as they are."""
+    folder = Folder(parts)
+    for chunk in chunks:
+        folder.feed(chunk)
+    return folder.parts()
+
+
+def merge(base: JsonObject, over: JsonObject) -> JsonObject:
+    """Metadata laid over metadata: objects are merged at every depth, everything else is replaced."""
+    merged = dict(base)
+    for name, value in over.items():
+        known = merged.get(name)
+        merged[name] = merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def abandoned(parts: Sequence[Part]) -> frozenset[int]:
+    """The indexes of the parts that belong to abandoned attempts, the marking `data-attempt` parts included."""
+    found: set[int] = set()
+    begin = 0
+    for index, part in enumerate(parts):
+        if part.get("type") == "step-start":
+            begin = index + 1
+        elif part.get("type") == ATTEMPT:
+            data = part.get("data")
+            if isinstance(data, dict) and data.get("abandoned") is True:
+                found.update(range(begin, index + 1))
+            begin = index + 1
+    return frozenset(found)
+
+
+def in_history(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts that a model may be shown again: without those of abandoned attempts."""
+    dropped = abandoned(parts)
+    return tuple(part for index, part in enumerate(parts) if index not in dropped)
+
+
+class _Open:
+    """A part that takes deltas: where it stands, and what it got since the last snapshot."""
+
+    __slots__ = ("index", "pieces")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.pieces: list[str] = []
+
+
+class _Handler(Protocol):
+    def __call__(self, chunk: Chunk, /) -> object: ...
+
+
+class Folder:
+    """A live fold: chunks go in one by one, a delta in constant time; deltas are joined when somebody looks."""
+
+    def __init__(self, parts: Sequence[Part] = (), metadata: JsonObject | None = None) -> None:
+        self._parts: list[Part] = list(parts)
+        self._metadata: JsonObject = metadata or {}
+        self._text: dict[str, _Open] = {}
+        self._reasoning: dict[str, _Open] = {}
+        self._tool_input: dict[str, _Open] = {}
+        self._step = 0
+        self._recall()
+        self._handlers: dict[str, _Handler] = {
+            "text-delta": self._text_delta,
+            "reasoning-delta": self._reasoning_delta,
+            "tool-input-delta": self._tool_delta,
+            "text-start": lambda chunk: self._begin("text", self._text, chunk),
+            "text-end": lambda chunk: self._end("text", self._text, chunk),
+            "reasoning-start": lambda chunk: self._begin("reasoning", self._reasoning, chunk),
+            "reasoning-end": lambda chunk: self._end("reasoning", self._reasoning, chunk),
+            "tool-input-start": lambda chunk: self._input(chunk, _tool_parts.input_start),
+            "tool-input-available": lambda chunk: self._input(chunk, _tool_parts.input_available),
+            "tool-input-error": lambda chunk: self._input(chunk, _tool_parts.input_error),
+            "tool-approval-response": self._approval_response,
+            "start-step": self._start_step,
+            "reset-step": self._reset_step,
+            **dict.fromkeys(("start", "finish", "message-metadata"), self._merge_metadata),
+            **dict.fromkeys(_PLAIN, self._plain),
+            **dict.fromkeys(_tool_parts.OUTPUTS, self._output),
+        }
+
+    def feed(self, chunk: Chunk) -> None:
+        """Takes the next chunk, which must not be changed afterwards; never raises for what it says."""
+        kind = chunk.get("type")
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        if handler is not None:
+            handler(chunk)
+        elif isinstance(kind, str) and kind.startswith("data-") and "data" in chunk:
+            self._data(chunk)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts as they are now; what is fed later changes none of them."""
+        for open_parts in (self._text, self._reasoning, self._tool_input):
+            for open_part in open_parts.values():
+                self._settle(open_part)
+        return tuple(self._parts)
+
+    def metadata(self) -> JsonObject:
+        """The message's metadata as start, message-metadata and finish have it."""
+        return self._metadata
+
+    def _recall(self) -> None:
+        """Finds again what is open, and where the current step begins."""
+        self._text.clear()
+        self._reasoning.clear()
+        self._tool_input.clear()
+        self._step = 0
+        for index, part in enumerate(self._parts):
+            kind, state = part.get("type"), part.get("state")
+            if kind == "step-start":
+                self._step = index + 1
+            elif state == "streaming" and kind in ("text", "reasoning") and isinstance(id := part.get("id"), str):
+                (self._text if kind == "text" else self._reasoning)[id] = _Open(index)
+            elif state == "input-streaming" and isinstance(id := part.get("toolCallId"), str):
+                self._tool_input[id] = _Open(index)
+            elif is_tool(part):
+                self._tool_input.pop(str(part.get("toolCallId")), None)
+
+    def _settle(self, open_part: _Open) -> None:
+        """Puts the deltas that came since the last time into their part."""
+        if not open_part.pieces:
+            return
+        part = self._parts[open_part.index]
+        added = "".join(open_part.pieces)
+        open_part.pieces.clear()
+        if is_tool(part):
+            self._parts[open_part.index] = _with_raw_input(part, f"{part.get('rawInput', '')}{added}")
+        else:
+            self._parts[open_part.index] = {**part, "text": f"{part.get('text', '')}{added}"}
+
+    def _text_delta(self, chunk: Chunk) -> None:
+        self._delta("text", self._text, chunk)
+
+    def _reasoning_delta(self, chunk: Chunk) -> None:
+        self._delta("reasoning", self._reasoning, chunk)
+
+    def _delta(self, kind: str, open_parts: dict[str, _Open], chunk: Chunk) -> None:
+        id, delta = chunk.get("id"), chunk.get("delta")
+        if not isinstance(id, str) or not isinstance(delta, str):
+            return
+        open_part = open_parts.get(id)
+        if open_part is None:
+            open_part = self._begin(kind, open_parts, {"type": kind, "id": id})
+        open_part.pieces.append(delta)
+        if chunk.get("providerMetadata") is not None:
+            self._parts[open_part.index] = {**self._parts[open_part.index], "providerMetadata": chunk["providerMetadata"]}
+
+    def _begin(self, kind: str, open_parts: dict[str, _Open], chunk: Chunk) -> _Open:
+        id = str(chunk.get("id", ""))
+        if id in open_parts:
+            self._end(kind, open_parts, {"id": id})
+        part: Part = {"type": kind, "id": id, "text": "", "state": "streaming"}
+        if chunk.get("providerMetadata") is not None:
+            part["providerMetadata"] = chunk["providerMetadata"]
+        open_parts[id] = open_part = _Open(len(self._parts))
+        self._parts.append(part)
+        return open_part
+
+    def _end(self, kind: str, open_parts: dict[str, _Open], chunk: Chunk) -> None:
+        open_part = open_parts.pop(str(chunk.get("id", "")), None)
+        if open_part is None:
+            return
+        self._settle(open_part)
+        part: Part = {**self._parts[open_part.index], "state": "done"}
+        if kind == "text":
+            del part["id"]
+            if chunk.get("citations") is not None:
+                part["citations"] = chunk["citations"]
+        if chunk.get("providerMetadata") is not None:
+            part["providerMetadata"] = chunk["providerMetadata"]
+        self._parts[open_part.index] = part
+
+    def _tool_delta(self, chunk: Chunk) -> None:
+        id, delta = chunk.get("toolCallId"), chunk.get("inputTextDelta")
+        if isinstance(id, str) and isinstance(delta, str) and (open_part := self._tool_input.get(id)) is not None:
+            if not delta and not open_part.pieces and "rawInput" not in self._parts[open_part.index]:
+                self._parts[open_part.index] = _with_raw_input(self._parts[open_part.index], "")
+            open_part.pieces.append(delta)
+
+    def _input(self, chunk: Chunk, change: Callable[[Part, Chunk], Part]) -> None:
+        id, name = chunk.get("toolCallId"), chunk.get("toolName")
+        if not isinstance(id, str) or not isinstance(name, str):
+            return
+        dynamic = bool(chunk.get("dynamic"))
+        either = change is _tool_parts.input_error  # an error finds its call whatever it is called
+        index = self._find(id, None if either else dynamic)
+        if index is None:
+            index = len(self._parts)
+            self._parts.append(_tool_parts.new_part(chunk, dynamic=dynamic))
+        self._change(id, index, change, chunk)
+
+    def _change(self, id: str, index: int, change: Callable[[Part, Chunk], Part], chunk: Chunk) -> None:
+        """Changes a tool part; deltas go on to the newest part of the call as long as its input streams."""
+        open_part = self._tool_input.pop(id, None)
+        if open_part is not None:
+            self._settle(open_part)
+        self._parts[index] = change(self._parts[index], chunk)
+        newest = self._find_anywhere(id, _call_id)
+        if newest is not None and self._parts[newest].get("state") == "input-streaming":
+            self._tool_input[id] = _Open(newest)
+
+    def _find(self, id: str, dynamic: bool | None) -> int | None:
+        """Where in the current step the call stands."""
+        for index in range(self._step, len(self._parts)):
+            part = self._parts[index]
+            if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):
+                return index
+        return None
+
+    def _find_anywhere(self, id: Json, by: Callable[[Part], Json]) -> int | None:
+        """Where the newest call stands of which `by` gives that id."""
+        for index in range(len(self._parts) - 1, -1, -1):
+            if is_tool(self._parts[index]) and by(self._parts[index]) == id:
+                return index
+        return None
+
+    def _output(self, chunk: Chunk) -> None:
+        id = chunk.get("toolCallId")
+        change = _tool_parts.OUTPUTS[str(chunk["type"])]
+        if not isinstance(id, str) or (change is _tool_parts.approval_request and not isinstance(chunk.get("approvalId"), str)):
+            return
+        index = self._find(id, None)
+        if index is None:
+            index = self._find_anywhere(id, _call_id)
+        if index is not None:
+            self._change(id, index, change, chunk)
+
+    def _approval_response(self, chunk: Chunk) -> None:
+        if not isinstance(chunk.get("approvalId"), str) or not isinstance(chunk.get("approved"), bool):
+            return
+        index = self._find_anywhere(chunk["approvalId"], _approval_id)
+        if index is not None:
+            self._change(str(self._parts[index].get("toolCallId")), index, _tool_parts.approval_response, chunk)
+
+    def _data(self, chunk: Chunk) -> None:
+        if chunk.get("transient"):
+            return
+        kind, id = chunk["type"], chunk.get("id")
+        if id is not None:
+            for index, part in enumerate(self._parts):
+                if part.get("type") == kind and part.get("id") == id:
+                    self._parts[index] = {**part, "data": chunk["data"]}
+                    return
+        self._parts.append(chunk)
+
+    def _plain(self, chunk: Chunk) -> None:
+        kind = str(chunk["type"])
+        part: Part = {"type": kind}
+        part |= {name: chunk[name] for name in _PLAIN[kind] if chunk.get(name) is not None}
+        self._parts.append(part)
+
+    def _start_step(self, _chunk: Chunk) -> None:
+        self._parts.append({"type": "step-start"})
+        self._step = len(self._parts)
+
+    def _reset_step(self, _chunk: Chunk) -> None:
+        self._parts = list(self.parts()[: self._step])
+        self._recall()
+
+    def _merge_metadata(self, chunk: Chunk) -> None:
+        metadata = chunk.get("messageMetadata")
+        if isinstance(metadata, dict):
+            self._metadata = merge(self._metadata, metadata)
+
+
+def _with_raw_input(part: Part, raw: str) -> Part:
+    streamed: Part = {name: value for name, value in part.items() if name != "input"}
+    if part.get("inputEncoding") == "text":
+        streamed["input"] = raw
+    else:
+        with suppress(NoValue):
+            streamed["input"] = partial_json(raw)
+    streamed["rawInput"] = raw
+    return streamed
+
+
+def _call_id(part: Part) -> Json:
+    return part.get("toolCallId")
+
+
+def _approval_id(part: Part) -> Json:
+    approval = part.get("approval")
+    return approval.get("id") if isinstance(approval, dict) else None

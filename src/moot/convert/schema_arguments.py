@@ -1,0 +1,92 @@
+"""JSON Schemas of tools, made small enough for a very small model: no references, no choices it need not make, every string bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.provider import ToolDefinition
+
+REPLY_LENGTH = 1_200
+"""Characters of an answer."""
+STRING_LENGTH = 200
+"""Characters of any other string."""
+_ITEMS = 4
+_DEPTH = 6
+_KEPT = frozenset({"minimum", "maximum"})
+_STRING: JsonObject = {"type": "string", "maxLength": STRING_LENGTH}
+
+
+def answer_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
+    """One alternative for each tool, `{"tool", "arguments"}`, and `{"reply"}`."""
+    alternatives: list[Json] = [_object({"tool": {"const": tool.name}, "arguments": small_arguments(tool)}) for tool in tools]
+    alternatives.append(_object({"reply": {"type": "string", "minLength": 1, "maxLength": REPLY_LENGTH}}))
+    return {"anyOf": alternatives}
+
+
+def small_arguments(tool: ToolDefinition) -> JsonObject:
+    """The required arguments alone (the first one when none is): a small model fills every blank it sees, mostly with nonsense."""
+    root = tool.schema
+    properties = _objects(root.get("properties"))
+    names = _names(root.get("required"), properties) or list(properties)[:1]
+    return _object({name: _small(properties[name], root, 1) for name in names})
+
+
+def _small(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+    if depth > _DEPTH:
+        return _STRING
+    schema = _resolved(schema, root)
+    if "const" in schema or "enum" in schema:
+        return {key: value for key, value in schema.items() if key in ("const", "enum")}
+    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    match schema.get("type"):
+        case "integer" | "number" | "boolean" | "null" as kind:
+            return {"type": kind, **kept}
+        case "array":
+            items = schema.get("items")
+            inner = _small(items, root, depth + 1) if isinstance(items, dict) else _STRING
+            most = _least(schema.get("maxItems"), _ITEMS)
+            return {"type": "array", "items": inner, "minItems": min(_number(schema.get("minItems")), most), "maxItems": most}
+        case "object":
+            properties = _objects(schema.get("properties"))
+            names = _names(schema.get("required"), properties) or list(properties)
+            return _object({name: _small(properties[name], root, depth + 1) for name in names})
+        case _:
+            return {**_STRING, "maxLength": _least(schema.get("maxLength"), STRING_LENGTH)}
+
+
+def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
+    """The schema behind references and the first real choice of an anyOf; a cycle ends as it stands."""
+    for _ in range(_DEPTH):
+        reference, choices = schema.get("$ref"), schema.get("anyOf")
+        if isinstance(reference, str):
+            schema = _objects(root.get("$defs")).get(reference.rpartition("/")[2], {})
+        elif isinstance(choices, list) and choices:
+            real = [choice for choice in choices if isinstance(choice, dict) and choice.get("type") != "null"]
+            schema = real[0] if real else {}
+        else:
+            break
+    return schema
+
+
+def _object(properties: dict[str, Json] | JsonObject) -> JsonObject:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _objects(value: Json) -> dict[str, JsonObject]:
+    if not isinstance(value, dict):
+        return {}
+    return {name: cast("JsonObject", item) for name, item in value.items() if isinstance(item, dict)}
+
+
+def _names(required: Json, properties: dict[str, JsonObject]) -> list[str]:
+    return [name for name in properties if isinstance(required, list) and name in required]
+
+
+def _least(value: Json, limit: int) -> int:
+    return min(_number(value), limit) or limit
+
+
+def _number(value: Json) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
