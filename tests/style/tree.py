@@ -1,0 +1,35 @@
+"""Python files as syntax trees, for the checks of this folder."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _parsed(path: Path, _changed: int) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
+    """Every Python file below the folder: its path there, and what it says."""
+    for path in sorted(root.rglob("*.py")):
+        yield path.relative_to(root).as_posix(), _parsed(path, path.stat().st_mtime_ns)
+
+
+def room_of(name: str) -> str:
+    """The room that a path below `src/moot` lies in; a file of its own is its own room."""
+    return name.partition("/")[0].removesuffix(".py")
+
+
+def plant(root: Path, files: dict[str, str]) -> Path:
+    """A small tree below `root`: paths there, and what to write."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
