@@ -1,0 +1,49 @@
+# Everything a newcomer needs; `make` alone lists it. Nothing here is needed to install or to test: see the README's two lines.
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup check test docs record bench chaos web test-agents release
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## a virtual environment in .venv with moot, the embedded model's library and the development tools
+	python3 -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[local,dev]'
+
+check:  ## format, lint, types, imports; changes nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+test:  ## the whole suite, as the README's line runs it
+	$(BIN)/pytest -n 2
+
+docs:  ## write the parts of docs/ that come from the code anew
+	$(BIN)/python docs/generate.py
+
+record:  ## write expected snapshots anew from what the code does now; read the diff before you commit it
+	$(BIN)/pytest --inline-snapshot=fix tests/unit tests/conformance
+
+bench:  ## every benchmark, side by side, in one run (a few minutes; keep the machine quiet)
+	$(BIN)/python benchmarks/run.py
+
+chaos:  ## 1,000 kills of a real process at seeded instants, compared by the history checker
+	@test -d tests/chaos || { echo "make chaos: there are no crash tests in tests/chaos yet" >&2; exit 2; }
+	MOOT_CHAOS_SEEDS=1000 $(BIN)/pytest -n 2 --timeout 7200 tests/chaos
+
+web:  ## build the web page
+	@echo "make web: there is no web page in this version" >&2; exit 2
+
+test-agents:  ## run the outside agents for real
+	@echo "make test-agents: there are no outside agents in this version" >&2; exit 2
+
+release:  ## build the sdist and the wheel into dist/ from a clean tree that passes .ci/run
+	@test -z "$$(git status --porcelain)" || { echo "make release: commit or drop your changes first" >&2; exit 2; }
+	bash .ci/run
+	rm -rf dist build/release
+	git clone --quiet . build/release
+	python3 -m venv build/release/.venv
+	build/release/.venv/bin/pip install --quiet hatchling
+	cd build/release && .venv/bin/hatchling build -d ../../dist
+	@ls -l dist

@@ -1,0 +1,75 @@
+"""Each room tells its story, with a table of its files (STYLE section 4); each file opens with one line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from style.tree import modules, plant
+
+_ROW = re.compile(r"^\|\s*`([\w/]+(?:\.py|/))`\s*\|\s*(\S.*?)\s*\|$", re.MULTILINE)
+
+
+def files_of(room: Path) -> set[str]:
+    files = {path.name for path in room.glob("*.py")} - {"__init__.py"}
+    return files | {f"{path.parent.name}/" for path in room.glob("*/__init__.py")}
+
+
+def untold(root: Path) -> list[str]:
+    """What is missing in the docstrings of the rooms below `root`."""
+    found: list[str] = []
+    for path in sorted(root.glob("*/**/__init__.py")):
+        name = path.relative_to(root).as_posix()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        story = ast.get_docstring(tree) or ""
+        if len(story.partition("\n")[0]) < 20:
+            found.append(f"{name}: no story")
+        rows = {file for file, _ in _ROW.findall(story)}
+        found += [f"{name}: no row for {file}" for file in sorted(files_of(path.parent) - rows)]
+        found += [f"{name}: a row for {file}, which is not there" for file in sorted(rows - files_of(path.parent))]
+        found += [f"{name}: {fault}" for fault in public_faults(tree)]
+    return found
+
+
+def public_faults(tree: ast.Module) -> list[str]:
+    """What is wrong with `__all__`."""
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+        if isinstance(target, ast.Name) and target.id == "__all__" and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            names = ast.literal_eval(node.value)
+            return [] if len(names) == len(set(names)) else ["__all__ names something twice"]
+    return ["no __all__"]
+
+
+def unopened(root: Path) -> list[str]:
+    """Files whose first line says nothing."""
+    return [name for name, tree in modules(root) if not (ast.get_docstring(tree) or "").strip(" .\n")]
+
+
+def test_every_room_tells_its_story(repository: Path) -> None:
+    assert untold(repository / "src" / "moot") == []
+
+
+def test_every_file_opens_with_a_line(repository: Path) -> None:
+    assert unopened(repository / "src" / "moot") == []
+
+
+def test_what_a_room_keeps_to_itself_is_named(tmp_path: Path) -> None:
+    story = '"""Where cellars are kept.\n\n| file | what it does |\n|---|---|\n| `wine.py` | bottles |\n| `gone.py` | was here |\n"""\n'
+    plant(
+        tmp_path,
+        {"cellar/__init__.py": story, "cellar/wine.py": "", "cellar/coal.py": "", "cellar/deep/__init__.py": '"""."""\n__all__ = []'},
+    )
+    assert untold(tmp_path) == [
+        "cellar/__init__.py: no row for coal.py",
+        "cellar/__init__.py: no row for deep/",
+        "cellar/__init__.py: a row for gone.py, which is not there",
+        "cellar/__init__.py: no __all__",
+        "cellar/deep/__init__.py: no story",
+    ]
+
+
+def test_a_file_without_a_line_is_named(tmp_path: Path) -> None:
+    plant(tmp_path, {"a.py": "x = 1", "b.py": '"""."""', "c.py": '"""What it holds."""'})
+    assert unopened(tmp_path) == ["a.py", "b.py"]
