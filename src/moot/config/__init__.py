@@ -1,8 +1,20 @@
 """YAML, environment and flags become one frozen `Settings`; nothing else of moot reads a configuration.
 
+`load` lays the layers over each other, replaces `${VAR}`, checks the result against the schema and builds the settings; it says of
+every value which layer decided it. `Loader` keeps the last good one through reloads.
+
 | file | what it does |
 |---|---|
 | `settings.py` | the frozen values |
-| `schema.py` | the shape of the file (pydantic), strict, with suggestions |
-| `loading.py` | layers, `${VAR}`, where each value came from |
+| `home.py` | where moot lives, the vendors' own key variables |
+| `document.py` | YAML text to a tree with places |
+| `layers.py` | environment and flags as trees, merging |
+| `interpolation.py` | `${VAR}` |
+| `schema.py` | the shape of the file (pydantic), strict |
+| `checking.py` | tree against schema: problems in words, with suggestions |
+| `building.py` | checked values to `Settings`; secrets, masking |
+| `loading.py` | `load` and `Loader` |
+| `writing.py` | sets a value, keeping comments and order |
 """
+
+__all__: list[str] = []

@@ -1,0 +1,168 @@
+"""A merged tree against the schema: one problem for each fault, with file, line, column, key and the nearest known name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from moot.config.document import Node, Place, plain
+from moot.config.schema import Configuration, fields_at
+from moot.errors import ConfigError
+from moot.plugins import PROVIDERS
+
+_SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
+_QUOTED = re.compile(r"'([^']*)'")
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+}
+
+
+def check(root: Node) -> Configuration:
+    """The validated configuration. Raises ConfigError that names every problem, the first one's place first."""
+    try:
+        configuration = Configuration.model_validate(plain(root))
+    except ValidationError as error:
+        root, changed = _as_text(root, error)
+        if changed:
+            return check(root)
+        problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
+        raise _joined(problems) from None  # the values that it quotes may be secrets
+    problems = [*_near_misses(root, configuration), *_strangers(root, configuration)]
+    if problems:
+        raise _joined(problems)
+    return configuration
+
+
+def place_of(root: Node, path: tuple[str | int, ...], *, key: bool = False) -> Place:
+    """Where the value at a path (or its key) was written, or the nearest thing above it."""
+    node = root
+    for step in path:
+        if isinstance(node.value, dict) and step in node.value:
+            node = node.value[str(step)]
+        elif isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+        else:
+            break
+    block = isinstance(node.value, dict | list)  # the value of a block may begin on the next line
+    return node.named if node.named is not None and (key or block) else node.place
+
+
+def is_secret(path: tuple[str | int, ...]) -> bool:
+    """Whether what stands at a path is never shown."""
+    return any(isinstance(step, str) and _SECRET.fullmatch(step) is not None for step in path)
+
+
+def _as_text(root: Node, error: ValidationError) -> tuple[Node, bool]:
+    """Numbers that came by a variable and should be text are text: a key made of digits, for instance."""
+    changed = False
+    for item in error.errors(include_url=False, include_input=False):
+        if item["type"] == "string_type":
+            root, hit = _retext(root, item["loc"])
+            changed = changed or hit
+    return root, changed
+
+
+def _retext(node: Node, path: tuple[str | int, ...]) -> tuple[Node, bool]:
+    if not path:
+        loose = node.plain and not isinstance(node.value, str) and (node.place.layer == "environment" or node.from_variable)
+        return (replace(node, value=node.text), True) if loose else (node, False)
+    step = path[0]
+    if isinstance(node.value, dict) and isinstance(step, str) and step in node.value:
+        child, hit = _retext(node.value[step], path[1:])
+        return (replace(node, value={**node.value, step: child}), True) if hit else (node, False)
+    if isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
+        child, hit = _retext(node.value[step], path[1:])
+        return (replace(node, value=[*node.value[:step], child, *node.value[step + 1 :]]), True) if hit else (node, False)
+    return node, False
+
+
+def _problem(root: Node, item: dict[str, Any]) -> ConfigError:
+    path = cast("tuple[str | int, ...]", item["loc"])
+    place = place_of(root, path)
+    kind = str(item["type"])
+    if kind == "extra_forbidden":
+        return _at(place_of(root, path, key=True), _unknown(path))
+    if kind == "missing":
+        return _at(place, f"{_dotted(path[:-1])}: the key {path[-1]!r} is missing")
+    shown = "" if is_secret(path) or isinstance(item.get("input"), dict | list) else f", got {item.get('input')!r}"
+    if kind == "literal_error":
+        expected = str(item["ctx"]["expected"])
+        close = difflib.get_close_matches(str(item.get("input")), _QUOTED.findall(expected), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return _at(place, f"{_dotted(path)}: expected {expected}{shown}{hint}")
+    if kind == "string_pattern_mismatch":
+        return _at(place, f"{_dotted(path)}: expected a URL that begins with http:// or https://{shown}")
+    if kind in _EXPECTED:
+        return _at(place, f"{_dotted(path)}: expected {_EXPECTED[kind]}{shown}")
+    words = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    return _at(place, f"{_dotted(path)}: {words}{shown}")
+
+
+def _unknown(path: tuple[str | int, ...]) -> str:
+    above, key = tuple(str(step) for step in path[:-1]), str(path[-1])
+    known = fields_at(above)
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    where = f" in {_dotted(above)}" if above else ""
+    return (
+        f"unknown key {key!r}{where}{hint} known: {', '.join(known)}" if hint else f"unknown key {key!r}{where}; known: {', '.join(known)}"
+    )
+
+
+def _near_misses(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """A provider may have options of its own, but one that is nearly a known key is a slip."""
+    found: list[ConfigError] = []
+    for name, part in configuration.providers.items():
+        known = list(type(part).model_fields)
+        for key in part.model_extra or {}:
+            if difflib.get_close_matches(key, known, n=1, cutoff=0.75):
+                found.append(_at(place_of(root, ("providers", name, key), key=True), _unknown(("providers", name, key))))
+    return found
+
+
+def _strangers(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """A provider that is none of ours must say how to speak to it."""
+    found: list[ConfigError] = []
+    for name, part in configuration.providers.items():
+        if name in PROVIDERS or not part.enabled:
+            continue
+        missing = [key for key in ("dialect", "base_url") if not getattr(part, key)]
+        if missing:
+            place = place_of(root, ("providers", name))
+            words = f"{PROVIDERS.unknown(name)}; one of your own needs {' and '.join(missing)}"
+            found.append(_at(place, words))
+    return found
+
+
+def _at(place: Place, message: str) -> ConfigError:
+    return ConfigError(message, file=place.source, line=place.line, column=place.column)
+
+
+def _joined(problems: list[ConfigError]) -> ConfigError:
+    problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    joined = ConfigError(first.message, fix=first.fix)
+    joined.message = "\n".join(problem.message for problem in problems)
+    joined.args = (joined.message,)
+    joined.file, joined.line, joined.column = first.file, first.line, first.column
+    return joined
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text

@@ -1,0 +1,100 @@
+"""Layers to settings: defaults, the user's file, the trusted project's file, the environment, flags; later wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from moot.config.building import build, secrets_of
+from moot.config.checking import check
+from moot.config.document import Node, Place, read
+from moot.config.home import KEY_VARIABLES, home_of
+from moot.config.interpolation import interpolate
+from moot.config.layers import environment, merge
+from moot.config.layers import flags as flag_layer
+from moot.config.schema import NO_EFFECT_YET, SECTIONS, Configuration
+from moot.config.settings import Settings
+from moot.errors import ConfigError
+from moot.plugins import PROVIDERS, TOOLS
+from moot.types.canonical import Json
+
+FILE = "config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One successful load."""
+
+    settings: Settings
+    origin: Mapping[str, str]
+    """Dotted key → the layer that decided it, then where: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
+    secrets: tuple[str, ...]
+    """Every text of the configuration that must never be shown, longest first."""
+    configuration: Configuration
+    """The merged values as they stand in the file's own shape; holds secrets."""
+    notes: tuple[str, ...] = ()
+    """What the person should know although nothing is wrong."""
+
+
+def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
+    """The configuration in force for a folder. Raises ConfigError; creates nothing."""
+    home = home or home_of(environ)
+    notes: list[str] = []
+    variables, unused = environment(environ, SECTIONS)
+    notes += [f"the variable {name} sets nothing: a setting has a section, as in MOOT_SERVER__PORT" for name in unused]
+    root = Node({}, Place("default", ""))
+    for layer in (read(home / FILE, "user"), variables, flag_layer(flags or {})):
+        root = merge(root, layer, {"providers": PROVIDERS.names(), "tools": TOOLS.names()})
+    project = directory / ".moot" / FILE
+    if project.is_file() and project != home / FILE:
+        notes.append(f"{project} is not trusted, so nothing of it is used")
+    root = _with_keys(interpolate(root, environ), environ)
+    configuration = check(root)
+    notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if getattr(configuration, section)]
+    settings = build(configuration, home)
+    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes))
+
+
+class Loader:
+    """The configuration in force while a process lives. A reload is all or nothing: when it fails, the last good one stays."""
+
+    def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
+        self._load = lambda: load(home=home, environ=environ, flags=flags, directory=directory)
+        self.current = self._load()
+        self.error: ConfigError | None = None
+        """Why the last reload failed; None when it did not."""
+
+    def reload(self) -> bool:
+        """Whether a new configuration is in force; its generation is one higher. Otherwise `error` says why not."""
+        try:
+            loaded = self._load()
+        except ConfigError as error:
+            self.error = error
+            return False
+        generation = self.current.settings.generation + 1
+        self.current = replace(loaded, settings=replace(loaded.settings, generation=generation))
+        self.error = None
+        return True
+
+
+def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:
+    """Built-in providers get the key that stands in their vendor's variable, unless the configuration has one."""
+    found: dict[str, Node] = {}
+    for name, candidates in KEY_VARIABLES.items():
+        variable = next((variable for variable in candidates if environ.get(variable)), None)
+        if variable is None:
+            continue
+        place = Place("environment", variable)
+        found[name] = Node({"api_key": Node(environ[variable], place, environ[variable])}, place)
+    return merge(Node({"providers": Node(found, Place("environment", ""))}, root.place), root) if found else root
+
+
+def _origin(node: Node, path: str = "") -> dict[str, str]:
+    if isinstance(node.value, dict) and (node.value or not path):
+        origin: dict[str, str] = {}
+        for key, child in node.value.items():
+            if child.value is not None:
+                origin |= _origin(child, f"{path}.{key}" if path else key)
+        return origin
+    return {path: str(node.place)}

@@ -1,0 +1,175 @@
+"""The shape of a configuration: every key, its type and its limits. Nothing else is accepted."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from moot.types.model import Effort
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(value: Any) -> Any:
+    """`5m`, `90s`, `1h` as seconds; what is no such text goes through for the type to judge."""
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError("expected seconds or a duration such as 90s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ModelsPart(_Part):
+    main: str = ""
+    small: str = ""
+    compaction: str = ""
+    image: str = ""
+    transcription: str = ""
+    fallback: list[str] = []
+
+
+class ProviderPart(_Part):
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    dialect: str = ""
+    base_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    api_key: str = ""
+    headers: dict[str, str] = {}
+    models: dict[str, dict[str, Any]] = {}
+    plan: str = ""
+    priority: int | None = None
+    enabled: bool = True
+    timeout: Duration = 600.0
+
+
+class ReasoningPart(_Part):
+    effort: Effort | None = None
+    show: bool = True
+
+
+class HistoryPart(_Part):
+    max_tokens: int | None = Field(default=None, ge=1)
+    compact_at: float = Field(default=0.8, gt=0, le=1)
+    keep: Count = 6
+
+
+class AgentHooksPart(_Part):
+    before_run: list[Any] = []
+    after_run: list[Any] = []
+
+
+class AgentPart(_Part):
+    description: str = ""
+    agent_type: str = "moot"
+    model: str = "main"
+    instructions: str = ""
+    rules: str = ""
+    tools: list[str] | None = None
+    skills: list[str] = []
+    role: Literal["read", "write"] = "write"
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_steps: int | None = Field(default=None, ge=1)
+    reasoning: ReasoningPart = ReasoningPart()
+    history: HistoryPart = HistoryPart()
+    fallback: list[str] = []
+    hooks: AgentHooksPart = AgentHooksPart()
+
+
+class RulePart(_Part):
+    tool: str
+    action: Literal["allow", "ask", "deny"]
+    match: str = "*"
+
+
+class PermissionsPart(_Part):
+    mode: Literal["ask", "edits", "plan", "auto"] = "ask"
+    rules: list[RulePart] = []
+    timeout: Duration = 300.0
+    unattended: Literal["deny"] = "deny"
+
+
+class ServerPart(_Part):
+    host: str = "127.0.0.1"
+    port: int = Field(default=4747, ge=0, le=65535)
+
+
+class StoragePart(_Part):
+    url: str = "sqlite"
+    durability: Literal["normal", "full"] = "normal"
+
+
+class LimitsPart(_Part):
+    runs_per_user: Count = 3
+    subagents_per_user: Count = 20
+    subagents_per_run: Count = 8
+    depth: Count = 3
+    steps: Count = 50
+    repeats: Count = 3
+    per_provider: Count = 0
+    cached_conversations: Count = 20
+    cost: float = Field(default=0.0, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Dollars."""
+    tokens: Count = 0
+    seconds: Duration = 0.0
+
+
+class Configuration(_Part):
+    """The whole file."""
+
+    models: ModelsPart = ModelsPart()
+    providers: dict[str, ProviderPart] = {}
+    agents: dict[str, AgentPart] = {}
+    mcp: dict[str, dict[str, Any]] = {}
+    permissions: PermissionsPart = PermissionsPart()
+    hooks: dict[str, Any] = {}
+    cron: dict[str, Any] = {}
+    webhooks: dict[str, Any] = {}
+    channels: dict[str, Any] = {}
+    commands: dict[str, Any] = {}
+    tools: dict[str, dict[str, Any]] = {}
+    server: ServerPart = ServerPart()
+    storage: StoragePart = StoragePart()
+    limits: LimitsPart = LimitsPart()
+    ui: dict[str, Any] = {}
+
+
+SECTIONS = tuple(Configuration.model_fields)
+
+NO_EFFECT_YET = ("mcp", "hooks", "cron", "webhooks", "channels", "commands")
+"""Sections that are read and checked, and that nothing of this version acts on."""
+
+SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
+    (): Configuration,
+    ("models",): ModelsPart,
+    ("providers", "*"): ProviderPart,
+    ("agents", "*"): AgentPart,
+    ("agents", "*", "reasoning"): ReasoningPart,
+    ("agents", "*", "history"): HistoryPart,
+    ("agents", "*", "hooks"): AgentHooksPart,
+    ("permissions",): PermissionsPart,
+    ("permissions", "rules", "*"): RulePart,
+    ("server",): ServerPart,
+    ("storage",): StoragePart,
+    ("limits",): LimitsPart,
+}
+"""Where a part stands in the file; `*` is any name or position."""
+
+
+def fields_at(path: tuple[str, ...]) -> list[str]:
+    """The keys known at a path; none where any key goes."""
+    for shape, part in SHAPES.items():
+        if len(shape) == len(path) and all(step in ("*", at) for step, at in zip(shape, path, strict=True)):
+            return list(part.model_fields)
+    return []

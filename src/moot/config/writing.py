@@ -1,0 +1,78 @@
+"""Sets a value in a configuration file: comments, order and quoting stay, and the file is never half-written."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+
+from moot.config.checking import check
+from moot.config.document import Place, parse, read
+from moot.config.interpolation import interpolate
+from moot.errors import ConfigError
+from moot.types.canonical import Json
+
+
+def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
+    """Puts the value at a dotted key of the file, which is made when it does not exist.
+
+    The result is checked before anything is written. Raises ConfigError.
+    """
+    read(path, "user")  # refuses what the round trip below would take: tags, duplicate keys, bombs
+    text = path.read_text("utf-8-sig") if path.exists() else ""
+    yaml = _round_trip(text)
+    root = cast("CommentedMap | None", yaml.load(text))
+    root = CommentedMap() if root is None else root
+    level: Any = root
+    *above, last = key.split(".")
+    for step in above:
+        if not isinstance(level.get(step), dict):
+            level[step] = CommentedMap()
+        level = level[step]
+    if last in level or len(level) == 0 or level is root:
+        level[last] = value
+    else:  # not behind the last key: comments that stand before the next section belong to it
+        level.insert(len(level) - 1, last, value)
+    buffer = io.StringIO()
+    yaml.dump(root, buffer)
+    changed = buffer.getvalue()
+    check(interpolate(parse(changed, Place("user", str(path))), environ))
+    write_atomically(path, changed.encode())
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file has either its old or its new content, whatever happens. It is readable by its owner alone: it may hold keys."""
+    path = path.resolve()  # a linked configuration stays a link
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+
+
+def _round_trip(text: str) -> Any:
+    yaml = cast("Any", YAML(typ="rt"))
+    yaml.preserve_quotes = True
+    yaml.width = 1_000_000
+    item = re.search(r"^( *)[^\s#-][^\n]*:[ \t]*\n(?:[ \t]*(?:#[^\n]*)?\n)*( *)- ", text, re.MULTILINE)
+    indented = item is not None and len(item[2]) > len(item[1])
+    below = re.search(r"^[^\s#-][^\n]*:[ \t]*\n( +)[^\s#-]", text, re.MULTILINE)
+    width = len(below[1]) if below else 2
+    yaml.indent(mapping=width, sequence=width + 2 if indented else width, offset=width if indented else 0)
+    return yaml
