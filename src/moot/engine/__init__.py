@@ -1,1 +1,12 @@
-"""."""
+"""Who may run what, and when; and the one place where a working moot is put together.
+
+| file | what it does |
+|---|---|
+| `opening.py` | `open_engine`: store, runtime and runs for as long as a block lasts |
+| `runs.py` | `LocalRuns`: submit, resume, cancel, answer, wait on one SQLite file shared by many processes |
+| `owners.py` | the OS lock that says whether an owner lives |
+"""
+
+from moot.engine.opening import Engine, open_engine
+
+__all__ = ["Engine", "open_engine"]

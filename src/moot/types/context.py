@@ -15,7 +15,7 @@ from moot.types.model import Model, ModelRole, ModelSettings
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import Blobs, Change, InboxItem
-from moot.types.tool import Tool, ToolContext, View
+from moot.types.tool import Tool, ToolContext
 
 
 class Parked(BaseException):
@@ -34,9 +34,12 @@ class Result:
 class Unknown:
     """The journal has the work's start and no end, and it may not be repeated."""
 
+    key: str
+    """Of the attempt that began; its `end` is still to be written."""
     started_at: int
     """µs"""
-    body: JsonObject
+    note: JsonObject
+    """The last fact it put down (`ToolContext.note`); empty when none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class Verdict:
     approval: str | None = None
     """The answered approval that must be used with the call's start."""
     digest: bytes = b""
+    asked: bool = False
+    """A person said no, as against policy."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]
@@ -114,8 +119,16 @@ class RunContext(Protocol):
         """
         ...
 
-    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, view: View) -> Verdict:
-        """Policy's word on a call, asking a person when it says so. Raises Parked when the answer is still out."""
+    async def settled(self, key: str) -> bool:
+        """Whether the journal has an end for the key."""
+        ...
+
+    async def begun(self, key: str) -> bool:
+        """Whether the journal has a start for the key."""
+        ...
+
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+        """Policy's word on a call, asking a person when it says so. `subject` is what rules match: a command, a path, a URL. Raises Parked when the answer is still out."""
         ...
 
     async def ask(self, key: str, approval: Approval) -> Answer:

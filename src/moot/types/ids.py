@@ -62,6 +62,6 @@ def llm_key(step: int, attempt: int) -> str:
     return f"llm:{step}.{attempt}"
 
 
-def tool_key(step: int, index: int, attempt: int = 0) -> str:
-    """The journal key of the index-th tool call of a step."""
-    return f"tool:{step}.{index}.{attempt}"
+def tool_key(step: int, index: int) -> str:
+    """The journal key of the index-th tool call of a step; `once` adds `.<attempt>`."""
+    return f"tool:{step}.{index}"

@@ -63,6 +63,8 @@ class Model:
     images: ImageLimits = field(default_factory=ImageLimits)
     price: Price | None = None
     """None = unknown."""
+    max_steps: int | None = None
+    """Steps after which a run with this model stops; None = no bound of its own."""
     note: str = ""
     """A label that faces must show beside every answer, e.g. that the model is very small."""
 

@@ -1,0 +1,38 @@
+"""The loop's own limits: steps, repetition, tokens, money."""
+
+from __future__ import annotations
+
+from moot.agents.position import Position
+from moot.types.exchange import Failure
+from moot.types.limits import Limits
+
+
+def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
+    """What stops the run before its next step, in words; None when nothing does."""
+    if max_steps and position.step > max_steps:
+        return _limit(f"stopped after {max_steps} steps", "--max-steps or limits.steps")
+    if limits.repeats and _repeats(position) >= limits.repeats:
+        return _limit(f"stopped: the same tool call was made {limits.repeats} times in a row", "limits.repeats")
+    usage = position.usage
+    tokens = (usage.input or 0) + (usage.output or 0)
+    if limits.tokens and tokens >= limits.tokens:
+        return _limit(f"stopped after {tokens:,} tokens", "limits.tokens")
+    if limits.cost and any(cost is None for cost in position.costs):
+        return _limit("stopped: a limit of money is set, and what this model costs is not known", "limits.cost")
+    if limits.cost and (position.cost or 0) >= limits.cost:
+        return _limit(f"stopped after ${(position.cost or 0) / 1e9:.4f}", "--max-cost or limits.cost")
+    return None
+
+
+def _repeats(position: Position) -> int:
+    """How often the last call stands at the end of the row of all calls."""
+    count = 0
+    for signature in reversed(position.signatures):
+        if signature != position.signatures[-1]:
+            break
+        count += 1
+    return count
+
+
+def _limit(message: str, key: str) -> Failure:
+    return Failure(f"{message} (raise it with {key})", kind="limit")

@@ -1,0 +1,160 @@
+"""A step's tool calls: concurrent ones together, others in order; each is decided, journaled and has exactly one output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import anyio
+
+from moot.agents.position import Call
+from moot.errors import MootError
+from moot.guard.processes import kill_leftover
+from moot.tools.schema import parse
+from moot.types import chunk
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import Parked, Result, RunContext, Unknown, Verdict
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.ids import tool_key
+from moot.types.limits import INLINE_BYTES, TOOL_OUTPUT_CHARACTERS
+from moot.types.tool import Tool, ToolOutput
+
+UNKNOWN = (
+    "The outcome of this call is unknown: moot was stopped while it ran. It may or may not have taken effect, and it was not repeated. "
+    "Look at the state of things before you go on."
+)
+
+_SUBJECTS = ("command", "path", "url")
+
+
+async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool]) -> None:
+    """Every call has its output when this returns. Raises Parked once all that could run has ended and an answer is still out."""
+    parked = False
+    numbered = list(enumerate(calls))
+    for concurrent, group in groupby(numbered, key=lambda item: _concurrent(item[1], tools)):
+        batch = list(group)
+        if not concurrent and parked:
+            break  # ordered calls wait for their turn
+        if concurrent:
+            parked = await _together(context, step, batch, tools) or parked
+            continue
+        for index, call in batch:
+            if await _parks(context, step, index, call, tools):
+                parked = True
+                break
+    if parked:
+        raise Parked
+
+
+def _concurrent(call: Call, tools: dict[str, Tool]) -> bool:
+    tool = tools.get(call.tool)
+    return tool is not None and tool.concurrent
+
+
+async def _together(context: RunContext, step: int, batch: list[tuple[int, Call]], tools: dict[str, Tool]) -> bool:
+    waiting: list[int] = []
+
+    async def one(index: int, call: Call) -> None:
+        if await _parks(context, step, index, call, tools):
+            waiting.append(index)
+
+    async with anyio.create_task_group() as group:
+        for index, call in batch:
+            group.start_soon(one, index, call)
+    return bool(waiting)
+
+
+async def _parks(context: RunContext, step: int, index: int, call: Call, tools: dict[str, Tool]) -> bool:
+    try:
+        await _run(context, tool_key(step, index), call, tools)
+    except Parked:
+        return True
+    return False
+
+
+async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
+    if call.error:
+        return  # its tool-input-error chunk is its output
+    tool = tools.get(call.tool)
+    if tool is None:
+        known = ", ".join(sorted(tools)) or "none"
+        await _settle(context, key, chunk.tool_error(call.id, f"there is no tool named {call.tool!r}; the tools are: {known}"))
+        return
+    arguments = parse(tool, call.input)
+    if isinstance(arguments, str):
+        await _settle(context, key, chunk.tool_error(call.id, arguments))
+        return
+
+    async def work() -> Result:
+        output = await tool.run(arguments, context.tool_context(tool, key, call.id))
+        return await to_result(context, call, output)
+
+    body: JsonObject = {"tool": tool.name, "call": call.id}
+    verdict = await _decided(context, tool, key, call)
+    if verdict is None:
+        return
+    outcome = await context.once(key, idempotent=tool.idempotent, work=work, body=body, verdict=verdict)
+    if isinstance(outcome, Unknown):
+        await _tell_unknown(context, call, outcome)
+
+
+async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:
+    """Policy's yes; None when the call was denied or has its output already."""
+    if await context.settled(key):
+        return None
+    if await context.begun(key):
+        return Verdict(True)  # decided before its start; `once` finds out what became of it
+    verdict = await context.allow(tool, key, call.id, call.arguments, _subject(call.input))
+    if verdict.allowed:
+        return verdict
+    reason = verdict.reason or "not allowed"
+    chunks: tuple[Chunk, ...] = (chunk.tool_denied(call.id),) if verdict.asked else (chunk.tool_error(call.id, reason),)
+    await _settle(context, key, *chunks, value={"denied": reason})
+    return None
+
+
+async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = None) -> None:
+    """Writes the output of a call that was never started; once only."""
+    if not await context.settled(key):
+        await context.append(Event("chunks", chunks, phase="end", key=f"{key}.0", body={"value": value}), fold=True)
+        point("call.settled")
+
+
+async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> None:
+    group, started = outcome.note.get("pgid"), outcome.note.get("started")
+    if isinstance(group, int) and isinstance(started, int | float | str):
+        await kill_leftover(group, started)
+    output = chunk.tool_error(call.id, UNKNOWN)
+    await context.append(Event("chunks", (output,), phase="end", key=outcome.key, body={"unknown": True}), sync=True, fold=True)
+    point("call.unknown")
+
+
+def _subject(value: Json) -> str:
+    if isinstance(value, dict):
+        for name in _SUBJECTS:
+            if isinstance(found := value.get(name), str):
+                return found
+    return ""
+
+
+async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Result:
+    """A tool's output as the one event that ends it: cut to what a model gets, the rest in a blob."""
+    text = output.text
+    if len(text) > TOOL_OUTPUT_CHARACTERS:
+        try:
+            blob = await context.blobs.put(text.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+            rest = f"the whole output is at blob:{blob.sha256}, which read_file can page"
+        except MootError as error:
+            rest = f"the rest could not be kept: {error.message}"
+        text = f"{text[:TOOL_OUTPUT_CHARACTERS]}\n[cut: {len(output.text):,} characters in all; {rest}]"
+    if output.error:
+        return Result({"error": True}, (chunk.tool_error(call.id, text),))
+    value: Json = text
+    if output.files:
+        value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
+    piece = chunk.tool_output(call.id, value)
+    if output.value is not None and len(text) <= INLINE_BYTES:
+        piece["toolMetadata"] = {"value": output.value}
+    return Result({"error": False}, (piece,))

@@ -1,0 +1,132 @@
+"""One exchange with a model: the request goes out, raw comes in, and each socket read is committed as one append."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from moot.agents.position import Attempt, Position, note
+from moot.agents.request import Request
+from moot.errors import ProviderError
+from moot.providers.catalogue import price
+from moot.types import chunk
+from moot.types.context import Choice, RunContext
+from moot.types.crash import point
+from moot.types.event import Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
+from moot.types.ids import llm_key
+from moot.types.provider import Translator
+from moot.types.store import CloseExchange, OpenExchange
+
+
+@dataclass(slots=True)
+class _Live:
+    """An exchange while it runs; the translator's state lives only here."""
+
+    context: RunContext
+    position: Position
+    attempt: Attempt
+    choice: Choice
+    translator: Translator[Any]
+    state: Any
+    run: str
+
+    async def take(self, raws: tuple[Raw, ...]) -> None:
+        """Translates the frames of one socket read and commits them together."""
+        feed, state, attempt = self.translator.feed, self.state, self.attempt
+        now, run, exchange = self.context.now(), self.run, attempt.exchange
+        events: list[Event] = []
+        for raw in raws:
+            state, chunks = feed(state, raw)
+            if chunks:
+                note(self.position, attempt, chunks)
+            events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
+        self.state = state
+        await self.context.append(*events)
+        point("exchange.read")
+
+    async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
+        """Closes what is open and writes the exchange's end; `mark` says that the attempt is given up."""
+        attempt = self.attempt
+        chunks, ending = self.translator.close(self.state, ended)
+        if failure is not None:
+            ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
+        attempt.ending = ending
+        note(self.position, attempt, chunks)
+        if ending.error is not None and mark and attempt.visible:
+            chunks = (*chunks, abandoned(attempt))
+        model = self.choice.model
+        charged = ending.cost if ending.cost is not None else price(model, ending.usage)
+        body = ending.to_json()
+        body["charged"] = charged
+        body["ended"] = ended
+        self.position.endings.append(ending)
+        self.position.costs.append(charged)
+        await self.context.append(
+            Event("exchange", chunks, None, self.run, attempt.exchange, "end", llm_key(attempt.step, attempt.number), body),
+            changes=(CloseExchange(attempt.exchange, ended),),
+        )
+        point("exchange.ended")
+        return ending
+
+
+def abandoned(attempt: Attempt) -> chunk.Chunk:
+    """The mark behind an attempt that was given up: its parts stay to be seen and never enter history."""
+    attempt.marked = True
+    name = f"{attempt.step}.{attempt.number}"
+    return chunk.data("attempt", {"step": attempt.step, "attempt": attempt.number, "abandoned": True}, id=name)
+
+
+async def converse(
+    context: RunContext, position: Position, choice: Choice, request: Request, *, run: str, conversation: str, number: int
+) -> Attempt:
+    """Runs one attempt to its end; what became of it is in its `ending`. Cancellation closes it and passes through."""
+    step = position.step
+    attempt = Attempt(step, number, request.exchange, at=context.now())
+    first = not position.attempts
+    position.attempts.append(attempt)
+    translator = choice.dialect.translator
+    options = ExchangeOptions(f"{step}.{number}", step, tuple(position.tool_call_ids), {"provider": choice.provider.name})
+    exchange = Exchange(
+        id=request.exchange,
+        run=run,
+        conversation=conversation,
+        purpose="answer",
+        dialect=choice.dialect.name,
+        converter=f"{translator.name}/{translator.version}",
+        provider=choice.provider.name,
+        model=choice.model.wire_name,
+        options=options,
+        request=request.manifest,
+    )
+    head = (chunk.START_STEP,) if first else ()
+    await context.append(
+        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), {"model": str(choice.model.id)}),
+        changes=(OpenExchange(exchange),),
+    )
+    point("exchange.started")
+    live = _Live(context, position, attempt, choice, translator, translator.open(options), run)
+    try:
+        await _stream(live, choice, request)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+            await live.end("cancelled", None, mark=False)
+        raise
+    except ProviderError as error:
+        if error.raw:
+            await context.append(Event("raw", (), error.raw, run, exchange.id))
+        failure = Failure(error.message, error.kind, error.retryable, error.retry_after)
+        await live.end("cut", failure, mark=True)
+    else:
+        await live.end("eof", None, mark=True)
+    return attempt
+
+
+async def _stream(live: _Live, choice: Choice, request: Request) -> None:
+    async with aclosing(choice.provider.stream(request.wire)) as reads:
+        async for raws in reads:
+            await live.take(raws)

@@ -1,0 +1,122 @@
+"""moot's own loop (agent_type `moot`): model call, tool calls, again, until the answer is whole or a limit is met."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from moot.agents.bounds import over_limit
+from moot.agents.calls import run_calls
+from moot.agents.position import Attempt, Position, goes_on, locate, signature
+from moot.agents.step import answer
+from moot.types import chunk
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import Choice, RunContext, StepSetup
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.exchange import Ending, Failure
+from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import Took
+from moot.types.tool import Tool
+
+
+class Loop:
+    """The agent service of moot itself. Holds nothing: where a run stands is in its journal."""
+
+    async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
+        position = locate(await context.journal())
+        names: frozenset[str] | None = None
+        last = Ending("stop")
+        while True:
+            await _steer(context, position)
+            if position.finished:
+                return _outcome(position, last.finish_reason)
+            setup = await context.setup()
+            if (failure := over_limit(request.limits, position, setup.max_steps)) is not None:
+                return _outcome(position, "other", failure)
+            tools = _offer(setup, position)
+            setup, names = _announce(setup, tools, names)
+            attempt, choice = await answer(context, request, position, setup, tools)
+            last = attempt.ending or last
+            if last.error is not None:
+                return _outcome(position, "error", last.error)
+            await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools})
+            await _finish_step(context, request, position, attempt, choice)
+
+
+def _offer(setup: StepSetup, position: Position) -> tuple[Tool, ...]:
+    """The step's tools. A small model that calls by schema gets none in its last step, so that it must answer."""
+    last = setup.choices[0].model.tools == "schema" and setup.max_steps > 0 and position.step >= setup.max_steps
+    return () if last else setup.tools
+
+
+def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> tuple[StepSetup, frozenset[str]]:
+    """Tells the model, once, when a reload has changed the set of tools between two steps."""
+    names = frozenset(tool.name for tool in tools)
+    if before is None or names == before or not names:
+        return setup, names
+    line = f"The tools have changed; there are now: {', '.join(sorted(names))}."
+    return dataclasses.replace(setup, system=f"{setup.system}\n\n{line}"), names
+
+
+async def _steer(context: RunContext, position: Position) -> None:
+    """Takes in what people said meanwhile, at a step's border only; a finished run goes on for it."""
+    if position.attempts:
+        return
+    items = await context.inbox()
+    steers = [item for item in items if item.kind == "steer" and isinstance(item.body, dict)]
+    if not steers:
+        return
+    chunks: list[Chunk] = []
+    for item in steers:
+        body = item.body if isinstance(item.body, dict) else {}
+        chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
+    await context.append(Event("chunks", tuple(chunks)), changes=(Took(max(item.no for item in steers)),), sync=True, fold=True)
+    point("steer.taken")
+    position.finished = False
+
+
+async def _finish_step(context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice) -> None:
+    ending = attempt.ending or Ending("other")
+    earlier = context.message().metadata.get("steps")
+    steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), _step_facts(context, position, attempt, choice, ending)]
+    metadata: JsonObject = {
+        "agent": request.run.agent,
+        "model": choice.model.id.model,
+        "provider": choice.provider.name,
+        "finish_reason": ending.finish_reason,
+        "steps": steps,
+    }
+    if choice.model.note:
+        metadata["note"] = choice.model.note
+    if choice.model.context and ending.usage.input is not None:
+        metadata["context_usage"] = round(min((ending.usage.input + (ending.usage.output or 0)) / choice.model.context, 1.0), 4)
+    chunks = (chunk.message_metadata(metadata), chunk.FINISH_STEP)
+    await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}"), fold=True)
+    point("step.finished")
+    position.signatures.extend(signature(call) for call in attempt.calls)
+    position.finished = not attempt.calls and not goes_on(attempt)
+    position.step += 1
+    position.attempts = []
+
+
+def _step_facts(context: RunContext, position: Position, attempt: Attempt, choice: Choice, ending: Ending) -> JsonObject:
+    return {
+        "step": position.step,
+        "model": str(choice.model.id),
+        "finish_reason": ending.finish_reason,
+        "usage": ending.usage.to_json(),
+        "cost": position.costs[-1] if position.costs else None,
+        "ms": max(0, context.now() - attempt.at) // 1000,
+        **ending.metadata,
+    }
+
+
+def _outcome(position: Position, reason: str, failure: Failure | None = None) -> RunOutcome:
+    return RunOutcome(
+        "finished" if failure is None else "failed",
+        finish_reason=reason,
+        error=failure,
+        usage=position.usage,
+        cost=position.cost,
+    )

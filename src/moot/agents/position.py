@@ -1,0 +1,151 @@
+"""Where a run stands, read from its journal alone: a resumed leg goes on exactly there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from moot.types.canonical import Json, dumps
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+from moot.types.exchange import Ending
+from moot.types.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that a model made."""
+
+    id: str
+    tool: str
+    input: Json
+    error: str = ""
+    """Why the input can't be used; empty when it can."""
+
+    @property
+    def arguments(self) -> bytes:
+        """The exact bytes that approvals are bound to and tools are run with."""
+        return dumps(self.input)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try of a step's model call, as far as the journal knows."""
+
+    step: int
+    number: int
+    exchange: str
+    ending: Ending | None = None
+    """None = begun and never ended: abandoned by a crash."""
+    calls: list[Call] = field(default_factory=list["Call"])
+    visible: bool = False
+    """It has shown something."""
+    marked: bool = False
+    """Its `data-attempt` is written."""
+    at: int = 0
+
+
+@dataclass(slots=True)
+class Position:
+    """The run so far."""
+
+    step: int = 1
+    """The step to do next or to go on with, from 1."""
+    attempts: list[Attempt] = field(default_factory=list["Attempt"])
+    """Of that step."""
+    signatures: list[bytes] = field(default_factory=list[bytes])
+    """Tool and arguments of every call so far, for the repetition limit."""
+    tool_call_ids: list[str] = field(default_factory=list[str])
+    endings: list[Ending] = field(default_factory=list["Ending"])
+    """Of all attempts of all steps that ended: what was used and charged."""
+    costs: list[int | None] = field(default_factory=list["int | None"])
+    """Nano-dollars of each ending."""
+    finished: bool = False
+    """The last finished step had no calls: only the run's end is missing."""
+
+    @property
+    def answered(self) -> Attempt | None:
+        """The attempt of the current step that ended well, if there is one."""
+        last = self.attempts[-1] if self.attempts else None
+        return last if last is not None and last.ending is not None and last.ending.error is None else None
+
+    @property
+    def usage(self) -> Usage:
+        return sum((ending.usage for ending in self.endings), Usage())
+
+    @property
+    def cost(self) -> int | None:
+        """None as soon as one call can't be priced: a sum with holes is no price."""
+        known = [cost for cost in self.costs if cost is not None]
+        return sum(known) if known and len(known) == len(self.costs) else None
+
+
+def locate(events: Iterable[Event]) -> Position:
+    """The position that these events of a run lead to."""
+    position = Position()
+    by_exchange: dict[str, Attempt] = {}
+    for event in events:
+        if event.kind == "exchange" and event.key is not None and event.key.startswith("llm:") and event.exchange is not None:
+            _exchange(position, by_exchange, event)
+        attempt = by_exchange.get(event.exchange) if event.exchange is not None else None
+        if attempt is not None:
+            note(position, attempt, event.chunks)
+        elif event.phase == "end" and event.key == f"step:{position.step}":
+            _finish_step(position)
+    return position
+
+
+def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
+    """Takes up what an attempt's chunks say: calls, and whether anything was shown."""
+    for chunk in chunks:
+        kind = chunk["type"]
+        if kind == "tool-input-available" or kind == "tool-input-error":
+            _call(position, attempt, chunk)
+        elif kind == "data-attempt":
+            attempt.marked = True
+            continue
+        if kind != "start-step":
+            attempt.visible = True
+
+
+def _call(position: Position, attempt: Attempt, chunk: Chunk) -> None:
+    if chunk.get("providerExecuted") is True:
+        return
+    error = str(chunk.get("errorText", "")) if chunk["type"] == "tool-input-error" else ""
+    call = Call(str(chunk["toolCallId"]), str(chunk["toolName"]), chunk.get("input"), error)
+    attempt.calls.append(call)
+    position.tool_call_ids.append(call.id)
+
+
+def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event) -> None:
+    step, _, number = str(event.key).removeprefix("llm:").partition(".")
+    if event.phase == "start":
+        attempt = Attempt(int(step), int(number), str(event.exchange), at=event.at)
+        by_exchange[attempt.exchange] = attempt
+        position.attempts.append(attempt)
+    elif isinstance(event.body, dict) and (attempt := by_exchange.get(str(event.exchange))) is not None:
+        ending = Ending.from_json(event.body)
+        position.endings.append(ending)
+        # hung up by a process that was shut down: the step was not answered, so it is asked again
+        attempt.ending = None if event.body.get("ended") == "cancelled" else ending
+        cost = event.body.get("charged")
+        position.costs.append(cost if isinstance(cost, int) else None)
+
+
+def _finish_step(position: Position) -> None:
+    answered = position.answered
+    calls = answered.calls if answered is not None else []
+    position.signatures.extend(signature(call) for call in calls)
+    position.finished = not calls and not goes_on(answered)
+    position.step += 1
+    position.attempts = []
+
+
+def goes_on(attempt: Attempt | None) -> bool:
+    """Whether the vendor itself paused the answer and wants to be asked again."""
+    return attempt is not None and attempt.ending is not None and attempt.ending.metadata.get("continue") is True
+
+
+def signature(call: Call) -> bytes:
+    """The same for calls that are the same."""
+    return call.tool.encode() + b"\0" + call.arguments

@@ -1,0 +1,92 @@
+"""What a step sends: the history it may show, within its budget, as the exact bytes of a request and their manifest."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+from dataclasses import dataclass
+
+from moot.convert.fold import in_history
+from moot.convert.history import trim
+from moot.tools.schema import definition
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.context import Choice, RunContext, StepSetup
+from moot.types.message import Message
+from moot.types.part import Part
+from moot.types.provider import ModelPrompt, ModelRequest
+from moot.types.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request ready to go."""
+
+    exchange: str
+    wire: ModelRequest
+    manifest: JsonObject
+    tokens: int
+    """An estimate of its history."""
+
+
+async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
+    """The request of one attempt. The pieces of its manifest are stored before it goes out."""
+    history = [*await context.history(), context.message()]
+    shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in history]
+    kept = trim(tuple(message for message in shown if message.parts), budget)
+    messages = tuple([await _with_files(context, message) for message in kept])
+    prompt = ModelPrompt(
+        model=choice.model,
+        system=setup.system,
+        messages=messages,
+        tools=tuple(definition(tool) for tool in tools),
+        settings=setup.settings,
+        quirks=choice.provider.quirks,
+    )
+    body = choice.dialect.to_request(prompt)
+    pieces = split(body)
+    blobs = await asyncio.gather(*(context.blobs.put(piece, "application/json") for piece in pieces))
+    manifest: JsonObject = {"pieces": [blob.sha256 for blob in blobs]}
+    wire = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange)
+    return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4)
+
+
+def split(body: JsonObject) -> list[bytes]:
+    """The request's bytes cut at the borders of its messages, so that the next step's request shares all earlier pieces.
+
+    Joined, the pieces are the canonical form of the body.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return [dumps(body)]
+    names = list(body)
+    at = names.index("messages")
+    before, after = names[:at], names[at + 1 :]
+    head = b"{" + b"".join(_member(name, body[name]) + b"," for name in before) + b'"messages":['
+    tail = b"]" + b"".join(b"," + _member(name, body[name]) for name in after) + b"}"
+    encoded = [dumps(message) for message in messages]
+    return [head, *[message + b"," for message in encoded[:-1]], encoded[-1], tail]
+
+
+def _member(name: str, value: Json) -> bytes:
+    return dumps(name) + b":" + dumps(value)
+
+
+async def _with_files(context: RunContext, message: Message) -> Message:
+    """The message with the blobs it names put in as data URLs: dialects are pure and can't fetch."""
+    if not any(_blob(part) for part in message.parts):
+        return message
+    return dataclasses.replace(message, parts=tuple([await _resolved(context, part) for part in message.parts]))
+
+
+def _blob(part: Part) -> str:
+    url = part.get("url")
+    return url.removeprefix("blob:") if part.get("type") == "file" and isinstance(url, str) and url.startswith("blob:") else ""
+
+
+async def _resolved(context: RunContext, part: Part) -> Part:
+    sha256 = _blob(part)
+    if not sha256:
+        return part
+    data = base64.b64encode(await context.blobs.get(sha256)).decode()
+    return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{data}"}

@@ -1,0 +1,31 @@
+"""The chunks that close what a broken stream left open, so that a message always reads as whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.types.chunk import Chunk, tool_error, tool_input_error
+from moot.types.part import TOOL_DONE, Part, is_tool, tool_name
+
+CUT = "the stream ended before the call was whole"
+
+
+def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
+    """Ends open texts and reasonings; half a tool input becomes a tool-input-error."""
+    return tuple(chunk for part in parts if part.get("state") in ("streaming", "input-streaming") for chunk in _close(part))
+
+
+def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
+    """An error output for every whole call that has none yet: no call is ever left without."""
+    return tuple(
+        tool_error(str(part.get("toolCallId")), why)
+        for part in parts
+        if is_tool(part) and part.get("state") not in TOOL_DONE and part.get("state") != "input-streaming"
+    )
+
+
+def _close(part: Part) -> tuple[Chunk, ...]:
+    if is_tool(part):
+        value = part.get("rawInput", part.get("input"))
+        return (tool_input_error(str(part.get("toolCallId")), tool_name(part), value, CUT),)
+    return ({"type": f"{part.get('type')}-end", "id": str(part.get("id", ""))},)

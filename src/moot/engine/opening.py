@@ -1,0 +1,74 @@
+"""The one place of assembly: opens the store, makes the runtime, hands it its runs, and takes all of it down in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from moot.config.settings import Settings
+from moot.engine.owners import Owner
+from moot.engine.runs import LocalRuns
+from moot.providers.pool import Providers
+from moot.runtime.runtime import Runtime
+from moot.store import open_store
+from moot.types.engine import Tail
+from moot.types.ids import new_id
+from moot.types.store import Store
+
+INDEXING = 5.0
+"""Seconds that closing may spend on the search index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A working moot."""
+
+    settings: Settings
+    store: Store
+    runtime: Runtime
+    runs: LocalRuns
+    tail: Tail
+    providers: Providers
+
+
+@asynccontextmanager
+async def open_engine(settings: Settings, *, resume: bool = False, seed: int | None = None) -> AsyncGenerator[Engine, None]:
+    """An Engine for as long as the block lasts. Raises StoreError and its children.
+
+    `resume` takes up dead owners' runs that may be (servers do; a terminal only marks them as interrupted). Leaving the block ends
+    the tasks of runs that still go on: they are left to be resumed.
+    """
+    owner = Owner(settings.owners, new_id())
+    try:
+        store = await open_store(settings, others_live=owner.others_live)
+        try:
+            async with _assembled(settings, store, owner, seed) as engine:
+                await engine.runs.sweep(resume=resume)
+                yield engine
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.close()
+    finally:
+        owner.close()
+
+
+@asynccontextmanager
+async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None) -> AsyncGenerator[Engine, None]:
+    providers = Providers(settings)
+    runtime = Runtime(settings, store, providers, seed=seed)
+    drove = False
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(runtime.hub.poll)
+            runs = LocalRuns(runtime, owner, group)
+            yield Engine(settings, store, runtime, runs, runtime.hub, providers)
+            drove = runs.drove
+            group.cancel_scope.cancel()
+        if drove:
+            await store.search.index(seconds=INDEXING)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await providers.close()

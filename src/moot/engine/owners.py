@@ -1,0 +1,67 @@
+"""Says which processes live: each holds an OS lock on a file of its own, which the system lets go of however the process ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from moot.errors import StoreError
+
+
+class Owner:
+    """This process as the owner of runs. A laptop that slept still holds its lock: only a dead owner is ever taken over."""
+
+    def __init__(self, folder: Path, id: str) -> None:
+        """Takes the lock. Raises StoreError when the folder can't be written."""
+        self.id = id
+        self._folder = folder
+        self._path = folder / f"{id}.lock"
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = self._take()
+        except OSError as error:
+            raise StoreError(f"cannot write {str(self._path)!r}: {error.strerror}", fix="check the folder, or set MOOT_HOME") from error
+
+    def _take(self) -> int:
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # between open and lock another process may have cleared the file away as a dead one's
+            if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
+                return file
+            os.close(file)
+
+    def lives(self, id: str) -> bool:
+        """Whether that owner's process still runs; this one's always does."""
+        return id == self.id or _is_locked(self._folder / f"{id}.lock")
+
+    def others_live(self) -> bool:
+        """Whether any other process works on the same store now. Files that dead ones left are cleared away."""
+        found = False
+        for path in self._folder.glob("*.lock"):
+            if path == self._path:
+                continue
+            if _is_locked(path):
+                found = True
+            else:
+                path.unlink(missing_ok=True)
+        return found
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

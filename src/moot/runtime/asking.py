@@ -1,0 +1,129 @@
+"""Asks a person: approvals of calls and the questions of tools. What is asked is stored first; an answer is good for one use."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from moot.runtime.approvals import decide
+from moot.runtime.journal import Journal
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import mode_of
+from moot.tools.schema import definition_digest
+from moot.types import chunk
+from moot.types.approval import Answer, Approval, bind
+from moot.types.canonical import Json, dumps
+from moot.types.context import Parked, Verdict
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.run import RunRequest
+from moot.types.store import Ask, Change, Fence
+from moot.types.tool import Question, Tool
+
+NOBODY = "this needs a person's approval, and nobody is there to give it"
+
+
+class Asker(Protocol):
+    """The part of a leg that asking needs."""
+
+    runtime: Runtime
+    request: RunRequest
+    fence: Fence
+    index: Journal
+
+    async def append(self, *events: Event, changes: tuple[Change, ...] = (), sync: bool = False, fold: bool = False) -> range: ...
+
+
+async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+    """As `RunContext.allow`: policy first, then the stored answer, else the question (raises Parked)."""
+    settings, request = leg.runtime.settings, leg.request
+    action, why = decide(settings.permissions, mode_of(settings, request.settings), tool, subject)
+    if action == "deny":
+        return Verdict(False, f"not allowed: {why}")
+    if action == "allow":
+        return Verdict(True)
+    if request.settings.get("unattended") == "deny":
+        return Verdict(False, NOBODY)
+    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+    approval = Approval(
+        id=f"{request.run.id}/{key}",
+        run=request.run.id,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=arguments,
+        digest=digest,
+        asked_at=leg.runtime.clock.now() // 1000,
+        expires_at=_expiry(leg),
+    )
+    stored = await leg.runtime.store.records.approval(approval.id)
+    if stored is not None and stored.digest != digest:
+        return Verdict(False, "the approval was given for other arguments; ask again")
+    answer = await ask(leg, approval)
+    if not answer.approved:
+        return Verdict(False, answer.reason or "a person said no", asked=True)
+    return Verdict(True, answer.reason, approval.id, digest)
+
+
+async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+    """The replies to a tool's questions; raises Parked while they are out."""
+    if leg.request.settings.get("unattended") == "deny":
+        return tuple(() for _ in wanted)
+    arguments = dumps([_to_json(item) for item in wanted])
+    approval = Approval(
+        id=f"{leg.request.run.id}/{key}/questions",
+        run=leg.request.run.id,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=arguments,
+        digest=bind(leg.request.run.id, leg.request.conversation.directory, tool.name, definition_digest(tool), arguments),
+        asked_at=leg.runtime.clock.now() // 1000,
+        expires_at=_expiry(leg),
+        questions=[_to_json(item) for item in wanted],
+    )
+    answer = await ask(leg, approval)
+    replies = answer.value if isinstance(answer.value, list) else []
+    return tuple(tuple(str(text) for text in reply) if isinstance(reply, list) else (str(reply),) for reply in replies)
+
+
+async def ask(leg: Asker, approval: Approval) -> Answer:
+    """As `RunContext.ask`."""
+    stored = await leg.runtime.store.records.approval(approval.id)
+    if stored is not None:
+        if stored.answer is not None:
+            await _show_answer(leg, stored, stored.answer)
+            return stored.answer
+        if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
+            return Answer(False, reason="nobody answered in time", answered_by="moot")
+        raise Parked
+    if approval.questions is None:
+        piece: chunk.Chunk = {"type": "tool-approval-request", "approvalId": approval.id, "toolCallId": approval.tool_call}
+    else:
+        value: Json = {"approvalId": approval.id, "toolCallId": approval.tool_call, "questions": approval.questions}
+        piece = chunk.data("questions", value, id=approval.id)
+    await leg.append(Event("chunks", (piece,)), changes=(Ask(approval),), sync=True, fold=True)
+    point("approval.asked")
+    raise Parked
+
+
+async def _show_answer(leg: Asker, approval: Approval, answer: Answer) -> None:
+    key = f"answer:{approval.id}"
+    if approval.questions is not None or key in leg.index.ends:
+        return
+    piece: chunk.Chunk = {"type": "tool-approval-response", "approvalId": approval.id, "approved": answer.approved}
+    if answer.reason:
+        piece["reason"] = answer.reason
+    await leg.append(Event("chunks", (piece,), phase="end", key=key, body={"option": answer.option, "by": answer.answered_by}))
+    point("approval.shown")
+
+
+def _expiry(leg: Asker) -> int | None:
+    timeout = leg.runtime.settings.permissions.timeout
+    return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
+
+
+def _to_json(item: Question) -> Json:
+    return {
+        "header": item.header,
+        "text": item.text,
+        "options": [{"label": option.label, "description": option.description} for option in item.options],
+        "multiple": item.multiple,
+    }

@@ -1,0 +1,186 @@
+"""The run border: one leg from its claim to its end. Whatever happens inside, the run reaches one recorded state."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import anyio
+
+from moot.convert.closing import close_open, settle_calls
+from moot.errors import FenceLost, MootError, ProviderError
+from moot.plugins import AGENTS
+from moot.runtime.leg import Leg
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent
+from moot.types import chunk
+from moot.types.agent import Agent
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import AgentService, Parked
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.exchange import Ending, Failure
+from moot.types.message import MessageStatus
+from moot.types.run import Run, RunOutcome, RunRequest
+from moot.types.store import End, Fence, Fold, Park
+from moot.types.usage import Usage
+
+CLOSING = 2.0
+"""Seconds that a run's closing may take when everything else is being cancelled."""
+
+log = logging.getLogger("moot.runtime")
+
+
+async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run:
+    """Runs one leg; the run as it stands afterwards. Cancelling `scope` ends the run as cancelled.
+
+    Cancellation from outside passes through and leaves the run to be resumed; so does the loss of the fence.
+    """
+    leg = await _open(runtime, fence)
+    outcome: RunOutcome | None = None
+    try:
+        with scope:
+            outcome = await _within(leg)
+    except Parked:
+        await _park(leg)
+        return await runtime.store.records.run(fence.run)
+    except FenceLost:
+        return await runtime.store.records.run(fence.run)
+    if outcome is None:
+        outcome = RunOutcome("cancelled", finish_reason="other")
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
+        await _end(leg, outcome)
+    return await runtime.store.records.run(fence.run)
+
+
+async def _open(runtime: Runtime, fence: Fence) -> Leg:
+    store = runtime.store
+    run = await store.records.run(fence.run)
+    conversation = await store.conversations.get(fence.conversation)
+    message = await store.conversations.message(fence.message)
+    events: list[Event] = []
+    while page := await store.log.read(fence.conversation, after=events[-1].seq if events else 0, run=run.id):
+        events += page
+    limits = runtime.settings.limits
+    cost, seconds = run.settings.get("max_cost"), run.settings.get("timeout")
+    if isinstance(cost, int):
+        limits = dataclasses.replace(limits, cost=cost)
+    if isinstance(seconds, int | float):
+        limits = dataclasses.replace(limits, seconds=float(seconds))
+    try:
+        agent = find_agent(runtime.settings, run.agent, run.settings)
+    except MootError:
+        agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
+    request = RunRequest(run, conversation, agent, limits, run.settings)
+    leg = Leg(runtime, request, fence, message, events)
+    if "run" not in leg.index.starts:
+        facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
+        await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))
+        point("run.started")
+    return leg
+
+
+async def _within(leg: Leg) -> RunOutcome:
+    """The agent service's outcome; its failures as outcomes, its cancellation and Parked as they are."""
+    seconds = leg.request.limits.seconds
+    try:
+        service: AgentService = AGENTS.load(leg.request.run.agent_type)()
+        with anyio.move_on_after(seconds or None) as timer:
+            return await service.run(leg.request, leg)
+        assert timer.cancelled_caught
+        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} seconds", kind="timeout"))
+    except FenceLost:
+        raise
+    except ProviderError as error:
+        return RunOutcome("failed", "error", Failure(error.message, error.kind, error.retryable, error.retry_after))
+    except MootError as error:
+        return RunOutcome("failed", "error", Failure(_with_fix(error), error.code))
+    except BaseExceptionGroup as group:
+        return _unwrap(group)
+    except Exception as error:
+        log.exception("run %s failed", leg.fence.run)
+        return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
+
+
+def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
+    """A task group's failures as one outcome; what must pass through is raised alone."""
+    for kind in (Parked, FenceLost):
+        if (found := group.subgroup(kind)) is not None:
+            raise _first(found)
+    error = _first(group)
+    if isinstance(error, MootError):
+        return RunOutcome("failed", "error", Failure(_with_fix(error), error.code))
+    if not isinstance(error, Exception):
+        raise error
+    log.error("run failed", exc_info=error)
+    return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return error  # pyright: ignore[reportUnknownVariableType]
+
+
+def _with_fix(error: MootError) -> str:
+    return f"{error.message}; {error.fix}" if error.fix else error.message
+
+
+async def _park(leg: Leg) -> None:
+    """The run waits and its owner lets go; an answer claims it again."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
+        await leg.append(Event("meta", body={"parked": True}), changes=(Park(),), sync=True, fold=True)
+        point("run.parked")
+
+
+async def _end(leg: Leg, outcome: RunOutcome) -> None:
+    status = "finished" if outcome.status == "parked" else outcome.status
+    usage, cost, model = _totals(leg)
+    chunks = _closing(leg, outcome)
+    for piece in chunks:
+        leg.folder.feed(piece)
+    context_usage = leg.folder.metadata().get("context_usage")
+    message_status: MessageStatus = status
+    await leg.finish(
+        Event("chunks", chunks, phase="end", key="run", body={"status": status, "finish_reason": outcome.finish_reason}),
+        Fold(leg.folder.parts(), leg.folder.metadata(), message_status),
+        End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model),
+    )
+    point("run.ended")
+
+
+def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
+    parts = leg.folder.parts()
+    why = "cancelled before it ended" if outcome.status == "cancelled" else "not run: the run ended before it"
+    chunks: list[Chunk] = [*close_open(parts), *settle_calls(parts, why)]
+    if outcome.error is not None:
+        chunks.append(chunk.error(outcome.error.message))
+    if _step_is_open(leg):
+        chunks.append(chunk.FINISH_STEP)
+    if outcome.status == "cancelled":
+        chunks.append(chunk.abort("cancelled"))
+    else:
+        chunks.append(chunk.finish(outcome.finish_reason, outcome.metadata or None))
+    return tuple(chunks)
+
+
+def _step_is_open(leg: Leg) -> bool:
+    begun = [int(key.removeprefix("llm:").partition(".")[0]) for key in leg.index.starts if key.startswith("llm:")]
+    return bool(begun) and f"step:{max(begun)}" not in leg.index.ends
+
+
+def _totals(leg: Leg) -> tuple[Usage, int | None, str]:
+    """Usage and cost over all attempts of the run, from the journal; the cost is unknown as soon as one part of it is."""
+    usage, model = Usage(), ""
+    costs: list[int | None] = []
+    for key, event in leg.index.ends.items():
+        if key.startswith("llm:") and isinstance(event.body, dict):
+            usage += Ending.from_json(event.body).usage
+            charged = event.body.get("charged")
+            costs.append(charged if isinstance(charged, int) else None)
+            begun = leg.index.starts[key].body
+            model = str(begun.get("model", "")) if isinstance(begun, dict) else model
+    known = [cost for cost in costs if cost is not None]
+    return usage, sum(known) if known and len(known) == len(costs) else None, model

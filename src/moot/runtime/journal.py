@@ -1,0 +1,37 @@
+"""The journal of one run in memory: which keys have begun and which have ended. The log is its truth; this is its index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moot.types.canonical import JsonObject
+from moot.types.event import Event
+
+
+class Journal:
+    """Starts, ends and notes by key, kept up as events are appended."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.starts: dict[str, Event] = {}
+        self.ends: dict[str, Event] = {}
+        self.notes: dict[str, JsonObject] = {}
+        """The last fact that a tool put down while it ran."""
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        if event.key is None:
+            return
+        if event.phase == "start":
+            self.starts[event.key] = event
+        elif event.phase == "end":
+            self.ends[event.key] = event
+        elif event.kind == "journal" and isinstance(event.body, dict):
+            self.notes[event.key] = event.body
+
+    def next_attempt(self, base: str) -> int:
+        """The first attempt of `<base>.<n>` that has not begun."""
+        attempt = 0
+        while f"{base}.{attempt}" in self.starts:
+            attempt += 1
+        return attempt

@@ -1,0 +1,173 @@
+"""One stretch of a run between two waits, as its agent service sees it: the log, the journal, the inbox, the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from moot.convert.fold import Folder
+from moot.runtime import asking
+from moot.runtime.journal import Journal
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent, step_setup
+from moot.runtime.tooling import Tooling
+from moot.types import chunk
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject
+from moot.types.context import Result, StepSetup, Unknown, Verdict
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.model import ModelRole
+from moot.types.run import RunRequest
+from moot.types.store import Blobs, Change, End, Fence, Fold, InboxItem, Use
+from moot.types.tool import Question, Tool, ToolContext
+
+
+class Leg:
+    """Implements RunContext for one claim of a run. Made and ended by `drive`, which owns its cancel scope."""
+
+    def __init__(self, runtime: Runtime, request: RunRequest, fence: Fence, message: Message, events: Sequence[Event]) -> None:
+        self.runtime = runtime
+        self.request = request
+        self.fence = fence
+        self.index = Journal(events)
+        self._message = message
+        self._events = list(events)
+        self.folder = Folder()
+        for event in events:
+            for piece in event.chunks:
+                self.folder.feed(piece)
+
+    @property
+    def blobs(self) -> Blobs:
+        return self.runtime.store.blobs
+
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
+        now = self.runtime.clock.now()
+        run = self.fence.run
+        stamped = [event if event.at else event._replace(run=run, at=now) for event in events]
+        feed = self.folder.feed
+        for event in stamped:
+            for piece in event.chunks:
+                feed(piece)
+        if fold:
+            changes = (*changes, Fold(self.folder.parts(), self.folder.metadata()))
+        seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)
+        for event in stamped:
+            if event.key is not None:
+                self.index.add(event)
+        self.runtime.hub.publish(self.fence.conversation, seqs, stamped)
+        return seqs
+
+    async def finish(self, event: Event, fold: Fold, end: End) -> None:
+        """Writes the run's terminal state; the event's chunks are already in the folder."""
+        stamped = event._replace(run=self.fence.run, at=self.runtime.clock.now())
+        seqs = await self.runtime.store.log.append(self.fence.conversation, (stamped,), fence=self.fence, changes=(fold, end), sync=True)
+        self.runtime.hub.publish(self.fence.conversation, seqs, (stamped,))
+
+    async def journal(self) -> list[Event]:
+        """The events that were there when the leg began."""
+        return self._events
+
+    async def history(self) -> list[Message]:
+        branch = await self.runtime.store.conversations.branch(self.fence.conversation, head=self.fence.message)
+        return [message for message in branch if message.id != self.fence.message]
+
+    def message(self) -> Message:
+        own = self._message
+        return Message(
+            id=own.id,
+            role="assistant",
+            parts=self.folder.parts(),
+            metadata=self.folder.metadata(),
+            conversation=own.conversation,
+            parent=own.parent,
+            run=self.fence.run,
+            status="streaming",
+        )
+
+    async def setup(self, role: ModelRole = "main") -> StepSetup:
+        runtime, request = self.runtime, self.request
+        agent = find_agent(runtime.settings, request.run.agent, request.settings)
+        return await step_setup(
+            runtime.settings, runtime.providers, agent, request.run, request.conversation, role=role, now=runtime.clock.now()
+        )
+
+    async def once(
+        self,
+        key: str,
+        *,
+        idempotent: bool,
+        work: Callable[[], Awaitable[Result]],
+        body: JsonObject,
+        verdict: Verdict | None = None,
+    ) -> Result | Unknown:
+        attempt = self.index.next_attempt(key)
+        for earlier in range(attempt):
+            if (ended := self.index.ends.get(f"{key}.{earlier}")) is not None:
+                value = ended.body.get("value") if isinstance(ended.body, dict) else None
+                return Result(value, ended.chunks)
+        if attempt and not idempotent:
+            mark = f"{key}.{attempt - 1}"
+            return Unknown(mark, self.index.starts[mark].at, self.index.notes.get(mark, {}))
+        mark = f"{key}.{attempt}"
+        uses = (Use(verdict.approval, verdict.digest),) if verdict is not None and verdict.approval else ()
+        await self.append(Event("journal", phase="start", key=mark, body=body), changes=uses, sync=not idempotent)
+        point("tool.started")
+        result = await work()
+        point("tool.worked")
+        await self.append(
+            Event("chunks", result.chunks, phase="end", key=mark, body={"value": result.value}), sync=not idempotent, fold=True
+        )
+        point("tool.ended")
+        return result
+
+    async def settled(self, key: str) -> bool:
+        attempts = max(self.index.next_attempt(key), 1)
+        return any(f"{key}.{attempt}" in self.index.ends for attempt in range(attempts))
+
+    async def begun(self, key: str) -> bool:
+        return f"{key}.0" in self.index.starts
+
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+        return await asking.allow(self, tool, key, tool_call, arguments, subject)
+
+    async def ask(self, key: str, approval: Approval) -> Answer:
+        return await asking.ask(self, approval)
+
+    async def inbox(self) -> list[InboxItem]:
+        return await self.runtime.store.records.inbox(self.fence.run)
+
+    def now(self) -> int:
+        return self.runtime.clock.now()
+
+    def jitter(self) -> float:
+        return self.runtime.random.random()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.runtime.sleep(seconds)
+
+    def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
+        conversation = self.request.conversation
+        directory = Path(conversation.directory or ".").absolute()
+        roots = tuple(Path(uri.removeprefix("file://")) for uri in conversation.allowed_uris) or (directory,)
+
+        def drawer(name: str, make: Callable[[], object]) -> object:
+            return self.runtime.drawers.kept(conversation.id, f"{tool.name}:{name}", make)
+
+        async def questions(wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+            return await asking.question(self, tool, key, tool_call, wanted)
+
+        async def preliminary(value: Json) -> None:
+            piece = chunk.tool_output(tool_call, value)
+            piece["preliminary"] = True
+            await self.append(Event("chunks", (piece,)))
+
+        async def fact(body: JsonObject) -> None:
+            await self.append(Event("journal", key=f"{key}.{max(self.index.next_attempt(key) - 1, 0)}", body=body), sync=True)
+            point("tool.noted")
+
+        settings = self.runtime.settings.tools.get(tool.name, {})
+        name = f"{self.fence.run}/{key}"
+        return Tooling(directory, roots, settings, name, self.blobs, drawer, questions, preliminary, fact)

@@ -1,0 +1,61 @@
+"""What lives as long as the process: the store, the providers, the settings, the hub, and what conversations keep in memory."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+
+from moot.config.settings import Settings
+from moot.providers.pool import Providers
+from moot.runtime.hub import Hub
+from moot.tools.offers import offered
+from moot.types.agent import Agent
+from moot.types.ids import Clock, SystemClock
+from moot.types.store import Store
+
+T = TypeVar("T")
+
+
+class Drawers:
+    """Things that conversations keep in memory (running processes, todo lists), for the most recently used ones only."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._drawers: OrderedDict[str, dict[str, object]] = OrderedDict()
+
+    def kept(self, conversation: str, name: str, make: Callable[[], T]) -> T:
+        """The thing of that name, made at the first call."""
+        drawer = self._drawers.setdefault(conversation, {})
+        self._drawers.move_to_end(conversation)
+        if self._limit and len(self._drawers) > self._limit:
+            self._drawers.popitem(last=False)
+        if name not in drawer:
+            drawer[name] = make()
+        return drawer[name]  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  the name fixes the type
+
+
+class Runtime:
+    """Handed to whatever drives runs; `settings` is replaced as a whole when the configuration is read again."""
+
+    def __init__(
+        self, settings: Settings, store: Store, providers: Providers, *, clock: Clock | None = None, seed: int | None = None
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.providers = providers
+        self.clock = clock or SystemClock()
+        self.hub = Hub(store)
+        self.drawers = Drawers(settings.limits.cached_conversations)
+        self.random = random.Random(seed)
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits; cancellable."""
+        await anyio.sleep(seconds)
+
+    def check_tools(self, agent: Agent) -> None:
+        """Raises UsageError when the agent names a tool that doesn't exist."""
+        offered(self.settings, agent)

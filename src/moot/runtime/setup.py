@@ -1,0 +1,88 @@
+"""Settings, tools and models of one step, taken afresh from the configuration in force."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from moot.config.settings import Settings
+from moot.errors import UsageError
+from moot.providers.pool import Providers
+from moot.runtime.prompts import system_prompt
+from moot.tools.offers import offered
+from moot.types.agent import Agent, Mode
+from moot.types.canonical import JsonObject
+from moot.types.context import StepSetup
+from moot.types.conversation import Conversation
+from moot.types.model import Effort, Model, ModelRole, ModelSettings
+from moot.types.run import Run
+
+DEFAULT_CONTEXT = 64_000
+"""Tokens that we reckon with when nobody knows a model's context."""
+
+_EFFORTS: dict[str, Effort] = {"none": "none", "low": "low", "medium": "medium", "high": "high", "max": "max"}
+_MODES: dict[str, Mode] = {"ask": "ask", "edits": "edits", "plan": "plan", "auto": "auto"}
+
+
+def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
+    """The agent as this run wants it. Raises UsageError for a name that the configuration doesn't have."""
+    agent = settings.agents.get(name) or (Agent() if name == "default" else None)
+    if agent is None:
+        known = ", ".join(sorted(settings.agents)) or "default"
+        raise UsageError(f"no agent named {name!r}; known: {known}", fix="moot config show")
+    tools = options.get("tools")
+    if tools is False:
+        return dataclasses.replace(agent, tools=())
+    if isinstance(tools, list):
+        return dataclasses.replace(agent, tools=tuple(str(tool) for tool in tools))
+    return agent
+
+
+def mode_of(settings: Settings, options: JsonObject) -> Mode:
+    """The run's own mode, else the configuration's."""
+    wanted = options.get("mode")
+    return _MODES.get(str(wanted), settings.permissions.mode)
+
+
+async def step_setup(
+    settings: Settings, providers: Providers, agent: Agent, run: Run, conversation: Conversation, *, role: ModelRole, now: int
+) -> StepSetup:
+    """What a step needs. Raises UsageError when there is no model to be had or a tool's name is unknown."""
+    options = run.settings
+    wanted = run.model if role == "main" and run.model else (agent.model if role == "main" else role)
+    choices = await providers.choices(wanted, agent.fallback or settings.models.fallback)
+    if not choices:
+        raise UsageError("no model can be had", fix="moot providers list")
+    mode = mode_of(settings, options)
+    tools = () if choices[0].model.tools == "none" else offered(settings, agent)
+    model = choices[0].model
+    return StepSetup(
+        choices=choices,
+        tools=tools,
+        system=system_prompt(agent, tools, directory=conversation.directory, mode=mode, now=now),
+        settings=model_settings(agent, options),
+        history_tokens=agent.history.max_tokens or _history_budget(model),
+        max_steps=_max_steps(settings, agent, options, model),
+    )
+
+
+def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
+    """What requests are told: the run's own options over the agent's."""
+    wanted, schema, temperature = options.get("effort"), options.get("schema"), options.get("temperature")
+    return ModelSettings(
+        temperature=float(temperature) if isinstance(temperature, int | float) else agent.temperature,
+        effort=_EFFORTS.get(str(wanted), agent.effort),
+        show_reasoning=agent.show_reasoning,
+        schema=dict(schema) if isinstance(schema, dict) else None,
+    )
+
+
+def _history_budget(model: Model) -> int:
+    context = model.context or DEFAULT_CONTEXT
+    answer = min(model.max_output or context // 4, context // 4)
+    return max(context - answer - 2_000, context // 2)
+
+
+def _max_steps(settings: Settings, agent: Agent, options: JsonObject, model: Model) -> int:
+    given = options.get("max_steps")
+    bounds = [given if isinstance(given, int) else 0, agent.max_steps or 0, settings.limits.steps, model.max_steps or 0]
+    return min((bound for bound in bounds if bound > 0), default=0)

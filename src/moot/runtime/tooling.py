@@ -1,0 +1,41 @@
+"""What one tool call may use: the ToolContext that the runtime hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.store import Blobs
+from moot.types.tool import Question
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tooling:
+    """Implements ToolContext; the callables reach the leg that made it, and nothing else of it."""
+
+    directory: Path
+    roots: tuple[Path, ...]
+    settings: JsonObject
+    key: str
+    blobs: Blobs
+    drawer: Callable[[str, Callable[[], object]], object]
+    questions: Callable[[tuple[Question, ...]], Awaitable[tuple[tuple[str, ...], ...]]]
+    preliminary: Callable[[Json], Awaitable[None]]
+    fact: Callable[[JsonObject], Awaitable[None]]
+
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        return self.drawer(name, make)  # pyright: ignore[reportReturnType]  one name, one maker, one type
+
+    async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+        return await self.questions(questions)
+
+    async def report(self, value: Json) -> None:
+        await self.preliminary(value)
+
+    async def note(self, body: JsonObject) -> None:
+        await self.fact(body)
