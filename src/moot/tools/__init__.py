@@ -1,1 +1,31 @@
-"""."""
+"""What a model may do: one file per built-in tool, and what they share.
+
+A tool is a value with a name, a description, a pydantic model of its arguments and `run`. It never raises for what a model did wrong:
+that is an output with `error`. Files, addresses and processes are reached through `guard` alone.
+
+| file | tool |
+|---|---|
+| `ask_user` | questions to the person |
+| `edit_file` | exact replacements in a file, all or nothing |
+| `fetch_url` | a page of the web as Markdown |
+| `find_files` | files by name |
+| `list_files` | what a folder holds |
+| `read_file` | a file's lines, a picture, the rest of a long output |
+| `search_files` | lines that match a pattern |
+| `shell` | a command, in the foreground or the background |
+| `todo` | the list of what is to be done |
+| `web_search` | results of a search engine |
+| `write_file` | a whole file |
+
+| file | shared |
+|---|---|
+| `basics` | what every tool starts from: defaults, failures, work in a thread |
+| `diffs` | what an edit changes, for people |
+| `ignores` | `.gitignore` rules |
+| `offers` | which tools an agent is offered |
+| `pages` | numbered lines out of a text of any size |
+| `schema` | a tool's definition for models, arguments from them |
+| `texts` | bytes of a file to text and back, exactly |
+"""
+
+__all__: list[str] = []

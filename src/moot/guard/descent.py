@@ -1,0 +1,144 @@
+"""The walk from an allowed folder to where a path ends, one component at a time, on descriptors that never follow a link.
+
+Links are read and resolved here, and only when their target lies inside the folders too. So what was checked is what is opened,
+whoever renames things meanwhile. (openat2 with RESOLVE_BENEATH would do the same for one root, not for several.)
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from moot.errors import NotFound, Refused
+from moot.guard.roots import Roots, is_own
+
+__all__ = ["DIRECTORY", "Place", "enter", "missing", "refuse_own"]
+
+LINKS = 40
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# a descriptor to walk by needs no right to read the directory, only to pass through it
+_WALK = DIRECTORY | getattr(os, "O_PATH", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path ends: an open folder and a name in it, `.` for the folder itself."""
+
+    folder: int
+    name: str
+    status: os.stat_result | None
+    """Of the name itself, never of a link's target; None = there is nothing."""
+    path: Path
+    """The real one."""
+
+
+@contextmanager
+def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
+    """Where the path ends, its folder open for as long as the block lasts; with `create`, missing folders on the way are made.
+
+    Raises Refused for what lies outside or can't be opened, NotFound when a folder on the way is missing.
+    """
+    with ExitStack() as stack:
+        try:
+            yield _Descent(roots, path, stack, create).place()
+        except FileNotFoundError as error:
+            raise missing(roots, path) from error
+        except OSError as error:
+            raise Refused(f"{path!r}: {error.strerror or error}") from error
+
+
+def missing(roots: Roots, path: str) -> NotFound:
+    """The words for a path with nothing at its end."""
+    return NotFound(f"nothing is at {path!r} (relative paths start at {str(roots.directory)!r})")
+
+
+def refuse_own(path: str, folder: int) -> None:
+    """Raises Refused when the open folder is moot's own."""
+    if is_own(folder):
+        raise Refused(f"{path!r} lies in moot's own data folder, which no tool may touch")
+
+
+class _Descent:
+    def __init__(self, roots: Roots, path: str, stack: ExitStack, create: bool) -> None:
+        self._roots = roots
+        self._path = path
+        self._stack = stack
+        self._create = create
+        self._links = 0
+        self._from_link = 0
+        """How many of the components ahead stood in a link."""
+        self._begin(roots.spelled(path), ())
+
+    def _begin(self, spelled: str, rest: Iterable[str]) -> None:
+        self._root, parts = self._roots.start(self._path, spelled)
+        self._ahead = deque([*parts, *rest])
+        self._names: list[str] = []
+        self._folders = [self._opened(os.open(self._root, _WALK))]
+
+    def _opened(self, descriptor: int) -> int:
+        self._stack.callback(os.close, descriptor)
+        refuse_own(self._path, descriptor)
+        return descriptor
+
+    def place(self) -> Place:
+        while self._ahead:
+            name = self._ahead.popleft()
+            linked, self._from_link = self._from_link > 0, max(0, self._from_link - 1)
+            if name == "..":
+                self._up()
+                continue
+            status = self._status(name, linked)
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                self._follow(name)
+            elif not self._ahead:
+                return self._last(name, status)
+            else:
+                self._down(name)
+        return self._last(".", os.fstat(self._folders[-1]))
+
+    def _last(self, name: str, status: os.stat_result | None) -> Place:
+        return Place(self._folders[-1], name, status, self._root.joinpath(*self._names, name))
+
+    def _status(self, name: str, linked: bool) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
+        except FileNotFoundError:
+            if linked:
+                raise Refused(f"{self._path!r} goes through a link that leads nowhere") from None
+            if not self._ahead:
+                return None
+            if not self._create or ".." in self._ahead:
+                raise
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._folders[-1])
+        return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
+
+    def _down(self, name: str) -> None:
+        descriptor = self._opened(os.open(name, _WALK, dir_fd=self._folders[-1]))
+        self._folders.append(descriptor)
+        self._names.append(name)
+
+    def _up(self) -> None:
+        if self._names:
+            self._names.pop()
+            self._folders.pop()
+        else:  # above the folder: fine when the rest leads into another allowed one
+            self._begin(os.path.normpath(Path(self._root, "..", *self._ahead)), ())
+
+    def _follow(self, name: str) -> None:
+        self._links += 1
+        if self._links > LINKS:
+            raise Refused(f"{self._path!r} goes through more than {LINKS} links")
+        target = os.readlink(name, dir_fd=self._folders[-1])
+        rest = tuple(self._ahead)
+        if target.startswith("/"):
+            self._begin(target, rest)
+        else:
+            self._ahead.extendleft(reversed([part for part in PurePosixPath(target).parts if part != "."]))
+        self._from_link += len(self._ahead) - len(rest)

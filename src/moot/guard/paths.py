@@ -1,0 +1,214 @@
+"""One guard for all file access of tools: confined to the allowed folders, and no link, name or race leads out of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO, Literal, TypeAlias
+
+from moot.errors import Refused
+from moot.guard.descent import DIRECTORY, Place, enter, missing, refuse_own
+from moot.guard.roots import Roots, is_own
+
+__all__ = ["Entry", "Kind", "Paths", "Stamp", "stamp"]
+
+DEPTH = 100
+"""Levels that a walk goes down; each holds a descriptor."""
+
+Kind: TypeAlias = Literal["file", "directory", "link", "other"]
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, size and modification time in ns: different when a file was changed or replaced."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in a folder."""
+
+    name: str
+    """As the file system has it; bytes that are no UTF-8 are surrogates."""
+    kind: Kind
+    size: int = 0
+
+
+class Paths:
+    """Opens, lists and writes what lies in `roots`; raises Refused for everything else and NotFound for what is not there."""
+
+    def __init__(self, roots: Sequence[Path], directory: Path) -> None:
+        self._roots = Roots(roots, directory)
+
+    def resolve(self, path: str) -> Path:
+        """The real path, links resolved; its last name need not exist."""
+        with enter(self._roots, path) as place:
+            return place.path
+
+    def shown(self, path: Path) -> str:
+        """A real path as a person would write it: relative to the directory when it lies below."""
+        directory = Path(os.path.realpath(self._roots.directory))
+        return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Of what the path leads to."""
+        with enter(self._roots, path) as place:
+            return _existing(self._roots, path, place)
+
+    def open_read(self, path: str) -> BinaryIO:
+        """A regular file, open for reading. FIFOs, devices, sockets and folders are refused without being opened."""
+        with enter(self._roots, path) as place:
+            _must_be_file(path, _existing(self._roots, path, place))
+            descriptor = os.open(place.name, _READ, dir_fd=place.folder)
+            try:
+                _must_be_file(path, os.fstat(descriptor))
+                return os.fdopen(descriptor, "rb")
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+    @contextmanager
+    def open_write(self, path: str, *, expect: Stamp | None = None) -> Generator[BinaryIO]:
+        """A stream whose bytes replace the file when the block ends well: all of them or none, mode and owner kept, missing folders made.
+
+        With `expect`, Refused when the file is no longer the one with that stamp.
+        """
+        with enter(self._roots, path, create=True) as place:
+            if place.status is not None:
+                _must_be_file(path, place.status)
+                _must_be_writable(path, place)
+            temporary = f".moot-{token_hex(8)}.tmp"
+            mode = 0o666 if place.status is None else stat.S_IMODE(place.status.st_mode) & 0o777
+            descriptor = os.open(temporary, _CREATE, mode, dir_fd=place.folder)
+            try:
+                with os.fdopen(descriptor, "wb") as stream:
+                    _keep_rights(descriptor, place.status)
+                    yield stream
+                    stream.flush()
+                    os.fsync(descriptor)
+                _must_be_unchanged(path, place, expect)
+                os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=place.folder)
+                raise
+            _sync_folder(place.folder)
+
+    def listdir(self, path: str, limit: int = 10_000) -> list[Entry]:
+        """At most `limit` entries of a folder, sorted by name."""
+        with self._folder(path) as descriptor, os.scandir(descriptor) as entries:
+            found = [_entry(entry, sized=True) for entry, _ in zip(entries, range(limit), strict=False)]
+        return sorted(found, key=lambda entry: entry.name)
+
+    def walk(self, path: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, Entry]]:
+        """Everything below a folder, depth first, sorted, with its path relative to the folder; links are named, not followed.
+
+        Goes down only into folders for which `enter` says yes; one that can't be read is named and passed over.
+        """
+        with self._folder(path) as descriptor:
+            yield from self._walk(descriptor, "", enter, 0)
+
+    def _walk(self, folder: int, prefix: str, enter: Callable[[str], bool], depth: int) -> Iterator[tuple[str, Entry]]:
+        with os.scandir(folder) as entries:
+            found = sorted((_entry(entry) for entry in entries), key=lambda entry: entry.name)
+        for entry in found:
+            relative = prefix + entry.name
+            yield relative, entry
+            if entry.kind != "directory" or depth >= DEPTH or not enter(relative):
+                continue
+            try:
+                below = os.open(entry.name, DIRECTORY, dir_fd=folder)
+            except OSError:  # gone, replaced by a link, or closed to us: there is nothing to walk
+                continue
+            try:
+                if not is_own(below):
+                    yield from self._walk(below, relative + "/", enter, depth + 1)
+            finally:
+                os.close(below)
+
+    @contextmanager
+    def _folder(self, path: str) -> Generator[int]:
+        with enter(self._roots, path) as place:
+            status = _existing(self._roots, path, place)
+            if not stat.S_ISDIR(status.st_mode):
+                raise Refused(f"{path!r} is a {_kind_word(status)}, not a folder")
+            descriptor = os.open(place.name, DIRECTORY, dir_fd=place.folder)
+            try:
+                refuse_own(path, descriptor)
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """What tells a file's state from every later one."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _existing(roots: Roots, path: str, place: Place) -> os.stat_result:
+    if place.status is None:
+        raise missing(roots, path)
+    return place.status
+
+
+def _must_be_file(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(f"{path!r} is a {_kind_word(status)}, not a file")
+
+
+def _must_be_writable(path: str, place: Place) -> None:
+    # a rename would replace even a file that says it must not be written
+    if not os.access(place.name, os.W_OK, dir_fd=place.folder):
+        raise Refused(f"{path!r} is read-only")
+
+
+def _must_be_unchanged(path: str, place: Place, expect: Stamp | None) -> None:
+    if expect is not None and stamp(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)) != expect:
+        raise Refused(f"{path!r} was changed by somebody else meanwhile; nothing was written", fix="read it again")
+
+
+def _entry(entry: os.DirEntry[str], *, sized: bool = False) -> Entry:
+    kind: Kind = "other"
+    if entry.is_symlink():
+        kind = "link"
+    elif entry.is_dir(follow_symlinks=False):
+        kind = "directory"
+    elif entry.is_file(follow_symlinks=False):
+        kind = "file"
+    size = 0
+    if sized and kind == "file":
+        with suppress(FileNotFoundError):  # deleted since it was listed
+            size = entry.stat(follow_symlinks=False).st_size
+    return Entry(entry.name, kind, size)
+
+
+def _kind_word(status: os.stat_result) -> str:
+    words = {
+        stat.S_IFDIR: "folder",
+        stat.S_IFREG: "file",
+        stat.S_IFIFO: "named pipe",
+        stat.S_IFCHR: "device",
+        stat.S_IFBLK: "device",
+        stat.S_IFSOCK: "socket",
+    }
+    return words.get(stat.S_IFMT(status.st_mode), "special file")
+
+
+def _keep_rights(descriptor: int, status: os.stat_result | None) -> None:
+    if status is None:
+        return
+    with suppress(PermissionError):  # only root may give files away; then the file becomes ours, as with any editor
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+def _sync_folder(folder: int) -> None:
+    descriptor = os.open(".", DIRECTORY, dir_fd=folder)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

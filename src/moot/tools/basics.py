@@ -1,0 +1,76 @@
+"""What every tool starts from: the usual flags, failure as an output, file work in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio.to_thread
+
+from moot.errors import MootError
+from moot.guard.paths import Paths
+from moot.types.canonical import JsonObject
+from moot.types.tool import ToolContext, ToolOutput
+
+__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "printable", "size_word", "words"]
+
+T = TypeVar("T")
+
+
+class Defaults:
+    """The flags of a tool that is nothing special."""
+
+    concurrent: bool = False
+    idempotent: bool = False
+    hidden: bool = False
+    beta: bool = False
+    badge: str = ""
+    examples: tuple[JsonObject, ...] = ()
+
+
+def paths_of(context: ToolContext) -> Paths:
+    """The guard for the files that this call may touch."""
+    return Paths(context.roots, context.directory)
+
+
+def failed(text: str) -> ToolOutput:
+    """The output of a call that came to nothing."""
+    return ToolOutput(text, error=True)
+
+
+def words(error: MootError) -> str:
+    """An error as a model reads it."""
+    return f"{error.message}; {error.fix}" if error.fix else error.message
+
+
+async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOutput:
+    """What the work gives, done in a thread; a refusal or a missing file is a failed output.
+
+    A cancelled call does not wait for the thread, unless told otherwise: reading may finish unseen, writing may not.
+    """
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
+    except MootError as error:
+        return failed(words(error))
+
+
+def printable(name: str) -> str:
+    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def count(number: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size_word(size: int) -> str:
+    """`512 bytes`, `3.4 KB`."""
+    if size < 1000:
+        return count(size, "byte")
+    value = size / 1000
+    for unit in ("KB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"

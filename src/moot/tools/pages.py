@@ -1,0 +1,102 @@
+"""A page of numbered lines out of a text of any size, with the words that tell a model how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+
+from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+
+__all__ = ["LINES", "Page", "read_page"]
+
+LINES = 1000
+LINE_CHARACTERS = 2000
+"""What is shown of one line, unless `start_character` points into it."""
+PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
+"""What is shown in all; the rest of the limit is for the closing words."""
+SCANNED_CHARACTERS = 50_000_000
+"""How far lines are counted; what lies behind is said to be there."""
+_PIECE = 1 << 16
+_CUT_WORDS = 150
+
+
+@dataclass(slots=True)
+class Page:
+    """What was asked for, and where it stands in the whole."""
+
+    shown: list[str] = field(default_factory=list[str])
+    first: int = 0
+    last: int = 0
+    """Numbers of the first and last line shown; 0 = none was."""
+    total: int = 0
+    """Lines counted."""
+    counted: bool = True
+    """Whether the count reached the end."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.shown)
+
+    @property
+    def where(self) -> str:
+        """E.g. `lines 1-40 of 212; go on with start_line=41`; empty when all was shown."""
+        if self.first == 1 and self.last == self.total and self.counted:
+            return ""
+        total = f"{self.total}" if self.counted else f"more than {self.total}"
+        further = f"; go on with start_line={self.last + 1}" if self.last < self.total or not self.counted else ""
+        return f"lines {self.first}-{self.last} of {total}{further}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    text: str
+    """From the first character wanted, at most a page of it."""
+    begin: int
+    length: int
+
+
+def read_page(reader: TextIOWrapper, start_line: int, line_count: int, start_character: int = 0) -> Page:
+    """The lines from `start_line` on, each behind its number and a tab. The reader must split at LF alone."""
+    page, room = Page(), PAGE_CHARACTERS
+    full = False
+    for line in _lines(reader, start_line, start_character):
+        page.total = line.number
+        if line.number < start_line or line.number >= start_line + line_count or full:
+            continue
+        text = _cut(line, room if line.begin else min(room, LINE_CHARACTERS))
+        full = len(text) + _CUT_WORDS > room and page.first > 0
+        if not full:
+            page.shown.append(f"{line.number}\t{text}")
+            page.first, page.last = page.first or line.number, line.number
+            room -= len(text) + len(str(line.number)) + 2
+    page.counted = not reader.read(1)
+    return page
+
+
+def _cut(line: _Line, limit: int) -> str:
+    if line.begin + len(line.text) >= line.length and len(line.text) <= limit:
+        return line.text
+    text = line.text[: max(limit - _CUT_WORDS, 1)]
+    more = f"start_line={line.number} start_character={line.begin + len(text)}"
+    return f"{text} … (line cut, it has {line.length} characters; more with {more})"
+
+
+def _lines(reader: TextIOWrapper, start_line: int, start_character: int) -> Iterator[_Line]:
+    number = scanned = 0
+    while scanned < SCANNED_CHARACTERS:
+        number += 1
+        begin = start_character if number == start_line else 0
+        kept, length, ended = "", 0, False
+        while not ended and (piece := reader.readline(_PIECE)):
+            ended = piece.endswith("\n")
+            if len(kept) < PAGE_CHARACTERS:
+                kept += piece[max(0, begin - length) :][: PAGE_CHARACTERS - len(kept)]
+            length += len(piece) - (len(piece) - len(piece.rstrip("\r\n")) if ended else 0)
+            scanned += len(piece)
+            if scanned >= SCANNED_CHARACTERS and not ended:
+                break
+        if not ended and not length:
+            return
+        yield _Line(number, kept.rstrip("\r\n") if ended else kept, begin, length)
