@@ -64,23 +64,21 @@ def _dumps_exact(value: object) -> bytes:
         raise ValueError("nested too deeply") from error
     except TypeError as error:
         raise ValueError(str(error)) from error
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode() if _has_surrogate(text) else text.encode()
+    return text.encode()
 
 
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
+def _whole(text: str) -> str:
+    return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in cast("dict[Any, Any]", value).items()}
+        return {_finite(key): _finite(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in cast("list[Any]", value)]
-    if isinstance(value, str) and _has_surrogate(value):
-        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in value)
-    return value
+    return _whole(value) if isinstance(value, str) else value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

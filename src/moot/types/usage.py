@@ -28,8 +28,9 @@ class Usage:
 
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
+        """What is no whole number there is unknown."""
         names = {field.name for field in fields(Usage)}
-        return Usage(**{name: count for name, count in value.items() if name in names and isinstance(count, int)})
+        return Usage(**{name: count for name, count in value.items() if name in names and type(count) is int})
 
 
 def _sum(a: int | None, b: int | None) -> int | None:
