@@ -1,1 +1,16 @@
-"""."""
+"""Doubles that stand in for a model's endpoint over real HTTP, for our tests and for people who test agents of their own.
+
+| file | what |
+|---|---|
+| `scripted.py` | `ScriptedServer`: says what a script tells it to, in both dialects, and fails in every way an endpoint can |
+| `process.py` | `ScriptedProcess`: the same as a process of its own, for tests of the command line |
+| `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
+| `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
+| `script.py` | `Reply` and `ToolCall`, the words of a script |
+| `_frames.py` | a reply in the wire shape of each dialect |
+| `_serve.py` | the small HTTP server under all of them |
+
+Product code never imports this room.
+"""
+
+__all__: list[str] = []

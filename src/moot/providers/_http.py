@@ -1,0 +1,256 @@
+"""The one HTTP client of the providers: a POST, its frames as they come, and every foreign error translated.
+
+A success is handed through whatever its body is: HTML, a JSON error under status 200, nothing at all are raw bytes like any other, kept
+in the log and judged by the translator. Anything but a success is a ProviderError before the first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import ClassVar
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+import aiohttp
+
+from moot.config.settings import ProviderSettings
+from moot.errors import ConfigError, ProviderError
+from moot.providers._facts import Facts
+from moot.providers._mask import Mask
+from moot.providers._refusals import refused
+from moot.providers._shapes import SHAPES, Shape, shape_of
+from moot.providers._sse import KEPT, Frames
+from moot.providers.catalogue import listed
+from moot.types.event import Raw
+from moot.types.model import Model
+from moot.types.provider import ModelRequest
+
+CONNECT_SECONDS = 10.0
+"""For name, connection and TLS together."""
+
+ERROR_SECONDS = 10.0
+"""For the body of a refusal; what has come by then is what we have."""
+
+_HEADER_BYTES = 64 * 1024
+_ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
+
+
+class HttpProvider:
+    """Base of every endpoint that is spoken to over HTTP. A subclass states its `facts`; paths and authentication follow the dialect.
+
+    One session and connector an instance, made at the first request. No proxy is used but `proxy` of the entry: variables of the
+    environment must not change where a key is sent. Redirects are never followed, so a key goes to the base URL's host alone.
+    """
+
+    facts: ClassVar[Facts]
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.name = settings.name or self.facts.name
+        self.dialect = settings.dialect or self.facts.dialect
+        self.quirks = self.facts.quirks
+        self.settings = settings
+        self.shape = self._shape()
+        self.base = self._base_url()
+        self.live = 0
+        """Streams that are open now."""
+        self._mask = Mask(settings.api_key, settings.headers)
+        self._session: aiohttp.ClientSession | None = None
+
+    def authentication(self) -> Mapping[str, str]:
+        """The headers that prove who asks; none without a key."""
+        return self.shape.authentication(self.settings.api_key)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Raw, ...]]:
+        """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
+        response = await self._post(request)
+        frames = Frames()
+        failure: ProviderError | None = None
+        self.live += 1
+        try:
+            while True:
+                try:
+                    data = await response.content.readany()
+                except _ERRORS as error:
+                    failure = self._broken(error, "while it was answering")
+                    failure.__cause__ = error
+                    break
+                if not data:
+                    break
+                if raws := frames.feed(data):
+                    yield self._mask.frames(raws)
+            if tail := frames.rest():
+                yield self._mask.frames((tail,))
+            if failure:
+                raise failure
+        finally:
+            self.live -= 1
+            response.close()
+
+    async def models(self) -> Sequence[Model]:
+        """What the endpoint says it has. Raises ProviderError."""
+        return listed(self.name, self.facts, self.settings, await self._get(self.shape.models))
+
+    async def close(self) -> None:
+        """Lets go of the connections; streams that are open break."""
+        session, self._session = self._session, None
+        if session:
+            await session.close()
+
+    async def _get(self, path: str, *, seconds: float = 30.0) -> bytes:
+        """The body of a small GET below the base URL. Raises ProviderError."""
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
+        try:
+            async with self._client().get(
+                self._url(path), headers=self._headers(), timeout=timeout, allow_redirects=False, proxy=self._proxy()
+            ) as response:
+                body = await _read(response, Frames())
+        except _ERRORS as error:
+            raise self._broken(error, "when asked for its models") from error
+        if not 200 <= response.status < 300:
+            raise self._refused(response, body)
+        return body
+
+    async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = {**self._headers(), "Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        if request.idempotency_key:
+            headers["Idempotency-Key"] = request.idempotency_key
+        try:
+            response = await self._client().post(
+                self._url(self.shape.post),
+                data=io.BytesIO(request.body),  # bytes over 1 MiB draw a warning from aiohttp
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy(),
+            )
+        except _ERRORS as error:
+            raise self._broken(error, "before it answered") from error
+        if 200 <= response.status < 300:
+            return response
+        try:
+            raise self._refused(response, await _error_body(response))
+        finally:
+            response.close()
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            timeout = self.settings.timeout
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=timeout if timeout > 0 else None),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                max_line_size=_HEADER_BYTES,
+                max_field_size=_HEADER_BYTES,
+            )
+        return self._session
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": "moot", **self.authentication(), **self.settings.headers}
+        for name, value in headers.items():
+            if not value.isascii() or not value.isprintable():
+                raise ConfigError(f"the value of header {name!r} for provider {self.name!r} has characters that no header can carry")
+        return headers
+
+    def _proxy(self) -> str | None:
+        proxy = self.settings.options.get("proxy")
+        return proxy if isinstance(proxy, str) and proxy else None
+
+    def _shape(self) -> Shape:
+        shape = shape_of(self.dialect)
+        if shape is None:
+            raise ConfigError(f"provider {self.name!r} has the unknown dialect {self.dialect!r}; known: {', '.join(sorted(SHAPES))}")
+        return shape
+
+    def _base_url(self) -> SplitResult:
+        plan, plans = self.settings.plan, self.facts.plans
+        if plan and plan not in plans:
+            known = f"known: {', '.join(sorted(plans))}" if plans else "it has none"
+            raise ConfigError(f"provider {self.name!r} has no plan {plan!r}; {known}")
+        text = self.settings.base_url or plans.get(plan, "") or self.facts.base_url
+        if not text:
+            raise ConfigError(f"provider {self.name!r} has no base_url", fix=f"set providers.{self.name}.base_url")
+        url = _sound(text.strip())
+        if url is None:
+            where = f"the base_url of provider {self.name!r}"
+            raise ConfigError(f"{where} is {_without_password(text)!r}; expected http(s)://host[:port][/path]")
+        return url._replace(path=url.path.rstrip("/").removesuffix(self.shape.version), fragment="")
+
+    def _url(self, path: str) -> str:
+        path, _, query = path.partition("?")
+        return urlunsplit(self.base._replace(path=self.base.path + path, query=query or self.base.query))
+
+    def _refused(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
+        error = refused(self.name, response.status, response.headers, self._mask.raw(body))
+        if "Location" in response.headers and 300 <= response.status < 400:
+            host = urlsplit(response.headers["Location"]).netloc or self.base.netloc
+            error.fix = f"{error.fix}: {host}"
+        return error
+
+    def _broken(self, error: Exception, when: str) -> ProviderError:
+        timeout = isinstance(error, asyncio.TimeoutError)
+        words, fix = _words(error, self.settings.timeout)
+        message = f"{self.name} at {self.base.netloc} {words} {when}"
+        return ProviderError(self._mask.text(message), fix=fix, kind="timeout" if timeout else "transport", retryable=True)
+
+
+def _sound(text: str) -> SplitResult | None:
+    """The URL when a request can be sent there; a password in it would travel with every request, so it is refused."""
+    try:
+        url = urlsplit(text)
+        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and "@" not in url.netloc
+    except ValueError:
+        return None
+    return url if sound else None
+
+
+def _without_password(text: str) -> str:
+    head, at, tail = text.rpartition("@")
+    return f"{head.partition('://')[0]}://***@{tail}" if at else text
+
+
+async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+    """What can be had of a refusal's body, at most `KEPT` bytes: it only explains, so nothing about it is an error of its own."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_SECONDS):
+            while len(body) < KEPT and (data := await response.content.readany()):
+                body += data
+    except _ERRORS as error:
+        body += b"" if body else f"(its body could not be read: {type(error).__name__})".encode()
+    return bytes(body[:KEPT])
+
+
+async def _read(response: aiohttp.ClientResponse, frames: Frames) -> bytes:
+    parts: list[bytes] = []
+    while data := await response.content.readany():
+        frames.feed(data)  # only for its limits
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _words(error: Exception, silence: float) -> tuple[str, str]:
+    """What happened, as a predicate of the endpoint, and the next move."""
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return f"could not be reached within {CONNECT_SECONDS:g} s", "check the address and the network"
+        case asyncio.TimeoutError():
+            return f"sent nothing for {silence:g} s", "try again, or raise the provider's timeout"
+        case aiohttp.ClientConnectorCertificateError():
+            fix = "install the system's CA certificates (Debian: ca-certificates), or point SSL_CERT_FILE at them"
+            return f"showed a certificate that is not trusted ({error.certificate_error})", fix
+        case aiohttp.ClientSSLError():
+            return f"could not agree on a secure connection ({error.os_error})", "check that the address speaks https"
+        case aiohttp.ClientConnectorDNSError():
+            return "has a name that is not found", "check the address and the network"
+        case aiohttp.ClientConnectorError():
+            return (
+                f"could not be reached ({error.os_error.strerror or error.os_error})",
+                "check that it is running and the address is right",
+            )
+        case aiohttp.ServerDisconnectedError() | ConnectionError():
+            return "closed the connection", "try again"
+        case aiohttp.ClientPayloadError():
+            return "broke off", "try again"
+        case _:
+            return f"spoke no proper HTTP ({type(error).__name__}: {error})", "check the base_url"

@@ -1,0 +1,129 @@
+"""A reply in the wire shape of each dialect: the frames of an event stream, and the body of a refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from moot.testing.script import Reply, ToolCall, Usage
+
+
+def frames(reply: Reply, dialect: str, model: str, ids: Iterator[str]) -> list[bytes]:
+    """The event stream of a reply, one element a frame. `ids` makes up what the script leaves open."""
+    made = _messages(reply, model, ids) if dialect == "anthropic" else _chat(reply, model, ids)
+    if reply.malformed_at is not None:
+        made.insert(reply.malformed_at, b'data: {"broken": \n\n')
+    return made
+
+
+def error_body(reply: Reply, dialect: str) -> bytes:
+    """The JSON body of an answer that is no success."""
+    message = reply.error or f"scripted status {reply.status}"
+    if dialect == "anthropic":
+        kind = reply.error_code or {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}.get(
+            reply.status, "api_error"
+        )
+        return _json({"type": "error", "error": {"type": kind, "message": message}})
+    return _json({"error": {"message": message, "type": "scripted", "param": None, "code": reply.error_code or None}})
+
+
+def _chat(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
+    base = {"id": f"chatcmpl-{next(ids)}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": reply.model or model}
+
+    def frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return _data({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+    made = [frame({"role": "assistant", "content": ""})]
+    made += [frame({"reasoning_content": piece}) for piece in _pieces(reply.reasoning, reply.chunk_size)]
+    made += [frame({"content": piece}) for piece in _pieces(reply.text, reply.chunk_size)]
+    for index, call in enumerate(reply.tool_calls):
+        head = {"name": call.name, "arguments": ""}
+        made.append(frame({"tool_calls": [{"index": index, "id": call.id or f"call_{next(ids)}", "type": "function", "function": head}]}))
+        pieces = _pieces(call.text, reply.chunk_size)
+        made += [frame({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}) for piece in pieces]
+    if reply.finish is None:
+        return made
+    made.append(frame({}, reply.finish or ("tool_calls" if reply.tool_calls else "stop")))
+    if reply.usage is not None:
+        made.append(_data({**base, "choices": [], "usage": _chat_usage(reply.usage)}))
+    return [*made, b"data: [DONE]\n\n"]
+
+
+def _chat_usage(usage: Usage) -> dict[str, Any]:
+    counts: dict[str, Any] = {"prompt_tokens": usage.get("input", 0), "completion_tokens": usage.get("output", 0)}
+    counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
+    if "cache_read" in usage:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage["cache_read"]}
+    if "reasoning" in usage:
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage["reasoning"]}
+    return counts
+
+
+def _messages(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
+    message: dict[str, Any] = {
+        "id": f"msg_{next(ids)}",
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or model,
+        "content": [],
+    }
+    message |= {"stop_reason": None, "stop_sequence": None, "usage": _messages_usage(reply.usage or {}, output=1)}
+    made = [_event("message_start", {"message": message}), _event("ping", {})]
+    blocks: list[list[bytes]] = []
+    if reply.reasoning:
+        blocks.append(_thinking(reply, len(blocks)))
+    if reply.text:
+        pieces = [{"type": "text_delta", "text": piece} for piece in _pieces(reply.text, reply.chunk_size)]
+        blocks.append(_block(len(blocks), {"type": "text", "text": ""}, pieces))
+    for call in reply.tool_calls:
+        blocks.append(_tool_use(call, len(blocks), reply.chunk_size, ids))
+    made += [frame for block in blocks for frame in block]
+    if reply.finish is None:
+        return made
+    reason = reply.finish or ("tool_use" if reply.tool_calls else "end_turn")
+    delta: dict[str, Any] = {"delta": {"stop_reason": reason, "stop_sequence": None}}
+    if reply.usage is not None:
+        delta["usage"] = {"output_tokens": reply.usage.get("output", 0)}
+    return [*made, _event("message_delta", delta), _event("message_stop", {})]
+
+
+def _messages_usage(usage: Usage, output: int) -> dict[str, int]:
+    read, write = usage.get("cache_read", 0), usage.get("cache_write", 0)
+    counts = {"input_tokens": usage.get("input", 0) - read - write, "output_tokens": output}
+    if read or write:
+        counts |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}
+    return counts
+
+
+def _thinking(reply: Reply, index: int) -> list[bytes]:
+    deltas: list[dict[str, Any]] = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.reasoning, reply.chunk_size)]
+    deltas.append({"type": "signature_delta", "signature": reply.signature})
+    return _block(index, {"type": "thinking", "thinking": "", "signature": ""}, deltas)
+
+
+def _tool_use(call: ToolCall, index: int, size: int, ids: Iterator[str]) -> list[bytes]:
+    head: dict[str, Any] = {"type": "tool_use", "id": call.id or f"toolu_{next(ids)}", "name": call.name, "input": {}}
+    return _block(index, head, [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(call.text, size)])
+
+
+def _block(index: int, head: dict[str, Any], deltas: list[dict[str, Any]]) -> list[bytes]:
+    made = [_event("content_block_start", {"index": index, "content_block": head})]
+    made += [_event("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
+    return [*made, _event("content_block_stop", {"index": index})]
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), max(1, size))]
+
+
+def _event(name: str, value: dict[str, Any]) -> bytes:
+    return b"event: %s\n%s" % (name.encode(), _data({"type": name, **value}))
+
+
+def _data(value: dict[str, Any]) -> bytes:
+    return b"data: " + _json(value) + b"\n\n"
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -1,0 +1,173 @@
+"""The small HTTP server under the doubles: a random port on 127.0.0.1, every request kept, bodies sent as told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, cast
+
+from aiohttp import web
+
+_POLL = 0.01
+
+
+@dataclass(slots=True)
+class Recorded:
+    """A request as it came in, and what became of it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    at: float
+    """Monotonic seconds."""
+    status: int = 0
+    """Of our answer; 0 while there is none."""
+    sent: int = 0
+    """Bytes of the body that were written."""
+    hung_up: bool = False
+    """Whether the client went before the answer's end."""
+    done: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    """Set when nothing more will happen."""
+
+    @property
+    def dialect(self) -> str:
+        return "anthropic" if self.path.endswith("/messages") else "openai-chat"
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The body, parsed; empty when it is no JSON object."""
+        try:
+            value: Any = json.loads(self.body)
+        except ValueError:
+            return {}
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self.json.get("messages", [])
+
+    @property
+    def user_text(self) -> str:
+        """The text of the last message that a user wrote; tool outputs do not count."""
+        for message in reversed(self.messages):
+            text = text_of(message.get("content")) if message.get("role") == "user" else ""
+            if text:
+                return text
+        return ""
+
+
+def text_of(content: Any) -> str:
+    """The text in a message's content, in either dialect; tool outputs are left out."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = [cast("dict[str, Any]", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
+    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+
+
+class Server:
+    """Base of the doubles; an async context manager. A subclass answers `respond`."""
+
+    models: tuple[str, ...] = ("scripted",)
+
+    def __init__(self, *, port: int = 0) -> None:
+        self.port = port
+        self.requests: list[Recorded] = []
+        """Every POST in order of arrival."""
+        self._runner: web.AppRunner | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`, the base URL of the anthropic dialect."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """`http://127.0.0.1:PORT/v1`, the base URL of the openai-chat dialect."""
+        return f"{self.url}/v1"
+
+    async def __aenter__(self) -> Self:
+        self._stopping.clear()
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_route("GET", "/v1/models", self._list)
+        app.router.add_route("GET", "/_requests", self._show)
+        app.router.add_route("POST", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stopping.set()
+        runner, self._runner = self._runner, None
+        if runner:
+            await runner.cleanup()
+
+    async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
+        """The answer to a POST."""
+        raise NotImplementedError
+
+    async def send(
+        self, recorded: Recorded, request: web.Request, writes: AsyncIterator[bytes], headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        """A 200 whose body is the given writes, each sent by itself. `BrokenPipeError` from the iterator breaks the connection."""
+        response = web.StreamResponse(headers=headers)
+        recorded.status = 200
+        await response.prepare(request)
+        try:
+            async for data in writes:
+                await response.write(data)
+                recorded.sent += len(data)
+            await response.write_eof()
+        except BrokenPipeError:
+            _break(request)
+        except ConnectionError:
+            recorded.hung_up = True
+        return response
+
+    async def hang(self, recorded: Recorded, request: web.Request) -> None:
+        """Waits until the client goes or the server stops."""
+        while not self._stopping.is_set():
+            if request.transport is None or request.transport.is_closing():
+                recorded.hung_up = True
+                return
+            await asyncio.sleep(_POLL)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        recorded = Recorded(request.method, request.path, headers, await request.read(), time.monotonic())
+        self.requests.append(recorded)
+        try:
+            response = await self.respond(recorded, request)
+            recorded.status = response.status
+        finally:
+            recorded.done.set()
+        return response
+
+    async def _list(self, request: web.Request) -> web.Response:
+        rows = [{"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "moot"} for name in self.models]
+        return web.json_response({"object": "list", "data": rows, "has_more": False})
+
+    async def _show(self, request: web.Request) -> web.Response:
+        rows = [
+            {"path": row.path, "headers": dict(row.headers), "body": row.body.decode("utf-8", "replace"), "at": row.at}
+            | {"status": row.status, "sent": row.sent, "hung_up": row.hung_up, "done": row.done.is_set()}
+            for row in self.requests
+        ]
+        return web.json_response(rows)
+
+
+def _break(request: web.Request) -> None:
+    """Closes the connection in the middle of a body, after what was written has gone out."""
+    if request.transport is not None:
+        request.transport.close()
