@@ -4,7 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.convert.fold import Folder, abandoned, fold_parts, in_history, merge
-from moot.types.chunk import Chunk
+from moot.convert.unfold import unfold
+from moot.convert.versions import for_version
+from moot.types.chunk import Chunk, problems
+from moot.types.message import Message
 
 NAMES = st.sampled_from(["a", "b"])
 METADATA = st.none() | st.sampled_from([{"x": {"sig": "s1"}}, {"x": {"sig": "s2"}}])
@@ -215,3 +218,53 @@ def test_a_hundred_thousand_deltas_are_joined_once() -> None:
     for _ in range(100_000):
         folder.feed({"type": "text-delta", "id": "a", "delta": "x" * 20})
     assert len(str(folder.parts()[0]["text"])) == 2_000_000
+
+
+@given(STREAMS)
+@settings(max_examples=600, deadline=None)
+def test_folding_an_unfolded_message_gives_it_back(chunks: list[Chunk]) -> None:
+    folder = Folder()
+    for chunk in chunks:
+        folder.feed(chunk)
+    message = Message("m", "assistant", folder.parts(), folder.metadata())
+    unfolded = unfold(message)
+    again = Folder()
+    for chunk in unfolded:
+        again.feed(chunk)
+    assert again.parts() == message.parts and again.metadata() == message.metadata
+    assert [problem for chunk in unfolded for problem in problems(chunk, 7)] == []
+    assert [chunk["type"] for chunk in unfolded].count("start") == 1
+    assert not {"finish", "error", "abort"} & {str(chunk["type"]) for chunk in unfolded}
+
+
+@given(STREAMS, STREAMS)
+@settings(max_examples=200, deadline=None)
+def test_a_client_that_joins_late_ends_with_the_same_message(before: list[Chunk], after: list[Chunk]) -> None:
+    joined = unfold(Message("m", "assistant", fold_parts((), before)))
+    assert fold_parts((), [*joined, *after]) == fold_parts((), [*before, *after])
+
+
+@given(STREAMS)
+@settings(max_examples=200, deadline=None)
+def test_a_version_6_client_takes_all_that_it_gets(chunks: list[Chunk]) -> None:
+    fitted = for_version(chunks, 6)
+    assert [problem for chunk in fitted for problem in problems(chunk, 6)] == []
+    assert for_version(fitted, 6) == fitted
+
+
+def test_version_6_gets_steering_as_data_and_no_reset() -> None:
+    steering: Chunk = {"type": "steering-message", "id": "s", "parts": [{"type": "text", "text": "go"}]}
+    assert for_version([steering, {"type": "reset-step"}, {"type": "finish", "finishReason": "interrupted"}], 6) == (
+        {"type": "data-steering", "data": {"parts": [{"type": "text", "text": "go"}]}, "id": "s"},
+        {"type": "finish", "finishReason": "other"},
+    )
+    assert for_version([steering], 7) == (steering,)
+
+
+def test_an_open_part_stays_open_in_an_unfolded_message() -> None:
+    parts = fold_parts((), [{"type": "text-delta", "id": "0.0.0", "delta": "hel"}, {"type": "text-delta", "id": "0.0.0", "delta": "lo"}])
+    assert unfold(Message("m", "assistant", parts)) == (
+        {"type": "start", "messageId": "m"},
+        {"type": "text-start", "id": "0.0.0"},
+        {"type": "text-delta", "id": "0.0.0", "delta": "hello"},
+    )

@@ -1,0 +1,167 @@
+"""A message as the fewest chunks that rebuild it: what a client gets that joins in the middle (DESIGN section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk, start
+from moot.types.message import Message
+from moot.types.part import Part, is_tool, tool_name
+
+__all__ = ["unfold", "unfold_parts"]
+
+_AS_THEY_STAND = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
+_INPUT_STATES = ("input-streaming", "input-available")
+_OUTPUT_STATES = ("output-available", "output-error")
+
+
+def unfold(message: Message) -> tuple[Chunk, ...]:
+    """One `start` with the message's id and metadata, then its parts; open ones are left open, and no error or finish follows.
+
+    `fold_parts((), unfold(m)) == m.parts` for parts that a fold has made. Parts of a type no client knows are left out.
+    """
+    return (start(message.id, message.metadata), *unfold_parts(message.parts))
+
+
+def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
+    """The chunks of the parts alone."""
+    taken = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
+    for index, part in enumerate(parts):
+        kind = str(part.get("type"))
+        if kind in ("text", "reasoning"):
+            yield from _spoken(kind, part, _part_id(part, index, taken))
+        elif is_tool(part):
+            yield from _call(part)
+        elif kind == "step-start":
+            yield {"type": "start-step"}
+        elif kind in _AS_THEY_STAND or (kind.startswith("data-") and "data" in part):
+            yield part
+
+
+def _part_id(part: Part, index: int, taken: set[str]) -> str:
+    """The part's own id; a finished text has none, and gets one that no open part of the message answers to."""
+    id = part.get("id")
+    if isinstance(id, str):
+        return id
+    made = f"part-{index}"
+    while made in taken:
+        made += "+"
+    return made
+
+
+def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
+    begin: Chunk = {"type": f"{kind}-start", "id": id}
+    if "providerMetadata" in part:
+        begin["providerMetadata"] = part["providerMetadata"]
+    yield begin
+    if part.get("text"):
+        yield {"type": f"{kind}-delta", "id": id, "delta": part["text"]}
+    if part.get("state") != "streaming":
+        end: Chunk = {"type": f"{kind}-end", "id": id}
+        if "citations" in part:
+            end["citations"] = part["citations"]
+        yield end
+
+
+def _call(part: Part) -> Iterator[Chunk]:
+    """The chunks of a tool call. What an earlier state left on the part (an approval, a result's metadata) is sent where it came from."""
+    state = str(part.get("state"))
+    if state == "output-error" and _failed_at_once(part):
+        yield _failed_input(part)
+        return
+    result, approvals = _result(part), list(_approvals(part))
+    leftover = "resultProviderMetadata" in part and not result
+    early = approvals if state in _INPUT_STATES else []
+    if early or leftover:
+        yield _input_start(part, encoded=False)
+    if leftover:
+        yield {"type": "tool-output-available", **_id(part), "output": None, "providerMetadata": part["resultProviderMetadata"]}
+    yield from early
+    yield from _input(part)
+    if state not in _OUTPUT_STATES:
+        yield from result
+    if not early:
+        yield from approvals
+    if state in _OUTPUT_STATES:
+        yield from result
+    elif state == "output-denied":
+        yield {"type": "tool-output-denied", **_id(part)}
+
+
+def _id(part: Part) -> JsonObject:
+    return {"toolCallId": part.get("toolCallId", "")}
+
+
+def _head(part: Part) -> JsonObject:
+    """What every chunk that opens a call carries."""
+    head: JsonObject = {**_id(part), "toolName": tool_name(part)}
+    if part.get("type") == "dynamic-tool":
+        head["dynamic"] = True
+    for name in ("title", "toolMetadata", "providerExecuted"):
+        if name in part:
+            head[name] = part[name]
+    if "callProviderMetadata" in part:
+        head["providerMetadata"] = part["callProviderMetadata"]
+    return head
+
+
+def _failed_at_once(part: Part) -> bool:
+    """Whether the call's input was refused: one chunk says it all."""
+    return "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
+
+
+def _failed_input(part: Part) -> Chunk:
+    chunk: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
+    if "resultProviderMetadata" in part:
+        chunk["providerMetadata"] = part["resultProviderMetadata"]
+    return chunk
+
+
+def _input(part: Part) -> Iterator[Chunk]:
+    if part.get("state") == "input-streaming" or "rawInput" in part or "inputEncoding" in part or "input" not in part:
+        yield _input_start(part, encoded=True)
+        if "rawInput" in part:
+            yield {"type": "tool-input-delta", **_id(part), "inputTextDelta": part["rawInput"]}
+    else:
+        yield {"type": "tool-input-available", **_head(part), "input": part["input"]}
+
+
+def _input_start(part: Part, *, encoded: bool) -> Chunk:
+    chunk: Chunk = {"type": "tool-input-start", **_head(part)}
+    if encoded and "inputEncoding" in part:
+        chunk["inputEncoding"] = part["inputEncoding"]
+    elif encoded and "rawInput" in part and part.get("input") == part["rawInput"]:
+        chunk["inputEncoding"] = "text"  # a failed output keeps the raw input and forgets how it was encoded
+    return chunk
+
+
+def _approvals(part: Part) -> Iterator[Chunk]:
+    approval = part.get("approval")
+    if not isinstance(approval, dict):
+        return
+    request: Chunk = {"type": "tool-approval-request", "approvalId": approval.get("id", ""), **_id(part)}
+    names = {"descriptor": "approvalDescriptor", "requestReason": "reason"}
+    for name in ("descriptor", "inputSchemaInput", "requestReason", "isAutomatic", "signature"):
+        if name in approval:
+            request[names.get(name, name)] = approval[name]
+    yield request
+    if "approved" in approval:
+        response: Chunk = {"type": "tool-approval-response", "approvalId": approval.get("id", ""), "approved": approval["approved"]}
+        if "reason" in approval:
+            response["reason"] = approval["reason"]
+        yield response
+
+
+def _result(part: Part) -> list[Chunk]:
+    """The chunk that brought the call's output; none when it has none."""
+    chunk: Chunk = {}
+    if "errorText" in part:
+        chunk = {"type": "tool-output-error", **_id(part), "errorText": part["errorText"]}
+    elif "output" in part:
+        chunk = {"type": "tool-output-available", **_id(part), "output": part["output"]}
+        if "preliminary" in part:
+            chunk["preliminary"] = part["preliminary"]
+    if chunk and "resultProviderMetadata" in part:
+        chunk["providerMetadata"] = part["resultProviderMetadata"]
+    return [chunk] if chunk else []
