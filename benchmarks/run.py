@@ -1,0 +1,28 @@
+"""Every benchmark of this folder, one after the other, in processes of their own.
+
+    python benchmarks/run.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ORDER = ("log.py", "history.py", "stream.py")
+
+
+def main() -> int:
+    folder = Path(__file__).parent
+    failed = []
+    for name in ORDER:
+        print(f"\n════ {name}", flush=True)
+        if subprocess.run([sys.executable, str(folder / name)], check=False).returncode:
+            failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

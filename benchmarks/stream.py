@@ -1,0 +1,213 @@
+"""What a streamed chunk and a tool round cost, in CPU, beside a relay that only hands bytes on.
+
+In one run, one after the other and again: a relay process passing on a stream of 5,000 chunks, and moot in a process of its own taking
+the same stream through provider, log (with the raw bytes) and watcher. Every answer is checked for its whole text.
+
+    python benchmarks/stream.py [--chunks 5000] [--reps 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from pathlib import Path
+from statistics import median
+
+import upstream
+
+HERE = Path(__file__).parent
+CONFIG = """
+models: {{main: bench@bench}}
+providers:
+  bench: {{dialect: openai-chat, base_url: "http://127.0.0.1:{port}/v1", api_key: none, models: {{bench: {{context: 10000000}}}}}}
+permissions: {{mode: auto}}
+limits: {{runs_per_user: 0}}
+"""
+ROUNDS = 5
+BATCH = 20
+"""Runs that a tool figure is the mean of."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@contextmanager
+def program(*arguments: object) -> Iterator[int]:
+    """A server of this folder on a port of its own, up and listening."""
+    port = free_port()
+    name, *rest = [str(argument) for argument in arguments]
+    process = subprocess.Popen([sys.executable, str(HERE / name), str(port), *rest])
+    try:
+        for _ in range(200):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        else:
+            raise SystemExit(f"{name} does not listen")
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+# ── the relay ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
+    """One HTTP exchange on a connection of its own, as the raw bytes of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        b"%b %b HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (method.encode(), path.encode(), len(body))
+    )
+    writer.write(body)
+    answer = await reader.read(-1)
+    writer.close()
+    return answer
+
+
+async def relay_cpu(port: int, chunks: int) -> float:
+    """CPU milliseconds of the relay for one stream."""
+
+    async def spent() -> int:
+        return int((await ask(port, "GET", "/cpu")).rpartition(b"\r\n\r\n")[2])
+
+    before = await spent()
+    answer = await ask(port, "POST", "/", json.dumps({"messages": [{"role": "user", "content": prompt(chunks)}]}).encode())
+    after = await spent()
+    if answer.count(b'"content":"') != chunks + 1:
+        raise SystemExit("the relay lost text")
+    return (after - before) / 1e6
+
+
+def prompt(chunks: int, rounds: int = 0) -> str:
+    return f"bench chunks={chunks} rounds={rounds}"
+
+
+# ── moot, in a process of its own ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def moot(port: int, home: Path) -> AsyncIterator[object]:
+    from moot.config.loading import load
+    from moot.engine import open_engine
+
+    home.mkdir()
+    (home / "config.yaml").write_text(CONFIG.format(port=port))
+    async with open_engine(load(home=home, environ={}, directory=home).settings) as engine:
+        yield engine
+
+
+async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tuple[float, float]:
+    """CPU and wall milliseconds of one prompt, from handing it in until its run has ended and a watcher has seen the end."""
+    from moot.types.part import text_part
+    from moot.types.run import Prompt
+
+    cpu, wall = time.process_time_ns(), time.perf_counter_ns()
+    submitted = await engine.runs.submit(Prompt((text_part(prompt(chunks, rounds)),), directory=str(directory), mode="auto"))
+    said: list[str] = []
+    raw = outputs = 0
+    async with aclosing(engine.tail.watch(submitted.conversation.id, after=submitted.seq)) as batches:
+        async for batch in batches:
+            ended = False
+            for event in batch:
+                raw += event.raw is not None
+                for chunk in event.chunks:
+                    match chunk["type"]:
+                        case "text-delta":
+                            said.append(chunk["delta"])
+                        case "tool-output-available":
+                            outputs += 1
+                        case "error":
+                            raise SystemExit(f"moot failed: {chunk['errorText']}")
+                        case "finish":
+                            ended = True
+            if ended:
+                break
+    await engine.runs.wait(submitted.run.id)
+    spent = (time.process_time_ns() - cpu) / 1e6, (time.perf_counter_ns() - wall) / 1e6
+    if "".join(said) != upstream.text(chunks) or outputs != rounds or raw < chunks:
+        raise SystemExit(f"moot lost something: {len(said)} of {chunks} chunks, {outputs} of {rounds} tool outputs, {raw} raws")
+    return spent
+
+
+async def moot_worker(port: int, home: Path) -> None:
+    """Answers each line `chunks rounds times` on stdin with the mean CPU and wall milliseconds of a run."""
+    async with moot(port, home) as engine:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            chunks, rounds, times = (int(number) for number in line.split())
+            spent = [await moot_cpu(engine, home, chunks, rounds) for _ in range(times)]
+            print(*(sum(column) / times for column in zip(*spent, strict=True)), flush=True)
+
+
+# ── the race ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chunks", type=int, default=5000)
+    parser.add_argument("--reps", type=int, default=7)
+    parser.add_argument("--worker", nargs=2, metavar=("PORT", "HOME"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        asyncio.run(moot_worker(int(options.worker[0]), Path(options.worker[1])))
+        return
+    with tempfile.TemporaryDirectory() as folder, program("upstream.py") as source, program("relay.py", source) as relay:
+        command = [sys.executable, __file__, "--worker", str(source), str(Path(folder) / "home")]
+        worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        try:
+            race(options, relay, worker)
+        finally:
+            worker.communicate()
+
+
+def race(options: argparse.Namespace, relay: int, worker: subprocess.Popen[str]) -> None:
+    assert worker.stdin and worker.stdout
+
+    def measured(chunks: int, rounds: int, times: int) -> tuple[float, float]:
+        print(chunks, rounds, times, file=worker.stdin, flush=True)
+        answer = worker.stdout.readline().split()
+        if len(answer) != 2:
+            raise SystemExit("the measured process is gone; what it said stands above")
+        return float(answer[0]), float(answer[1])
+
+    per, thousand = options.chunks, 1000 / options.chunks
+    asyncio.run(relay_cpu(relay, per))
+    measured(per, 0, 1)
+    measured(10, ROUNDS, 3)
+    floor, ours, wall, plain, tools = [], [], [], [], []
+    for _ in range(options.reps):
+        floor.append(asyncio.run(relay_cpu(relay, per)) * thousand)
+        cpu, took = measured(per, 0, 1)
+        ours.append(cpu * thousand)
+        wall.append(per / took * 1000)
+        plain.append(measured(10, 0, BATCH)[0])
+        tools.append(measured(10, ROUNDS, BATCH)[0])
+    rounds = [(with_tools - without) / ROUNDS for with_tools, without in zip(tools, plain, strict=True)]
+    print(f"\nOne stream of {per} chunks flat out, {options.reps} reps: median (least to most)\n")
+    row("bare ASGI relay, CPU ms per 1,000 chunks", floor)
+    row("moot, provider to log to watcher, CPU ms per 1,000", ours)
+    row("moot, chunks a second", wall, "8,.0f")
+    print(f"{'moot beside the relay':<54}{median(ours) / median(floor):8.1f} times   (to reach: 6)\n")
+    row("a run without tools, CPU ms", plain)
+    row(f"a tool round, CPU ms ({ROUNDS} in a run, less a run without)", rounds)
+    print(f"{'':<54}{'':8}         (to reach: 3, aim: 2)")
+
+
+def row(name: str, values: list[float], form: str = "8.2f") -> None:
+    print(f"{name:<54}{median(values):{form}}   ({min(values):{form.lstrip('8')}} to {max(values):{form.lstrip('8')}})")
+
+
+if __name__ == "__main__":
+    main()
