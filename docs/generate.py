@@ -1,0 +1,87 @@
+"""Writes the parts of these pages that come from the code: what stands between `<!-- from the code: NAME -->` and `<!-- end -->`.
+
+python docs/generate.py          write them anew
+python docs/generate.py --check  say which are stale, exit 1 when any is
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from moot import errors
+from moot.plugins import DIALECTS, PROVIDERS, TOOLS
+
+MARKED = re.compile(r"(<!-- from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
+
+
+def code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def providers() -> str:
+    rows: list[tuple[str, ...]] = []
+    for name in PROVIDERS.names():
+        facts = getattr(PROVIDERS.load(name), "facts", None)
+        if facts is None:
+            rows.append((f"`{name}`", "", "", "none", ""))
+        else:
+            rows.append(
+                (f"`{name}`", code([facts.dialect]), code(filter(None, [facts.base_url])), code(facts.keys) or "none", code(facts.plans))
+            )
+    return table(("name", "dialect", "base_url", "key variable, the first that is set", "plans"), rows)
+
+
+def dialects() -> str:
+    return table(("name", "what it is"), ((f"`{name}`", first_line(DIALECTS.load(name))) for name in DIALECTS.names()))
+
+
+def tools() -> str:
+    rows: list[tuple[str, ...]] = []
+    for name in TOOLS.names():
+        tool = TOOLS.load(name)
+        arguments = code(tool.arguments.model_fields)
+        rows.append((f"`{name}`", tool.description.replace("\n", " "), arguments, ", ".join(sorted(tool.effects)) or "none"))
+    return table(("name", "what a model is told of it", "arguments", "effects"), rows)
+
+
+def exit_codes() -> str:
+    rows = [(str(error.exit_code), f"`{error.code}`", f"`{name}`") for name in errors.__all__ for error in [getattr(errors, name)]]
+    return table(("exit code", "code", "error"), sorted(rows, key=lambda row: (int(row[0]), row[1])))
+
+
+def first_line(thing: object) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
+SECTIONS: dict[str, Callable[[], str]] = {"providers": providers, "dialects": dialects, "tools": tools, "exit_codes": exit_codes}
+
+
+def written_anew(text: str) -> str:
+    """A page with every marked part as the code has it now."""
+    return MARKED.sub(lambda part: part[1] + SECTIONS[part[2]]() + part[4], text)
+
+
+def stale(folder: Path) -> list[Path]:
+    """Pages that no longer say what the code does."""
+    return [page for page in sorted(folder.glob("*.md")) if (text := page.read_text(encoding="utf-8")) != written_anew(text)]
+
+
+def main(folder: Path, *, check: bool) -> int:
+    pages = stale(folder)
+    for page in pages:
+        print(f"{'stale' if check else 'written'}: {page}")
+        if not check:
+            page.write_text(written_anew(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return 1 if check and pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parent, check="--check" in sys.argv))
