@@ -1,0 +1,66 @@
+"""Whether this machine can run the embedded model, and if not, why."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from pathlib import Path
+
+from moot.errors import ProviderError
+
+INSTEAD = "or use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is no model"
+_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
+_BESIDE_WEIGHTS = 300 << 20
+"""Memory that llama.cpp takes beside the file: 8k of context and its buffers (805 MB in all were seen for 491 MB of weights)."""
+
+
+def cannot(reason: str, fix: str = "") -> ProviderError:
+    """The error for a machine that can't, with what can be done instead."""
+    return ProviderError(f"the embedded model can't run here: {reason}", fix=f"{fix}; {INSTEAD}" if fix else INSTEAD.removeprefix("or "))
+
+
+def check_machine(weights_size: int) -> None:
+    """Raises ProviderError naming the first thing that is missing."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        if _musl():
+            raise cannot("xllamacpp has no wheel for musl (Alpine)")
+        if sys.platform == "win32" and platform.machine().lower() == "arm64":
+            raise cannot("xllamacpp has no wheel for Windows on arm64")
+        raise cannot("the package xllamacpp is not installed", "pip install 'moot[local]'")
+    if missing := sorted(_FLAGS - _processor_flags()):
+        raise cannot(f"this processor lacks {', '.join(missing)}")
+    available = _available_memory()
+    if available is not None and available < weights_size + _BESIDE_WEIGHTS:
+        needed = (weights_size + _BESIDE_WEIGHTS) >> 20
+        raise cannot(f"it needs about {needed} MB of memory and {available >> 20} MB are free", "close something")
+
+
+def import_failed(message: str) -> ProviderError:
+    """What the child's ImportError means."""
+    if "libgomp" in message:
+        return cannot("the system library libgomp.so.1 is missing", "apt-get install libgomp1")
+    return cannot(f"xllamacpp does not load ({message})", "pip install --force-reinstall 'moot[local]'")
+
+
+def _musl() -> bool:
+    return sys.platform == "linux" and platform.libc_ver()[0] != "glibc"
+
+
+def _processor_flags(path: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """The flags of an x86 processor under Linux; everywhere else we can't know and assume the best."""
+    if platform.machine().lower() not in ("x86_64", "amd64") or not path.exists():
+        return _FLAGS
+    for line in path.read_text(errors="replace").splitlines():
+        if line.startswith("flags"):
+            return frozenset(line.partition(":")[2].split())
+    return _FLAGS
+
+
+def _available_memory(path: Path = Path("/proc/meminfo")) -> int | None:
+    if not path.exists():
+        return None
+    for line in path.read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return None

