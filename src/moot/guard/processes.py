@@ -1,0 +1,284 @@
+"""Child processes: the one place where moot starts any, each in a group of its own that can be killed whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal
+
+import anyio
+
+from moot.errors import Refused
+from moot.guard.environment import child_environment
+
+__all__ = ["Child", "Output", "kill_group", "kill_leftover", "output", "process_started", "spawn"]
+
+MARK = "CHILD_OF_MOOT"
+"""Set to something unique in each child: finds what has left its process group (daemons)."""
+GRACE = 2.0
+"""Seconds between asking (TERM) and telling (KILL)."""
+_POLL = 0.02
+_ROUNDS = 20
+_PROC = Path("/proc")
+
+# waits for a line on its stdin before it becomes the command; when moot dies first, it sees the end of its input and gives up
+_GATE = ("/bin/sh", "-c", 'IFS= read -r _ || exit 125; exec "$@" </dev/null', "sh")
+
+Pipe = Literal["pipe", "null"]
+_NO_PIPE = {"null": DEVNULL, "stdout": STDOUT}
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A running child process and all that it starts."""
+
+    process: Process
+    stdout: asyncio.StreamReader | None
+    stderr: asyncio.StreamReader | None
+    started: str
+    """For `kill_leftover`; empty when the system does not tell."""
+    _mark: str
+    _pipes: tuple[asyncio.ReadTransport, ...]
+
+    @property
+    def group(self) -> int:
+        """Its process group; also its own id, and that of its session."""
+        return self.process.pid
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter | None:
+        return self.process.stdin
+
+    async def release(self) -> None:
+        """Lets a gated child begin."""
+        assert self.stdin is not None
+        with suppress(ConnectionError):  # it is dead already, which `wait` will tell
+            self.stdin.write(b"\n")
+            await self.stdin.drain()
+        self.stdin.close()
+
+    async def wait(self) -> int:
+        """Its exit code, negative for a signal; what it started may live on."""
+        return await self.process.wait()
+
+    async def kill(self, grace: float = GRACE) -> None:
+        """Ends it and all that it started, also what has left its group, and closes its pipes whoever still holds them.
+
+        Not to be interrupted: a cancelled caller waits for it.
+        """
+        with anyio.CancelScope(shield=True):
+            await kill_group(self.group, grace)
+            for _ in range(_ROUNDS):
+                if not _kill_marked(self._mark):
+                    break
+            self.close()
+            await self.process.wait()
+
+    def close(self) -> None:
+        """Stops listening to it."""
+        if self.stdin is not None:
+            self.stdin.close()
+        for pipe in self._pipes:
+            pipe.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a finished command said."""
+
+    code: int | None
+    """None = it was ended for time or for too much output."""
+    stdout: bytes
+    stderr: bytes
+
+
+async def spawn(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: Pipe = "null",
+    stdout: Pipe = "pipe",
+    stderr: Literal["pipe", "null", "stdout"] = "pipe",
+    gated: bool = False,
+) -> Child:
+    """A child in its own session and process group; `env` None = the allow-listed environment.
+
+    A gated child does nothing until `release`, and its stdin is then closed. No shell reads the arguments. Raises Refused when it
+    can't be started.
+    """
+    mark = token_hex(16)
+    variables = {**(child_environment() if env is None else env), MARK: mark}
+    outputs = [await _pipe() if wanted == "pipe" else None for wanted in (stdout, stderr)]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(_GATE if gated else ()),
+            *argv,
+            cwd=cwd,
+            env=variables,
+            stdin=PIPE if gated or stdin == "pipe" else DEVNULL,
+            stdout=outputs[0].ours if outputs[0] else DEVNULL,
+            stderr=outputs[1].ours if outputs[1] else _NO_PIPE[stderr],
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        for pipe in outputs:
+            if pipe is not None:
+                pipe.transport.close()
+        raise Refused(f"{argv[0]!r} can't be started in {str(cwd or Path.cwd())!r}: {error}") from error
+    finally:
+        for pipe in outputs:
+            if pipe is not None:
+                os.close(pipe.ours)
+    readers = [pipe.reader if pipe else None for pipe in outputs]
+    transports = tuple(pipe.transport for pipe in outputs if pipe)
+    return Child(process, readers[0], readers[1], process_started(process.pid), mark, transports)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipe:
+    # pipes of our own: asyncio's belong to the process and can't be closed while a daemon of it still holds them open
+    reader: asyncio.StreamReader
+    transport: asyncio.ReadTransport
+    ours: int
+
+
+async def _pipe() -> _Pipe:
+    read, write = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", buffering=0)
+    )
+    return _Pipe(reader, transport, write)
+
+
+async def output(
+    argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 60.0, limit: int = 10_000_000
+) -> Output:
+    """Runs a command to its end and returns what it said, `limit` bytes of each stream at most. Raises Refused when it can't be started."""
+    child = await spawn(argv, cwd=cwd, env=env)
+    stdout, stderr = bytearray(), bytearray()
+    code: int | None = None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        async with asyncio.timeout(timeout):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_fill(child.stdout, stdout, limit))
+                group.create_task(_fill(child.stderr, stderr, limit))
+            code = await child.wait()
+    except* (TimeoutError, _Full):
+        code = None
+    finally:
+        if code is None:
+            await child.kill(0)
+        child.close()
+    return Output(code, bytes(stdout), bytes(stderr))
+
+
+class _Full(Exception):
+    pass
+
+
+async def _fill(stream: asyncio.StreamReader, into: bytearray, limit: int) -> None:
+    while piece := await stream.read(1 << 16):
+        into += piece[: limit - len(into)]
+        if len(into) >= limit:
+            raise _Full
+
+
+async def kill_group(group: int, grace: float = GRACE) -> None:
+    """Ends all processes of a group, asking first; returns when none is left, or a second after they were told."""
+    if grace > 0 and _signal(group, signal.SIGTERM) and await _gone(group, grace):
+        return
+    if _signal(group, signal.SIGKILL):
+        await _gone(group, 1.0)
+
+
+async def kill_leftover(group: int, started: float | str) -> bool:
+    """Ends a group that outlived the moot that started it; False when it is gone or its id belongs to somebody else by now."""
+    if group <= 1 or not started or process_started(group) not in ("", str(started)) or not _alive(group):
+        return False
+    await kill_group(group)
+    return True
+
+
+def process_started(pid: int) -> str:
+    """When a process began, exact enough to tell it from a later one of the same id; empty when there is none or nobody tells."""
+    try:
+        fields = _stat(pid)
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    return f"{boot}/{fields[19]}"
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on (proc(5)); the second, a name, may hold anything."""
+    return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def _signal(group: int, number: signal.Signals) -> bool:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it runs as somebody else by now: there is nothing that we could do
+        return False
+    return True
+
+
+async def _gone(group: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while _alive(group):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_POLL)
+    return True
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    members = [fields for fields in _all_stats() if fields[2] == str(group)]
+    # a zombie is dead, though its parent has not looked yet
+    return not members or any(fields[0] not in "ZX" for fields in members)
+
+
+def _all_stats() -> list[list[str]]:
+    found: list[list[str]] = []
+    for pid in _pids():
+        with suppress(OSError, IndexError):
+            found.append(_stat(pid))
+    return found
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _kill_marked(mark: str) -> bool:
+    """Whether anything with that mark was still there."""
+    wanted = f"{MARK}={mark}".encode()
+    found = False
+    for pid in _pids():
+        with suppress(OSError):  # gone, or somebody else's
+            if wanted in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+                found = True
+    return found
