@@ -8,7 +8,8 @@ from pathlib import Path
 
 from style.tree import modules, plant
 
-_ROW = re.compile(r"^\|\s*`([\w/]+(?:\.py|/))`\s*\|\s*(\S.*?)\s*\|$", re.MULTILINE)
+_ROW = re.compile(r"^\|\s*`(\w+)(\.py|/)?`\s*\|\s*\S.*\|$", re.MULTILINE)
+"""A row of a room's table: `log.py`, or `log` for short, or `migrations/`."""
 
 
 def files_of(room: Path) -> set[str]:
@@ -20,15 +21,15 @@ def untold(root: Path) -> list[str]:
     """What is missing in the docstrings of the rooms below `root`."""
     found: list[str] = []
     for path in sorted(root.glob("*/**/__init__.py")):
-        name = path.relative_to(root).as_posix()
+        where = path.relative_to(root).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
         story = ast.get_docstring(tree) or ""
         if len(story.partition("\n")[0]) < 20:
-            found.append(f"{name}: no story")
-        rows = {file for file, _ in _ROW.findall(story)}
-        found += [f"{name}: no row for {file}" for file in sorted(files_of(path.parent) - rows)]
-        found += [f"{name}: a row for {file}, which is not there" for file in sorted(rows - files_of(path.parent))]
-        found += [f"{name}: {fault}" for fault in public_faults(tree)]
+            found.append(f"{where}: no story")
+        rows = {name + (kind or ".py") for name, kind in _ROW.findall(story)}
+        found += [f"{where}: no row for {file}" for file in sorted(files_of(path.parent) - rows)]
+        found += [f"{where}: a row for {file}, which is not there" for file in sorted(rows - files_of(path.parent))]
+        found += [f"{where}: {fault}" for fault in public_faults(tree)]
     return found
 
 
@@ -56,7 +57,7 @@ def test_every_file_opens_with_a_line(repository: Path) -> None:
 
 
 def test_what_a_room_keeps_to_itself_is_named(tmp_path: Path) -> None:
-    story = '"""Where cellars are kept.\n\n| file | what it does |\n|---|---|\n| `wine.py` | bottles |\n| `gone.py` | was here |\n"""\n'
+    story = '"""Where cellars are kept.\n\n| file | what it does |\n|---|---|\n| `wine` | bottles |\n| `gone.py` | was here |\n"""\n'
     plant(
         tmp_path,
         {"cellar/__init__.py": story, "cellar/wine.py": "", "cellar/coal.py": "", "cellar/deep/__init__.py": '"""."""\n__all__ = []'},

@@ -77,13 +77,15 @@ class Verdict:
     digest: bytes = b""
     asked: bool = False
     """A person said no, as against policy."""
+    nobody: bool = False
+    """A person should have been asked, and none is there."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
 class RunContext(Protocol):
-    """The leg's only way out. Owned by `runtime/run.py`, which also owns its cancel scope."""
+    """The leg's only way out. Owned by `runtime/drive.py`, which also owns its cancel scope."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -99,8 +101,8 @@ class RunContext(Protocol):
         """All events of this run so far, in order."""
         ...
 
-    async def history(self) -> list[Message]:
-        """The branch that this run answers, oldest first, without the run's own message."""
+    async def history(self, tokens: int) -> list[Message]:
+        """The branch that this run answers, oldest first, without the run's own message; at least the last `tokens` of it."""
         ...
 
     def message(self) -> Message:

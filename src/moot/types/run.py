@@ -81,7 +81,7 @@ class Prompt:
     trigger: Trigger = "user"
     on_crash: OnCrash = "ask"
     settings: JsonObject = field(default_factory=empty)
-    """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/options.py`."""
+    """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/setup.py`."""
 
 
 @dataclass(frozen=True, slots=True)
