@@ -49,7 +49,7 @@ def loads_exact(data: bytes | str) -> Json:
     For tool arguments: what a person approved must be what the tool gets, under one reading only.
     """
     try:
-        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse)
+        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if _depth_exceeds(value, MAX_DEPTH):
@@ -92,6 +92,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:

@@ -40,6 +40,8 @@ class Quirks:
     """Whether `stream_options: {include_usage: true}` is understood."""
     reasoning_back: str = ""
     """The field in which reasoning goes back on an assistant message (`reasoning_content`, `reasoning_details`); empty = not sent."""
+    call_ids: str = ""
+    """A regular expression that tool call ids must fit; others go out as nine letters and digits derived from them (Mistral)."""
     developer_role: bool = False
     """Whether the system prompt goes as role `developer`."""
     extra: JsonObject = field(default_factory=empty)

@@ -1,0 +1,120 @@
+"""A stored tool call as every dialect sends it back: its id, its arguments, and exactly one output in words and pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message
+from moot.types.part import Part
+
+_OURS = re.compile(r"#\d+(\.\d+)+$")
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+UNKNOWN = "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."
+UNANSWERED = "This call was not carried out: nobody approved it."
+
+
+class Output(NamedTuple):
+    """What a model reads of a call's output."""
+
+    text: str
+    files: tuple[Part, ...] = ()
+    error: bool = False
+
+
+def output_of(part: Part) -> Output:
+    """The call's one output; a call that never had one gets words that say so, so that no call goes out without."""
+    match part.get("state"):
+        case "output-available":
+            text, files = _content(part.get("output"))
+            return Output(f"[interrupted; the output so far]\n{text}" if part.get("preliminary") else text, files)
+        case "output-error":
+            return Output(str(part.get("errorText") or "failed"), error=True)
+        case "output-denied":
+            return Output(_denied(part), error=True)
+        case "approval-requested":
+            return Output(UNANSWERED, error=True)
+        case "approval-responded" if _approval(part).get("approved") is False:
+            return Output(_denied(part), error=True)
+        case _:
+            return Output(UNKNOWN, error=True)
+
+
+def arguments_of(part: Part) -> JsonObject:
+    """The call's arguments as an object. Input that could not be read goes back wrapped, so that the model sees what it wrote."""
+    value = part.get("input", part.get("rawInput"))
+    if isinstance(value, dict):
+        return value
+    if value is None:
+        return {}
+    return {"unreadable": value[:2000] if isinstance(value, str) else value}
+
+
+def wire_ids(calls: Sequence[Part], fits: str = "") -> list[str]:
+    """The id that each call of a step goes out under: the vendor's own, as long as it is alone with it in the step."""
+    ids: list[str] = []
+    for call in calls:
+        own = str(call.get("toolCallId", ""))
+        metadata = call.get("toolMetadata")
+        given = metadata.get("vendorId") if isinstance(metadata, dict) else None
+        vendor = given if isinstance(given, str) else _OURS.sub("", own)
+        id = vendor if vendor and vendor not in ids else own
+        if fits and re.fullmatch(fits, id) is None:
+            id = _derived(id)
+        ids.append(id if id not in ids else _derived(f"{own}/{len(ids)}"))
+    return ids
+
+
+def is_custom(call: Part) -> bool:
+    """Whether the call's input is plain text by the vendor's own kind of tool."""
+    metadata = call.get("toolMetadata")
+    return isinstance(metadata, dict) and metadata.get("custom") is True and isinstance(call.get("input"), str)
+
+
+def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
+    """What a dialect noted on a part of this provider's own making; None for a part that somebody else made.
+
+    Signatures mean nothing to anybody but their maker, and many endpoints refuse what they didn't sign.
+    """
+    metadata = part.get(field)
+    noted = metadata.get(dialect) if isinstance(metadata, dict) else None
+    if metadata and noted is None:
+        return None
+    made = noted if isinstance(noted, dict) else {}
+    return made if made.get("provider", message.metadata.get("provider")) == provider else None
+
+
+def _derived(id: str) -> str:
+    number = int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest())
+    letters = ""
+    for _ in range(9):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters += _ALPHABET[digit]
+    return letters
+
+
+def _approval(part: Part) -> JsonObject:
+    approval = part.get("approval")
+    return approval if isinstance(approval, dict) else {}
+
+
+def _denied(part: Part) -> str:
+    reason = _approval(part).get("reason")
+    return f"The user denied this call: {reason}" if isinstance(reason, str) and reason else "The user denied this call."
+
+
+def _content(output: Json) -> tuple[str, tuple[Part, ...]]:
+    """Text and files of an output: a string, `{type: content, value: [text and file parts]}`, or any other JSON as it is."""
+    if isinstance(output, str):
+        return output, ()
+    value = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
+    if not isinstance(value, list):
+        return canonical.dumps(output).decode(), ()
+    parts = [part for part in value if isinstance(part, dict)]
+    text = "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return text, tuple(part for part in parts if part.get("type") == "file" and isinstance(part.get("url"), str))

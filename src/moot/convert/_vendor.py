@@ -1,0 +1,100 @@
+"""What vendors say in the same ways whatever the dialect: counts, errors, bodies that are no stream."""
+
+from __future__ import annotations
+
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.exchange import Ended, Failure
+
+_BY_STATUS = {401: "auth", 403: "auth", 408: "timeout", 413: "context_too_long", 429: "rate_limit", 504: "timeout", 529: "overloaded"}
+_BY_WORD = (
+    (
+        "context_too_long",
+        ("context_length", "context length", "maximum context", "prompt is too long", "too many tokens", "context window"),
+    ),
+    ("rate_limit", ("rate_limit", "rate limit", "too many requests")),
+    (
+        "overloaded",
+        ("overloaded", "server_error", "api_error", "unavailable", "internal error", "bad gateway", "insufficient_system_resource"),
+    ),
+    ("timeout", ("timeout", "timed out")),
+    ("auth", ("authentication", "permission", "invalid_api_key", "unauthorized")),
+    ("content", ("content_policy", "content_filter", "moderation", "safety")),
+    ("invalid_request", ("invalid_request", "not_found", "unsupported")),
+)
+_RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
+
+
+def as_object(value: Json) -> JsonObject:
+    """The value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Json) -> str:
+    """The value where it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_list(value: Json) -> list[Json]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def count(value: Json) -> int | None:
+    """A number of tokens; None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def nano_dollars(value: Json) -> int | None:
+    """Dollars as nano-dollars; None for what is no amount."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return None
+    return round(value * 1e9)
+
+
+def failure(error: Json) -> Failure:
+    """Why a vendor says it failed, from whatever it puts into its error: an object, a string, a code."""
+    fields = as_object(error)
+    inner = as_object(fields.get("error")) or fields
+    message = as_text(inner.get("message")) or as_text(fields.get("detail")) or as_text(error) or as_text(fields.get("error"))
+    message = message or dumps(error).decode()[:500]
+    kind = _kind(inner, message)
+    after = inner.get("retry_after")
+    return Failure(
+        message, kind, kind in _RETRYABLE, float(after) if isinstance(after, int | float) and not isinstance(after, bool) else None
+    )
+
+
+def _kind(error: JsonObject, message: str) -> str:
+    words = " ".join(str(error.get(name) or "") for name in ("type", "code", "status")).lower()
+    for kind, signs in _BY_WORD:
+        if any(sign in words for sign in signs):
+            return kind
+    for name in ("code", "status", "http_code"):
+        status = error.get(name)
+        if isinstance(status, str) and status.isdecimal() and len(status) == 3:
+            status = int(status)
+        if isinstance(status, int):
+            if status in _BY_STATUS:
+                return _BY_STATUS[status]
+            if 400 <= status < 600:
+                return _by_message(message, "overloaded" if status >= 500 else "invalid_request")
+    return _by_message(message, "failed")
+
+
+def _by_message(message: str, otherwise: str) -> str:
+    text = message.lower()
+    return next((kind for kind, signs in _BY_WORD if any(sign in text for sign in signs)), otherwise)
+
+
+def unfinished(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
+    """Why an answer without its end is none: cut, empty, or no stream at all. None when we hung up ourselves."""
+    if ended == "cancelled":
+        return None
+    if not seen and body:
+        what = "HTML" if body.lstrip("\ufeff \r\n\t").startswith("<") else "something that is no event stream"
+        return Failure(f"the endpoint answered with {what}: {body.strip()[:200]!r}; check its base_url", "protocol")
+    if not seen and unreadable:
+        return Failure(f"none of the {unreadable} events of the answer could be read", "protocol")
+    if not seen:
+        return Failure("the answer ended before it said anything", "transport", retryable=True)
+    return Failure("the answer was cut off before its end", "transport", retryable=True)

@@ -1,0 +1,234 @@
+"""What both dialects write: text, reasoning and tool calls as chunks, with one part open at a time and every call named once.
+
+`Parts` is the frozen half of a translator's state; a `Writer` takes it up for one raw event and leaves the next one behind.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.exchange import ExchangeOptions
+
+Rope = tuple[str, ...]
+Spoken = Literal["text", "reasoning"]
+
+UNNAMED = "unknown"
+"""The name of a tool whose call came without one."""
+
+
+def join(rope: Rope, piece: str) -> Rope:
+    """The rope with a piece more. Neighbours are joined so that a piece is copied only log(n) times, and the rope stays short."""
+    kept = len(rope)
+    while kept and len(rope[kept - 1]) <= 2 * len(piece):
+        kept -= 1
+        piece = rope[kept] + piece
+    return (*rope[:kept], piece)
+
+
+class Call(NamedTuple):
+    """A tool call on its way in."""
+
+    key: int
+    """The vendor's index of it."""
+    id: str
+    vendor_id: str
+    """Empty = the vendor gave none."""
+    name: str
+    text: Rope = ()
+    begun: bool = False
+    done: bool = False
+    free: bool = False
+    """The input is plain text, not JSON."""
+    executed: bool = False
+    """The vendor itself runs it."""
+    metadata: JsonObject | None = None
+    """providerMetadata."""
+
+
+class Parts(NamedTuple):
+    prefix: str
+    step: int
+    used: tuple[str, ...]
+    """Tool call ids that the message already has."""
+    next: int = 0
+    kind: str = ""
+    """What is open: text, reasoning, or nothing."""
+    id: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+def begin(options: ExchangeOptions) -> Parts:
+    """Nothing open yet."""
+    return Parts(options.prefix, options.step, options.tool_call_ids)
+
+
+def read_arguments(text: str) -> JsonObject:
+    """The arguments that a call's text stands for, exactly; nothing at all is no arguments. Raises ValueError."""
+    if not text.strip():
+        return {}
+    value = canonical.loads_exact(text)
+    if not isinstance(value, dict):
+        raise ValueError("the arguments are no JSON object")
+    canonical.dumps(value)
+    if "\\u" in text:  # a lone surrogate can't be stored: what is approved, hashed and run has U+FFFD in its place
+        clean = canonical.loads_exact(canonical.dumps(value))
+        return clean if isinstance(clean, dict) else value
+    return value
+
+
+class Writer:
+    """Makes chunks for one raw event; `chunks` and `parts` are what came of it."""
+
+    __slots__ = ("_parts", "chunks")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.chunks: list[Chunk] = []
+
+    @property
+    def parts(self) -> Parts:
+        return self._parts
+
+    def begin(self, kind: Spoken, metadata: JsonObject | None = None) -> None:
+        """Opens a part, whatever was open before it closed."""
+        self.end()
+        parts = self._parts
+        id = f"{parts.prefix}.{parts.next}"
+        self.chunks.append(_with({"type": f"{kind}-start", "id": id}, metadata))
+        self._parts = parts._replace(next=parts.next + 1, kind=kind, id=id)
+
+    def say(self, kind: Spoken, text: str, metadata: JsonObject | None = None) -> None:
+        """Goes on with the open part of that kind, or opens one (with the metadata)."""
+        if self._parts.kind != kind:
+            self.begin(kind, metadata)
+        if text:
+            self.chunks.append({"type": f"{kind}-delta", "id": self._parts.id, "delta": text})
+
+    def end(self, metadata: JsonObject | None = None) -> None:
+        """Closes the open part, if any."""
+        parts = self._parts
+        if parts.kind:
+            self.chunks.append(_with({"type": f"{parts.kind}-end", "id": parts.id}, metadata))
+            self._parts = parts._replace(kind="", id="")
+
+    def part_id(self) -> str:
+        """An id for something that is no open part: a source."""
+        parts = self._parts
+        self._parts = parts._replace(next=parts.next + 1)
+        return f"{parts.prefix}.{parts.next}"
+
+    def find(self, key: int) -> Call | None:
+        """The newest call with that index."""
+        return next((call for call in reversed(self._parts.calls) if call.key == key), None)
+
+    def call(
+        self, key: int, vendor_id: str, name: str, *, free: bool = False, executed: bool = False, metadata: JsonObject | None = None
+    ) -> Call:
+        """A new call; its first chunk waits until its name is known."""
+        self.end()
+        parts = self._parts
+        id = _new_id(parts, vendor_id)
+        call = Call(key, id, vendor_id, name, free=free, executed=executed, metadata=metadata)
+        self._parts = parts._replace(calls=(*parts.calls, call), used=(*parts.used, id))
+        return self._start(call) if name else call
+
+    def name(self, call: Call, name: str) -> Call:
+        """The call with the name that came late."""
+        return self._start(self._put(call, call._replace(name=name)))
+
+    def note(self, call: Call, metadata: JsonObject) -> Call:
+        """The call with metadata that came late."""
+        return self._put(call, call._replace(metadata=metadata))
+
+    def arguments(self, call: Call, text: str) -> Call:
+        """The call with some more of its input."""
+        if not text or call.done:
+            return call
+        if call.begun:
+            self.chunks.append({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
+        return self._put(call, call._replace(text=join(call.text, text)))
+
+    def finish(self, call: Call, *, cut: bool = False) -> None:
+        """The end of a call's input: the arguments, or what is wrong with them. A second end is passed over."""
+        if call.done:
+            return
+        text = "".join(call.text)
+        named = call if call.name else call._replace(name=UNNAMED)
+        chunk: Chunk
+        if cut:
+            chunk = _failed(named, text, "the model's answer was cut off before the call was complete")
+        elif not call.name:
+            chunk = _failed(named, text, "the call names no tool")
+        elif call.free:
+            chunk = {"type": "tool-input-available", **_head(named), "input": text}
+        else:
+            chunk = _available(named, text)
+        self.chunks.append(chunk)
+        self._put(call, named._replace(done=True, text=()))
+
+    def close(self, *, cut: bool) -> None:
+        """Closes everything that is open."""
+        self.end()
+        for call in self._parts.calls:
+            self.finish(call, cut=cut)
+
+    def _start(self, call: Call) -> Call:
+        chunk: Chunk = {"type": "tool-input-start", **_head(call)}
+        if call.free:
+            chunk["inputEncoding"] = "text"
+        self.chunks.append(chunk)
+        if call.text:
+            self.chunks.append({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": "".join(call.text)})
+        return self._put(call, call._replace(begun=True))
+
+    def _put(self, old: Call, new: Call) -> Call:
+        self._parts = self._parts._replace(calls=tuple(new if call.id == old.id else call for call in self._parts.calls))
+        return new
+
+
+def _with(chunk: Chunk, metadata: JsonObject | None) -> Chunk:
+    if metadata:
+        chunk["providerMetadata"] = metadata
+    return chunk
+
+
+def _head(call: Call) -> JsonObject:
+    head: JsonObject = {"toolCallId": call.id, "toolName": call.name}
+    if call.executed:
+        head["providerExecuted"] = True
+    if call.metadata:
+        head["providerMetadata"] = call.metadata
+    tool: JsonObject = {}
+    if call.vendor_id:
+        tool["vendorId"] = call.vendor_id
+    if call.free:
+        tool["custom"] = True
+    if tool:
+        head["toolMetadata"] = tool
+    return head
+
+
+def _available(call: Call, text: str) -> Chunk:
+    try:
+        arguments: Json = read_arguments(text)
+    except ValueError as error:
+        return _failed(call, text, f"the arguments can't be read: {error}")
+    return {"type": "tool-input-available", **_head(call), "input": arguments}
+
+
+def _failed(call: Call, text: str, reason: str) -> Chunk:
+    return {"type": "tool-input-error", **_head(call), "input": text, "errorText": reason}
+
+
+def _new_id(parts: Parts, vendor_id: str) -> str:
+    """The vendor's id where the message doesn't have it yet: vendors use ids again in later steps and attempts."""
+    count = len(parts.calls)
+    names = (vendor_id or f"call_{parts.prefix}_{count}", f"{vendor_id}#{parts.step}.{count}", f"{vendor_id}#{parts.prefix}.{count}")
+    free = next((name for name in names if name not in parts.used), None)
+    while free is None:
+        count += 1
+        free = name if (name := f"{vendor_id}#{parts.prefix}.{count}") not in parts.used else None
+    return free

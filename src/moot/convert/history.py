@@ -1,0 +1,180 @@
+"""What of a conversation a step sends: whole groups from the end, within a budget of tokens; and a message as its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from moot.convert.fold import in_history
+from moot.types import canonical
+from moot.types.message import Message
+from moot.types.part import Part, is_tool
+
+__all__ = ["Step", "estimate", "split_steps", "trim"]
+
+CHARACTERS = 4
+"""Of a token, in prose and code of most languages; CJK has fewer, so its estimate is counted in bytes."""
+
+FILE_TOKENS = 1_500
+"""What an image or a page of a document is taken for."""
+
+_OVERHEAD = 4
+"""Tokens of a message's role and borders."""
+
+
+class Step(NamedTuple):
+    """One model call of an assistant message."""
+
+    steering: tuple[Part, ...]
+    """What the person said into the run before this call: text and file parts."""
+    parts: tuple[Part, ...]
+    """What the model said, in order: text, reasoning, files, and calls with their outputs."""
+
+    @property
+    def calls(self) -> tuple[Part, ...]:
+        return tuple(part for part in self.parts if is_tool(part))
+
+
+def estimate(parts: Sequence[Part]) -> int:
+    """About how many tokens these parts take in a request; files count by the piece, whatever their bytes."""
+    return sum(_tokens(part) for part in parts)
+
+
+def split_steps(message: Message) -> tuple[Step, ...]:
+    """An assistant message as its model calls, oldest first, without abandoned attempts; a message without borders is one step."""
+    steps: list[Step] = []
+    steering: list[Part] = []
+    current: list[Part] = []
+
+    def border() -> None:
+        if current or steering:
+            steps.append(Step(tuple(steering), tuple(current)))
+            steering.clear()
+            current.clear()
+
+    for part in in_history(message.parts):
+        kind = part.get("type")
+        if kind == "steering-message":
+            if current:
+                border()
+            said = part.get("parts")
+            steering += [piece for piece in said if isinstance(piece, dict)] if isinstance(said, list) else []
+        elif kind == "step-start":
+            if current:
+                border()
+        else:
+            current.append(part)
+    border()
+    return tuple(steps)
+
+
+def trim(
+    messages: tuple[Message, ...], budget_tokens: int | None, count: Callable[[Sequence[Part]], int] = estimate
+) -> tuple[Message, ...]:
+    """The newest messages that fit, oldest first; None = all of them.
+
+    Goes by whole groups: a user message stays or goes with all answers to it, and inside an answer a step with all its calls and
+    outputs. The last user message is always kept, however large; so is the last step of the answer that is being made to it.
+    """
+    if budget_tokens is None or _size(messages, count) <= budget_tokens:
+        return messages
+    groups = _groups(messages)
+    kept: list[tuple[Message, ...]] = []
+    left = budget_tokens
+    for position, group in enumerate(reversed(groups)):
+        size = _size(group, count)
+        if size > left:
+            if position == 0:
+                kept.append(_shortened(group, left, count))
+            break
+        left -= size
+        kept.append(group)
+    return tuple(message for group in reversed(kept) for message in group)
+
+
+def _groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """Runs of messages that begin with what a person said; what stands before the first one is a group too."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if not groups or (message.role == "user" and any(known.role != "user" for known in groups[-1])):
+            groups.append([])
+        groups[-1].append(message)
+    return [tuple(group) for group in groups]
+
+
+def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
+    """The newest group, too large as it is: its user messages, and of the answers as many last steps as fit, at least one."""
+    left = budget - _size([message for message in group if message.role != "assistant"], count)
+    kept: list[Message] = []
+    for message in reversed(group):
+        if message.role != "assistant":
+            kept.append(message)
+            continue
+        steps: list[Part] = []
+        for step in reversed(_blocks(message)):
+            size = count(step) + _OVERHEAD
+            if size > left and any(known.role == "assistant" for known in kept) | bool(steps):
+                left = 0
+                break
+            left -= size
+            steps[:0] = step
+        if steps:
+            kept.append(_with_parts(message, tuple(steps)))
+    return tuple(reversed(kept))
+
+
+def _blocks(message: Message) -> list[list[Part]]:
+    """The parts in blocks that stay together: each begins with a step's border or with what steered it."""
+    blocks: list[list[Part]] = [[]]
+    for part in in_history(message.parts):
+        begins = part.get("type") in ("step-start", "steering-message")
+        if begins and any(known.get("type") not in ("step-start", "steering-message") for known in blocks[-1]):
+            blocks.append([])
+        blocks[-1].append(part)
+    return [block for block in blocks if block]
+
+
+def _with_parts(message: Message, parts: tuple[Part, ...]) -> Message:
+    return Message(message.id, message.role, parts, message.metadata, message.conversation, message.parent, message.run, message.status)
+
+
+def _size(messages: Sequence[Message], count: Callable[[Sequence[Part]], int]) -> int:
+    return sum(count(message.parts) + _OVERHEAD for message in messages)
+
+
+def _tokens(part: Part) -> int:
+    kind = str(part.get("type", ""))
+    if kind in ("text", "reasoning"):
+        return _text_tokens(part.get("text"))
+    if kind in ("file", "reasoning-file"):
+        return FILE_TOKENS
+    if kind == "steering-message":
+        said = part.get("parts")
+        return estimate([piece for piece in said if isinstance(piece, dict)]) if isinstance(said, list) else 0
+    if is_tool(part):
+        return _call_tokens(part)
+    return 0
+
+
+def _call_tokens(part: Part) -> int:
+    output = part.get("output")
+    value = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
+    files = 0
+    if isinstance(value, list):
+        files = sum(isinstance(piece, dict) and piece.get("type") == "file" for piece in value)
+        output = [piece for piece in value if not (isinstance(piece, dict) and piece.get("type") == "file")]
+    spoken = sum(_text_tokens(part.get(name)) for name in ("errorText", "rawInput"))
+    return 10 + files * FILE_TOKENS + spoken + _json_tokens(part.get("input")) + _json_tokens(output)
+
+
+def _json_tokens(value: object) -> int:
+    if value is None:
+        return 0
+    return _text_tokens(value) if isinstance(value, str) else len(canonical.dumps(value)) // CHARACTERS
+
+
+def _text_tokens(text: object) -> int:
+    if not isinstance(text, str):
+        return 0
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return (size + CHARACTERS - 1) // CHARACTERS

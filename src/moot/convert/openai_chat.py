@@ -1,0 +1,180 @@
+"""OpenAI chat completions, on the way out: a prompt as a request body (reference: OpenAI API, create chat completion)."""
+
+from __future__ import annotations
+
+from moot.convert import _files
+from moot.convert._effort import effort_fields
+from moot.convert._tools import arguments_of, is_custom, made_here, output_of, wire_ids
+from moot.convert.history import Step, split_steps
+from moot.convert.openai_stream import METADATA, OpenAIStream
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message
+from moot.types.model import Model
+from moot.types.part import Part, text_part, tool_name
+from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
+
+__all__ = ["OpenAIChat", "to_messages"]
+
+_AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}
+
+
+class OpenAIChat:
+    """The dialect that nearly every endpoint speaks."""
+
+    name = "openai-chat"
+
+    @property
+    def translator(self) -> OpenAIStream:
+        return OpenAIStream()
+
+    def to_request(self, prompt: ModelPrompt) -> JsonObject:
+        """The body of a streaming request. Reasoning goes back only to the provider that made it, where its quirks say how."""
+        settings, quirks, model = prompt.settings, prompt.quirks, prompt.model
+        body: JsonObject = {"model": model.wire_name, "messages": to_messages(prompt), "stream": True}
+        if quirks.stream_usage:
+            body["stream_options"] = {"include_usage": True}
+        if prompt.tools and model.tools == "native":
+            body["tools"] = [_tool(tool) for tool in prompt.tools]
+        if settings.max_tokens is not None:
+            body[quirks.max_tokens] = settings.max_tokens
+        # OpenAI's own reasoning models answer 400 to any sampling setting
+        if not (model.reasoning and quirks.developer_role):
+            body |= {name: value for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)) if value is not None}
+        if settings.stop:
+            body["stop"] = list(settings.stop)
+        if settings.schema is not None:
+            schema: Json = canonical.loads(canonical.dumps(settings.schema))
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": schema, "strict": is_strict(schema)},
+            }
+        body |= effort_fields(settings, model, quirks)
+        return body | quirks.extra
+
+
+def to_messages(prompt: ModelPrompt) -> list[Json]:
+    """The `messages` of the body: every call with exactly one output right behind it."""
+    messages: list[Json] = []
+    system = "developer" if prompt.quirks.developer_role else "system"
+    if prompt.system:
+        messages.append({"role": system, "content": prompt.system})
+    for message in prompt.messages:
+        if message.role == "assistant":
+            for step in split_steps(message):
+                messages += _step(step, message, prompt)
+        elif content := _content(message.parts, prompt.model):
+            messages.append({"role": "user" if message.role == "user" else system, "content": content})
+    return messages
+
+
+def is_strict(schema: Json) -> bool:
+    """Whether a schema keeps to what OpenAI's strict mode takes: no object with optional or further properties."""
+    if isinstance(schema, list):
+        return all(is_strict(item) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if schema.get("type") == "object" or properties is not None:
+        required = schema.get("required")
+        names = set(properties) if isinstance(properties, dict) else set[str]()
+        if (
+            schema.get("additionalProperties") is not False
+            or not isinstance(required, list)
+            or not names <= {str(name) for name in required}
+        ):
+            return False
+    return all(is_strict(value) for value in schema.values())
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
+
+
+def _content(parts: tuple[Part, ...], model: Model) -> str | list[Json]:
+    """Plain text as a string, since not every endpoint takes pieces; empty when there is nothing to send."""
+    pieces: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and part.get("text"):
+            pieces.append({"type": "text", "text": part["text"]})
+        elif part.get("type") == "file":
+            pieces.append(_file(part, model))
+    texts = [str(piece["text"]) for piece in pieces if isinstance(piece, dict) and "text" in piece]
+    return "\n\n".join(texts) if len(texts) == len(pieces) else pieces
+
+
+def _file(part: Part, model: Model) -> JsonObject:
+    file = _files.read(part)
+    if not _files.taken(file, model) or file.kind == "text":
+        return {"type": "text", "text": _files.words(file)}
+    if file.kind == "image":
+        image: JsonObject = {"url": file.url}
+        if part.get("detail") in ("auto", "low", "high"):
+            image["detail"] = part["detail"]
+        return {"type": "image_url", "image_url": image}
+    if file.kind == "audio" and file.base64 and file.media_type in _AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": file.base64, "format": _AUDIO[file.media_type]}}
+    if file.kind == "pdf" and file.base64:
+        return {"type": "file", "file": {"filename": file.name or "document.pdf", "file_data": file.url}}
+    return {"type": "text", "text": _files.words(file)}
+
+
+def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
+    """What was steered in, the assistant's message, a tool message for each of its calls, and the pictures that tools gave."""
+    messages: list[Json] = []
+    if steering := _content(step.steering, prompt.model):
+        messages.append({"role": "user", "content": steering})
+    calls = step.calls
+    ids = wire_ids(calls, prompt.quirks.call_ids)
+    text = "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+    assistant: JsonObject = {"role": "assistant", "content": text or None}
+    assistant |= _reasoning(step, message, prompt.model.id.provider, prompt.quirks)
+    if calls:
+        assistant["tool_calls"] = [_call(call, id, message, prompt.model.id.provider) for call, id in zip(calls, ids, strict=True)]
+    if text or calls:
+        messages.append(assistant)
+    pictures: list[Part] = []
+    for call, id in zip(calls, ids, strict=True):
+        output = output_of(call)
+        shown = [file for file in output.files if _files.taken(_files.read(file), prompt.model)]
+        left_out = [_files.words(_files.read(file)) for file in output.files if file not in shown]
+        messages.append({"role": "tool", "tool_call_id": id, "content": "\n".join([output.text, *left_out])})
+        if shown:
+            pictures.append(text_part(f"Files that {tool_name(call)} ({id}) gave:"))
+            pictures += shown
+    if pictures:
+        messages.append({"role": "user", "content": _content(tuple(pictures), prompt.model)})
+    return messages
+
+
+def _call(call: Part, id: str, message: Message, provider: str) -> JsonObject:
+    name = tool_name(call)
+    if is_custom(call):
+        return {"id": id, "type": "custom", "custom": {"name": name, "input": call["input"]}}
+    arguments = canonical.dumps(arguments_of(call)).decode()
+    sent: JsonObject = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    made = made_here(call, METADATA, message, provider, field="callProviderMetadata")
+    if made is not None and "extra_content" in made:
+        sent["extra_content"] = made["extra_content"]
+    return sent
+
+
+def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> JsonObject:
+    """The step's reasoning in the field that the provider wants it back in; nothing of other providers."""
+    if not quirks.reasoning_back:
+        return {}
+    parts = [part for part in step.parts if part.get("type") == "reasoning"]
+    own = [(part, made) for part in parts if (made := made_here(part, METADATA, message, provider)) is not None]
+    if quirks.reasoning_back != "reasoning_details":
+        text = "".join(str(part.get("text", "")) for part, _ in own)
+        return {quirks.reasoning_back: text} if text else {}
+    details: list[Json] = [_detail(part, made["detail"]) for part, made in own if isinstance(made.get("detail"), dict)]
+    return {"reasoning_details": details} if details else {}
+
+
+def _detail(part: Part, detail: Json) -> JsonObject:
+    """An entry of `reasoning_details` as it came: its text stands in the part."""
+    entry: JsonObject = dict(detail) if isinstance(detail, dict) else {}
+    if part.get("text"):
+        entry["summary" if entry.get("type") == "reasoning.summary" else "text"] = part["text"]
+    return entry

@@ -1,0 +1,378 @@
+"""OpenAI chat completions, on the way in: `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
+
+The events of this wire carry no borders: a part opens with its first word and closes when another kind begins. Vendors part from each
+other in where they put reasoning, usage and errors; all the places known are read, everything else is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import orjson
+
+from moot.convert import _sse
+from moot.convert._vendor import as_list, as_object, as_text, count, failure, nano_dollars, unfinished
+from moot.convert._writer import Call, Parts, Writer, begin
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.usage import Usage
+
+__all__ = ["METADATA", "OpenAIStream", "State"]
+
+METADATA = "openai-chat"
+"""The key of this dialect in providerMetadata."""
+
+_REASONS = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "content_filter": "content-filter",
+    "sensitive": "content-filter",
+    "refusal": "content-filter",
+}
+_FAILURES = {
+    "error": Failure("the provider broke off with an error and gave no reason", "overloaded", retryable=True),
+    "network_error": Failure("the provider broke off: network error", "transport", retryable=True),
+    "insufficient_system_resource": Failure("the provider broke off: it has no resources left", "overloaded", retryable=True),
+}
+_FACTS = {
+    "id": "response_id",
+    "model": "model",
+    "provider": "upstream",
+    "system_fingerprint": "system_fingerprint",
+    "service_tier": "service_tier",
+}
+_OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
+_NO_FACTS: JsonObject = {"response_id": None}
+
+
+class State(NamedTuple):
+    """Everything that a later event may need; made of what JSON can hold."""
+
+    parts: Parts
+    provider: str = ""
+    facts: JsonObject | None = None
+    """What the first event says of the answer as a whole; None = no event yet."""
+    reason: str = ""
+    """The vendor's finish reason."""
+    usage: JsonObject | None = None
+    error: JsonObject | None = None
+    """`Failure.to_json`."""
+    done: bool = False
+    """`[DONE]` came."""
+    refused: bool = False
+    detail: JsonObject | None = None
+    """The entry of `reasoning_details` that the open reasoning part stands for, without its text."""
+    unreadable: int = 0
+    body: str = ""
+    """The begin of what came in place of a stream."""
+
+
+class OpenAIStream:
+    """The translator of the dialect."""
+
+    name = "openai-chat"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(begin(options), as_text(options.extra.get("provider")))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        # nearly all events are one more piece of what is open: they leave the state as it is
+        kind = state.parts.kind
+        if kind and state.detail is None and raw.startswith(b'data: {"'):
+            try:
+                event = orjson.loads(raw[6:])
+                choice = event["choices"][0]
+                delta = choice["delta"]
+                bare = not (
+                    choice.get("finish_reason") or choice.get("index") or choice.get("usage") or event.get("usage") or "error" in event
+                )
+                if bare and kind == "text":
+                    text = delta["content"]
+                    if text.__class__ is str and text and (len(delta) == 1 or _only(delta, "content")):
+                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
+                elif bare:
+                    name = "reasoning_content" if "reasoning_content" in delta else "reasoning"
+                    text = delta[name]
+                    if text.__class__ is str and text and _only(delta, name):
+                        return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
+            except (ValueError, LookupError, TypeError, AttributeError):
+                pass
+        return _feed(state, raw)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        whole = bool(state.reason or (state.done and state.facts is not None)) and state.error is None
+        error = Failure.from_json(state.error) if state.error is not None else _FAILURES.get(state.reason)
+        if error is None and not whole:
+            error = unfinished(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
+        turn = _Turn(state)
+        turn.end_spoken()
+        turn.writer.close(cut=not whole)
+        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
+        if state.unreadable:
+            metadata["unreadable_events"] = state.unreadable
+        usage, cost = _usage(state.usage or {})
+        reason = "error" if error is not None else _reason(state, turn.writer.parts.calls)
+        return tuple(turn.writer.chunks), Ending(reason, state.reason or None, usage, cost, error, metadata)
+
+
+def _only(delta: JsonObject, name: str) -> bool:
+    """Whether a delta says nothing but that field."""
+    return not any(value for key, value in delta.items() if key != name and key != "role")
+
+
+def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+    if raw.startswith(b"data: ") and raw.endswith(b"\n\n") and raw.count(b"\n") == 2 and b"\r" not in raw:
+        name, text = "", raw[6:-2].strip()
+    elif _sse.is_event(raw):
+        name, data = _sse.read(raw)
+        text = data.strip()
+    else:
+        return _feed_body(state, raw)
+    if not text:
+        return state, ()
+    if text == b"[DONE]":
+        return state._replace(done=True), ()
+    return _feed_data(state, text, name)
+
+
+def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+    """A whole answer in place of a stream; after the first event it is the cut tail of one, and says nothing."""
+    if state.facts is not None:
+        return state, ()
+    if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":
+        after, chunks = _feed_data(state, raw.removeprefix(b"\xef\xbb\xbf"), "")
+        if not after.unreadable:
+            return after, chunks
+    return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
+
+
+def _feed_data(state: State, data: bytes, name: str) -> tuple[State, tuple[Chunk, ...]]:
+    try:
+        event = _sse.parse(data)
+    except ValueError:
+        return state._replace(unreadable=state.unreadable + 1), ()
+    if not isinstance(event, dict):
+        return state._replace(unreadable=state.unreadable + 1), ()
+    turn = _Turn(state)
+    turn.take(_exact(event, data), name)
+    return turn.state, tuple(turn.writer.chunks)
+
+
+def _exact(event: JsonObject, data: bytes) -> JsonObject:
+    """The event to the letter where some vendor gives arguments as an object: its integers must keep their digits."""
+    if b'"arguments"' not in data or _OBJECT_ARGUMENTS.search(data) is None:
+        return event
+    try:
+        return as_object(canonical.loads_exact(data)) or event
+    except ValueError:
+        return event
+
+
+class _Turn:
+    """One event at work on the state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.writer = Writer(state.parts)
+
+    @property
+    def state(self) -> State:
+        parts = self.writer.parts
+        return self._state if parts is self._state.parts else self._state._replace(parts=parts)
+
+    def take(self, event: JsonObject, name: str) -> None:
+        state = self._state
+        if state.facts is None:
+            facts: JsonObject = {ours: event[theirs] for theirs, ours in _FACTS.items() if event.get(theirs) is not None}
+            self._state = state = state._replace(facts=facts or _NO_FACTS)
+        error = _error_of(event, name)
+        if error is not None and state.error is None:
+            self._state = state = state._replace(error=failure(error).to_json())
+        choice: JsonObject = {}
+        for item in as_list(event.get("choices")):
+            if isinstance(item, dict) and not item.get("index"):
+                choice = item
+                self._choice(item)
+        usage = event.get("usage") or choice.get("usage") or as_object(event.get("x_groq")).get("usage")
+        if isinstance(usage, dict) and usage != self._state.usage:
+            self._state = self._state._replace(usage=usage)
+
+    def _choice(self, choice: JsonObject) -> None:
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):
+            delta = choice.get("message") if not self.writer.parts.next and not self.writer.parts.calls else None
+        if isinstance(delta, dict):
+            self._delta(delta)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.end_spoken()
+            self.writer.close(cut=reason in _FAILURES)
+            if not self._state.reason:
+                self._state = self._state._replace(reason=reason)
+
+    def _delta(self, delta: JsonObject) -> None:
+        self._reasoning(delta)
+        content = delta.get("content")
+        if isinstance(content, str):
+            self._say(content)
+        for piece in as_list(content):
+            self._piece(as_object(piece))
+        if refusal := as_text(delta.get("refusal")):
+            self._refuse(refusal)
+        for index, call in enumerate(as_list(delta.get("tool_calls"))):
+            if isinstance(call, dict):
+                self._call(call, index)
+        if isinstance(function := delta.get("function_call"), dict):
+            self._call({"index": 0, "function": function}, 0)
+        self._extras(delta)
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.end_reasoning()
+            self.writer.say("text", text)
+
+    def _refuse(self, text: str) -> None:
+        self.end_reasoning()
+        if not self._state.refused:
+            self._state = self._state._replace(refused=True)
+            self.writer.begin("text", {METADATA: {"refusal": True}})
+        self.writer.say("text", text)
+
+    def _piece(self, piece: JsonObject) -> None:
+        """Content in pieces: some vendors send thinking and text as a list."""
+        if piece.get("type") == "text":
+            self._say(as_text(piece.get("text")))
+        elif piece.get("type") == "thinking":
+            thinking = piece.get("thinking")
+            text = thinking if isinstance(thinking, str) else "".join(as_text(as_object(item).get("text")) for item in as_list(thinking))
+            self._think(text)
+
+    def _reasoning(self, delta: JsonObject) -> None:
+        details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
+        spoken = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
+        text = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
+        if not spoken:
+            self._think(text)
+        for item in details:
+            self._detail(item)
+
+    def _think(self, text: str) -> None:
+        if text:
+            self.writer.say("reasoning", text, self._made_by({}))
+
+    def _detail(self, item: JsonObject) -> None:
+        """One entry of `reasoning_details`: a reasoning part of its own; its text stays in the part, the rest goes to the metadata."""
+        text = as_text(item.get("text")) or as_text(item.get("summary"))
+        rest: JsonObject = {name: value for name, value in item.items() if name not in ("text", "summary") and value is not None}
+        known = self._state.detail
+        if known is not None and all(known.get(name) == rest.get(name) for name in ("type", "index")):
+            self._state = self._state._replace(detail={**known, **rest})
+        else:
+            self.end_reasoning()
+            self.writer.begin("reasoning", self._made_by({}))
+            self._state = self._state._replace(detail=rest)
+        self.writer.say("reasoning", text)
+
+    def end_reasoning(self) -> None:
+        """Closes an open reasoning part, with all that its provider wants back."""
+        if self.writer.parts.kind == "reasoning":
+            detail = self._state.detail
+            self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)
+            self._state = self._state._replace(detail=None)
+
+    def end_spoken(self) -> None:
+        self.end_reasoning()
+        self.writer.end()
+
+    def _made_by(self, fields: JsonObject) -> JsonObject | None:
+        made: JsonObject = {**fields, "provider": self._state.provider} if self._state.provider else fields
+        return {METADATA: made} if made else None
+
+    def _call(self, delta: JsonObject, position: int) -> None:
+        function = as_object(delta.get("function")) or as_object(delta.get("custom"))
+        vendor_id, name = as_text(delta.get("id")), as_text(function.get("name"))
+        call = self._find(delta, vendor_id, name, position)
+        if call is None:
+            self.end_reasoning()
+            key = _index(delta, len(self.writer.parts.calls) if vendor_id else position)
+            extra = as_object(delta.get("extra_content"))  # thought signatures of Gemini behind this wire
+            metadata = self._made_by({"extra_content": extra}) if extra else None
+            call = self.writer.call(key, vendor_id, name, free=isinstance(delta.get("custom"), dict), metadata=metadata)
+        elif name and not call.name:
+            call = self.writer.name(call, name)
+        arguments = function.get("arguments", function.get("input"))
+        if isinstance(arguments, dict):
+            arguments = canonical.dumps(arguments).decode()
+        self.writer.arguments(call, as_text(arguments))
+
+    def _find(self, delta: JsonObject, vendor_id: str, name: str, position: int) -> Call | None:
+        """The call that a delta goes on with; None for a new one. Some vendors give every call the same index, or none."""
+        calls = self.writer.parts.calls
+        if isinstance(delta.get("index"), int):
+            call = self.writer.find(_index(delta, position))
+        elif vendor_id:
+            call = next((call for call in calls if call.vendor_id == vendor_id and not call.done), None)
+        else:
+            call = calls[-1] if calls and not name else None
+        if call is not None and vendor_id and call.vendor_id and vendor_id != call.vendor_id and name:
+            return None
+        return call
+
+    def _extras(self, delta: JsonObject) -> None:
+        for item in as_list(delta.get("annotations")):
+            source = as_object(as_object(item).get("url_citation"))
+            if url := as_text(source.get("url")):
+                chunk: Chunk = {"type": "source-url", "sourceId": self.writer.part_id(), "url": url}
+                if title := as_text(source.get("title")):
+                    chunk["title"] = title
+                self.writer.chunks.append(chunk)
+        for item in as_list(delta.get("images")):
+            url = as_text(as_object(as_object(item).get("image_url")).get("url"))
+            if url.startswith("data:"):
+                self.writer.chunks.append({"type": "file", "url": url, "mediaType": url[5:].partition(";")[0] or "image/png"})
+
+
+def _index(delta: JsonObject, otherwise: int) -> int:
+    index = delta.get("index")
+    return index if isinstance(index, int) else otherwise
+
+
+def _error_of(event: JsonObject, name: str) -> Json:
+    """What an event says went wrong; None when it says nothing of the kind."""
+    if event.get("error"):
+        return event["error"]
+    if event.get("object") == "error" or event.get("type") == "error" or name == "error" or ("detail" in event and "choices" not in event):
+        return event
+    return None
+
+
+def _reason(state: State, calls: tuple[Call, ...]) -> str:
+    if state.refused:
+        return "content-filter"
+    reason = _REASONS.get(state.reason, "other") if state.reason else ("stop" if state.done else "other")
+    return "tool-calls" if reason == "stop" and calls else reason  # local servers say stop after a call
+
+
+def _usage(usage: JsonObject) -> tuple[Usage, int | None]:
+    into, out = as_object(usage.get("prompt_tokens_details")), as_object(usage.get("completion_tokens_details"))
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    reasoning = count(out.get("reasoning_tokens"))
+    total = count(usage.get("total_tokens"))
+    if reasoning and None not in (prompt, completion) and total == (prompt or 0) + (completion or 0) + reasoning:
+        completion = (completion or 0) + reasoning  # xAI counts reasoning beside the completion
+    reads = (into.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+    read = next((number for value in reads if (number := count(value)) is not None), None)
+    written = count(into.get("cache_write_tokens"))
+    return Usage(prompt, completion, read, written, reasoning), nano_dollars(usage.get("cost"))
