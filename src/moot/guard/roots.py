@@ -12,6 +12,9 @@ from moot.errors import Refused, UsageError
 
 __all__ = ["Roots", "folders", "is_own"]
 
+PATH_BYTES = 4095
+"""What other programs can open."""
+
 _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 
 
@@ -32,9 +35,11 @@ class Roots:
         if "\0" in path:
             raise Refused(f"{path!r} holds a NUL character and can't be a path")
         try:
-            os.fsencode(path)
+            length = len(os.fsencode(path))
         except UnicodeEncodeError as error:
             raise Refused(f"{path!r} holds a lone surrogate and can't be a path") from error
+        if length > PATH_BYTES:
+            raise Refused(f"{path[:80]!r}…: a path of {length} bytes is too long; at most {PATH_BYTES} can be")
         if _HOME.fullmatch(path.partition("/")[0]):
             raise Refused(f"{path!r}: '~' is not expanded here; use a path relative to {str(self.directory)!r} or an absolute one")
         return str(self.directory / path)
