@@ -16,19 +16,22 @@ class Facts:
     base_url: str = ""
     """What the vendor's own SDK takes; empty = the configuration must say."""
     dialect: str = "openai-chat"
-    keys: tuple[str, ...] = ()
-    """Environment variables that hold a key, the first that is set wins. Used only for the vendor's own hosts."""
     needs_key: bool = True
-    priority: int = 500
-    """Smaller goes first for a bare model name."""
+    """Which environment variable holds it: `moot.config.home.KEY_VARIABLES`."""
+    priority: int = 50
+    """Smaller goes first for a bare model name: vendors 10 to 39, custom 40, hosts 50, gateways 60, own machine 80, local 800, demo 990."""
     plans: Mapping[str, str] = field(default_factory=dict[str, str])
     """`plan` of the configuration → the base URL that serves it."""
     main: str = ""
-    """The model proposed when nothing is configured; empty = what the endpoint lists first."""
+    """The model proposed when nothing is configured; empty = the first that the endpoint lists."""
     prices: str = ""
-    """The vendor's name in the price snapshot; empty = not in it."""
+    """The vendor's name in the price snapshot, which also says what models there are; empty = not in it."""
+    vendors: Mapping[str, str] = field(default_factory=dict[str, str])
+    """A gateway's word for a vendor where the snapshot has another: `x-ai/…` there, `xai/…` here."""
+    lower_case: bool = False
+    """Whether the endpoint's model names are all lower case."""
     free: bool = False
-    """Whether its answers cost no money (they are computed on the person's own machine)."""
+    """Whether answers cost no money: they are computed on the person's own machine."""
     open_ended: bool = False
-    """Whether any model name may be right, because the person's own machine decides what there is."""
+    """Whether only the endpoint itself knows what models it has."""
     quirks: Quirks = field(default_factory=Quirks)

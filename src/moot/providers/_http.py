@@ -21,7 +21,7 @@ from moot.providers._mask import Mask
 from moot.providers._refusals import refused
 from moot.providers._shapes import SHAPES, Shape, shape_of
 from moot.providers._sse import KEPT, Frames
-from moot.providers.catalogue import listed
+from moot.providers.catalogue import describe, listed
 from moot.types.event import Raw
 from moot.types.model import Model
 from moot.types.provider import ModelRequest
@@ -90,6 +90,10 @@ class HttpProvider:
     async def models(self) -> Sequence[Model]:
         """What the endpoint says it has. Raises ProviderError."""
         return listed(self.name, self.facts, self.settings, await self._get(self.shape.models))
+
+    def describe(self, name: str) -> Model:
+        """What is known of one of its models, without asking it; a name that nobody knows is described by that name alone."""
+        return describe(self.name, self.facts, self.settings, name)
 
     async def close(self) -> None:
         """Lets go of the connections; streams that are open break."""

@@ -1,14 +1,102 @@
-"""What is known of models: context, modalities, prices, and each provider's own name for one."""
+"""What is known of models: context, modalities, prices, and each provider's own name for one.
+
+Three layers, later wins: families by name (`_families.py`), the price snapshot (`_prices.py`), and `providers.<name>.models` of the
+configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note, price: {input, output, cache_read, cache_write}}`,
+prices in dollars for a million tokens as vendors print them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 from moot.config.settings import ProviderSettings
-from moot.errors import ProviderError
+from moot.errors import ConfigError, ProviderError
+from moot.plugins import Registry
 from moot.providers._facts import Facts
-from moot.types.canonical import JsonObject, loads
-from moot.types.model import Model, ModelId
+from moot.providers._families import family_of
+from moot.providers._sse import KEPT
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.model import Model, ModelId, Price
+from moot.types.usage import Usage
+
+_SNAPSHOT = Registry("moot.prices", {"names": "moot.providers._prices:names", "priced": "moot.providers._prices:priced"})
+"""By name, because importing it takes half a second and most commands never need a price."""
+
+_NANO_PER_TOKEN = 1000
+_FREE = Price(0, 0, 0, 0)
+
+
+def price(model: Model, usage: Usage) -> int | None:
+    """What a call cost, in nano-dollars; None when a price or a count that it needs is unknown.
+
+    Cached tokens are part of the input. Where a vendor has no price of its own for them they cost what other input costs.
+    """
+    table = model.price
+    if table == _FREE:
+        return 0
+    if table is None or usage.input is None or usage.output is None:
+        return None
+    for above, dearer in table.tiers:
+        table = dearer if usage.input > above else table
+    if table.input is None or table.output is None:
+        return None
+    read, write = usage.cache_read or 0, usage.cache_write or 0
+    total = max(0, usage.input - read - write) * table.input + usage.output * table.output
+    total += read * (table.input if table.cache_read is None else table.cache_read)
+    total += write * (table.input if table.cache_write is None else table.cache_write)
+    return round(total)
+
+
+def load_snapshot() -> None:
+    """Imports the price snapshot now; safe in a worker thread."""
+    _SNAPSHOT.load("names")("")
+
+
+def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str) -> Model:
+    """All that is known of one model at one provider; a model nobody knows has its name and no more. Raises ConfigError."""
+    overlay = _Overlay(provider, name, settings.models.get(name, {}))
+    wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
+    priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name)) if facts.prices else None
+    family = family_of(wire_name)
+    known_price = _FREE if facts.free else None if settings.plan.endswith("coding") or priced is None else priced.price
+    return Model(
+        ModelId(name, provider),
+        wire_name,
+        context=overlay.count("context") or (priced.context if priced else None),
+        max_output=overlay.count("max_output") or family.max_output,
+        modalities=overlay.texts("modalities") or family.modalities,
+        tools=overlay.tools(),
+        reasoning=overlay.flag("reasoning", family.reasoning),
+        price=overlay.price() or known_price,
+        note=overlay.text("note"),
+    )
+
+
+def known(facts: Facts, settings: ProviderSettings) -> list[str]:
+    """The names that a provider is known to have: those of the configuration, then those of the snapshot. No network."""
+    return list(dict.fromkeys([*settings.models, *_offered(facts)]))
+
+
+def wire_name_of(facts: Facts, name: str) -> str | None:
+    """A provider's own name for a model, however it is spelled elsewhere: `claude-sonnet-4-5` is `anthropic/claude-sonnet-4.5` at a
+    gateway; None when the snapshot does not know it there."""
+    if not facts.prices:
+        return None
+    candidates = _offered(facts)
+    same_case = {found.lower(): found for found in candidates}
+    if name.lower() in same_case:
+        return name.lower() if facts.lower_case else name
+    alike = [found for found in candidates if plain(found) == plain(name)]
+    if alike:
+        return alike[0]
+    return name if _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, name)) else None
+
+
+def plain(name: str) -> str:
+    """A model's name without what vendors and gateways spell in their own ways: case, the vendor before it, dots for dashes."""
+    return re.sub(r"[._]", "-", name.lower().rpartition("/")[2])
 
 
 def listed(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
@@ -21,15 +109,83 @@ def listed(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> 
     if not isinstance(rows, list):
         raise _no_list(name, body)
     names = [wire for row in rows if isinstance(row, dict) and isinstance(wire := row.get("id", row.get("name")), str)]
-    return [describe(name, facts, settings, wire) for wire in names]
+    return [describe(name, facts, settings, wire) for wire in dict.fromkeys(names)]
 
 
-def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str) -> Model:
-    """All that is known of one model at one provider; a model nobody knows has its name and no more."""
-    overlay: JsonObject = settings.models.get(name, {})
-    wire_name = overlay.get("wire_name")
-    return Model(ModelId(name, provider), wire_name if isinstance(wire_name, str) else name)
+class _Overlay:
+    """What the configuration says of one model, read field by field."""
+
+    def __init__(self, provider: str, name: str, values: JsonObject) -> None:
+        self._where = f"providers.{provider}.models.{name}"
+        self._values = values
+
+    def text(self, field: str) -> str:
+        return cast("str", self._get(field, str, "a text")) or ""
+
+    def count(self, field: str) -> int | None:
+        value = cast("int | None", self._get(field, int, "a whole number"))
+        if value is not None and value <= 0:
+            raise self._wrong(field, value, "a number above 0")
+        return value
+
+    def flag(self, field: str, otherwise: bool) -> bool:
+        value = self._get(field, bool, "true or false")
+        return otherwise if value is None else bool(value)
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        values = cast("list[Json]", self._get(field, list, "a list of texts") or [])
+        return tuple(str(value) for value in values)
+
+    def tools(self) -> Literal["native", "schema", "none"]:
+        value = self._values.get("tools")
+        match value:
+            case None | "native" | True:
+                return "native"
+            case "schema":
+                return "schema"
+            case "none" | False:
+                return "none"
+            case _:
+                raise self._wrong("tools", value, "native, schema or none")
+
+    def price(self) -> Price | None:
+        values = cast("Mapping[str, Json] | None", self._get("price", dict, "a map"))
+        if values is None:
+            return None
+        fields = ("input", "output", "cache_read", "cache_write")
+        for field, value in values.items():
+            if field not in fields or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise self._wrong(f"price.{field}", value, f"dollars for a million tokens, of: {', '.join(fields)}")
+        nano = {field: float(value) * _NANO_PER_TOKEN for field, value in values.items() if isinstance(value, int | float)}
+        return Price(nano.get("input"), nano.get("output"), nano.get("cache_read"), nano.get("cache_write"))
+
+    def _get(self, field: str, kind: type[Any], expected: str) -> object:
+        value = self._values.get(field)
+        if value is None or type(value) is kind:
+            return value
+        raise self._wrong(field, value, expected)
+
+    def _wrong(self, field: str, value: object, expected: str) -> ConfigError:
+        return ConfigError(f"{self._where}.{field} is {value!r}; expected {expected}")
+
+
+def _offered(facts: Facts) -> list[str]:
+    """The snapshot's names, as this provider spells them."""
+    return [_here(facts, name) for name in _SNAPSHOT.load("names")(facts.prices)] if facts.prices else []
+
+
+def _here(facts: Facts, name: str) -> str:
+    """A name of the snapshot as this provider spells it."""
+    vendor, slash, rest = name.partition("/")
+    spelled = f"{facts.vendors.get(vendor, vendor)}/{rest}" if slash else name
+    return spelled.lower() if facts.lower_case else spelled
+
+
+def _in_snapshot(facts: Facts, name: str) -> str:
+    vendor, slash, rest = name.partition("/")
+    there = {here: vendor for vendor, here in facts.vendors.items()}
+    return f"{there.get(vendor, vendor)}/{rest}" if slash else name
 
 
 def _no_list(name: str, body: bytes) -> ProviderError:
-    return ProviderError(f"{name} answered no list of models", fix=f"check providers.{name}.base_url", kind="protocol", raw=body[:65536])
+    return ProviderError(f"{name} answered no list of models", fix=f"check providers.{name}.base_url", kind="protocol", raw=body[:KEPT])

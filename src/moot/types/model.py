@@ -34,6 +34,8 @@ class Price:
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    tiers: tuple[tuple[int, Price], ...] = ()
+    """Prices of a whole call whose input is larger than so many tokens; ascending, the last that fits holds."""
 
 
 @dataclass(frozen=True, slots=True)

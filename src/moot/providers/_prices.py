@@ -1,0 +1,65 @@
+"""The price snapshot of `genai-prices`: what vendors charge and how long their models' contexts are. Offline, and slow to import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelPrice, TieredPrices
+
+from moot.types.model import Price
+
+_NANO_PER_TOKEN = 1000
+"""Dollars for a million tokens, as the snapshot has them, to nano-dollars for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What the snapshot says of one model."""
+
+    context: int | None
+    price: Price | None
+
+
+def names(vendor: str) -> Sequence[str]:
+    """The names of a vendor's models that are still offered; empty for a vendor it does not have."""
+    for provider in get_snapshot().providers:
+        if provider.id == vendor:
+            return [model.id for model in provider.models if not model.deprecated]
+    return ()
+
+
+def priced(vendor: str, name: str) -> Priced | None:
+    """What is known of one model of a vendor, also by an alias or dated name; None when nothing is."""
+    try:
+        _, model = get_snapshot().find_provider_model(name, None, vendor, None)
+    except LookupError:
+        return None
+    price = _price(model.get_prices(datetime.now(UTC)))
+    return Priced(model.context_window, price)
+
+
+def _price(prices: ModelPrice) -> Price | None:
+    fields = (prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok)
+    if prices.input_mtok is None or prices.output_mtok is None:
+        return None
+    starts = sorted({tier.start for field in fields if isinstance(field, TieredPrices) for tier in field.tiers})
+    return replace(_from(fields, None), tiers=tuple((start, _from(fields, start)) for start in starts))
+
+
+def _from(fields: Sequence[Decimal | TieredPrices | None], start: int | None) -> Price:
+    put, get, read, write = (_at(field, start) for field in fields)
+    return Price(put, get, read, write)
+
+
+def _at(field: Decimal | TieredPrices | None, start: int | None) -> float | None:
+    """The price of a kind of token in the tier that begins at `start`; None = below all tiers."""
+    if field is None:
+        return None
+    if not isinstance(field, TieredPrices):
+        return float(field * _NANO_PER_TOKEN)
+    reached = [tier.price for tier in sorted(field.tiers, key=lambda tier: tier.start) if start is not None and tier.start <= start]
+    return float((reached[-1] if reached else field.base) * _NANO_PER_TOKEN)

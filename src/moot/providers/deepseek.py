@@ -1,0 +1,20 @@
+"""DeepSeek's own API."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class DeepSeek(HttpProvider):
+    """Its reasoning must go back within a step's tool calls, or it refuses the request."""
+
+    facts = Facts(
+        "deepseek",
+        "https://api.deepseek.com/v1",
+        priority=30,
+        main="deepseek-v4-pro",
+        prices="deepseek",
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )

@@ -1,0 +1,20 @@
+"""Groq: open models, served fast."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class Groq(HttpProvider):
+    """A host of others' models, so it stands behind the vendors themselves."""
+
+    facts = Facts(
+        "groq",
+        "https://api.groq.com/openai/v1",
+        priority=50,
+        main="openai/gpt-oss-120b",
+        prices="groq",
+        quirks=Quirks(max_tokens="max_completion_tokens"),
+    )

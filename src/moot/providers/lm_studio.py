@@ -1,0 +1,12 @@
+"""LM Studio on this machine."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._own_machine import OwnMachine
+
+
+class LMStudio(OwnMachine):
+    """Its local server, as it stands after "Start server"."""
+
+    facts = Facts("lm-studio", "http://127.0.0.1:1234/v1", needs_key=False, priority=81, free=True, open_ended=True)

@@ -1,0 +1,25 @@
+"""MiniMax's own API."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class MiniMax(HttpProvider):
+    """Its subscription has keys of its own but no address of its own; the `china` ones take keys of minimaxi.com."""
+
+    facts = Facts(
+        "minimax",
+        "https://api.minimax.io/v1",
+        priority=32,
+        plans={
+            "coding": "https://api.minimax.io/v1",
+            "china": "https://api.minimaxi.com/v1",
+            "china-coding": "https://api.minimaxi.com/v1",
+        },
+        main="MiniMax-M3",
+        prices="minimax",
+        quirks=Quirks(effort="none", reasoning_back="reasoning_details", extra={"reasoning_split": True}),
+    )

@@ -1,0 +1,21 @@
+"""Moonshot AI: the Kimi models."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class Moonshot(HttpProvider):
+    """Plan `coding` is Kimi Code, with keys and model names of its own (`kimi-for-coding`); `china` takes keys of moonshot.cn."""
+
+    facts = Facts(
+        "moonshot",
+        "https://api.moonshot.ai/v1",
+        priority=33,
+        plans={"coding": "https://api.kimi.com/coding/v1", "china": "https://api.moonshot.cn/v1"},
+        main="kimi-k3",
+        prices="moonshotai",
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )

@@ -1,0 +1,29 @@
+"""Ollama on this machine, by its openai-chat side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import SplitResult
+
+from moot.providers._facts import Facts
+from moot.providers._own_machine import OwnMachine
+from moot.types.model import Model
+
+_VERSION = "/v1"
+_CLOUD = ("-cloud", ":cloud")
+
+
+class Ollama(OwnMachine):
+    """`base_url` has no version, as Ollama's own clients take it; the `/v1` of its openai-chat side is added here."""
+
+    facts = Facts("ollama", "http://127.0.0.1:11434", needs_key=False, priority=80, free=True, open_ended=True)
+
+    def describe(self, name: str) -> Model:
+        """As everywhere; models that Ollama passes on to its cloud are not computed here, and their price is unknown."""
+        model = super().describe(name)
+        priced_here = "price" in self.settings.models.get(name, {})
+        return replace(model, price=None) if name.endswith(_CLOUD) and not priced_here else model
+
+    def _base_url(self) -> SplitResult:
+        url = super()._base_url()
+        return url if self.dialect == "anthropic" or url.path.endswith(_VERSION) else url._replace(path=url.path + _VERSION)

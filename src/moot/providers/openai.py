@@ -1,0 +1,20 @@
+"""OpenAI's own API, by Chat Completions."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class OpenAI(HttpProvider):
+    """Reasoning models refuse `max_tokens` and the role `system`; the newer words hold for all of its models."""
+
+    facts = Facts(
+        "openai",
+        "https://api.openai.com/v1",
+        priority=20,
+        main="gpt-5.5",
+        prices="openai",
+        quirks=Quirks(max_tokens="max_completion_tokens", developer_role=True),
+    )

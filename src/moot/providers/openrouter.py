@@ -1,0 +1,20 @@
+"""OpenRouter: one key for many vendors' models."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class OpenRouter(HttpProvider):
+    """Reasoning is asked for by an object, and goes back as the details it came in, signatures included."""
+
+    facts = Facts(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        priority=60,
+        main="anthropic/claude-sonnet-5.5",
+        prices="openrouter",
+        quirks=Quirks(effort="reasoning", reasoning_back="reasoning_details", extra={"usage": {"include": True}}),
+    )

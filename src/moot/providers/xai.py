@@ -1,0 +1,20 @@
+"""xAI's own API: the Grok models."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class XAI(HttpProvider):
+    """Its newer models think always and take no effort."""
+
+    facts = Facts(
+        "xai",
+        "https://api.x.ai/v1",
+        priority=35,
+        main="grok-4.7",
+        prices="x-ai",
+        quirks=Quirks(max_tokens="max_completion_tokens"),
+    )

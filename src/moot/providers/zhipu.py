@@ -1,0 +1,26 @@
+"""Zhipu AI (Z.ai): the GLM models."""
+
+from __future__ import annotations
+
+from moot.providers._facts import Facts
+from moot.providers._http import HttpProvider
+from moot.types.provider import Quirks
+
+
+class Zhipu(HttpProvider):
+    """Plan `coding` is the subscription's own address; the `china` ones take keys of bigmodel.cn."""
+
+    facts = Facts(
+        "zhipu",
+        "https://api.z.ai/api/paas/v4",
+        priority=31,
+        plans={
+            "coding": "https://api.z.ai/api/coding/paas/v4",
+            "china": "https://open.bigmodel.cn/api/paas/v4",
+            "china-coding": "https://open.bigmodel.cn/api/coding/paas/v4",
+        },
+        main="glm-5.3",
+        prices="zai",
+        lower_case=True,
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )
