@@ -111,6 +111,8 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
         return verdict
     reason = verdict.reason or "not allowed"
     chunks: tuple[Chunk, ...] = (chunk.tool_denied(call.id),) if verdict.asked else (chunk.tool_error(call.id, reason),)
+    if verdict.nobody:
+        chunks = (*chunks, chunk.message_metadata({"needs_approval": True}))
     await _settle(context, key, *chunks, value={"denied": reason})
     return None
 

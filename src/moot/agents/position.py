@@ -92,6 +92,8 @@ def locate(events: Iterable[Event]) -> Position:
             note(position, attempt, event.chunks)
         elif event.phase == "end" and event.key == f"step:{position.step}":
             _finish_step(position)
+        elif any(piece["type"] == "steering-message" for piece in event.chunks):
+            position.finished = False  # said at the border behind the last step: it wants an answer
     return position
 
 

@@ -31,7 +31,7 @@ class Request:
 
 async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
     """The request of one attempt. The pieces of its manifest are stored before it goes out."""
-    history = [*await context.history(), context.message()]
+    history = [*await context.history(budget), context.message()]
     shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in history]
     kept = trim(tuple(message for message in shown if message.parts), budget)
     messages = tuple([await _with_files(context, message) for message in kept])

@@ -138,7 +138,9 @@ class LocalRuns:
 
     async def _drive(self, fence: Fence, scope: anyio.CancelScope) -> None:
         run: Run | None = None
+        answered: frozenset[str] = frozenset()
         try:
+            answered = await self._answered(fence.run)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._listen, fence.run, scope)
                 run = await drive(self._runtime, fence, scope)
@@ -150,19 +152,20 @@ class LocalRuns:
             del self._scopes[fence.run]
             self._move()
         if run is not None:
-            await self._after(run)
+            await self._after(run, answered)
 
-    async def _after(self, run: Run) -> None:
-        records = self._runtime.store.records
-        if run.status == "waiting":
-            asked = await records.approvals(run=run.id, open_only=False)
-            open_ones = {approval.id for approval in await records.approvals(run=run.id)}
-            if any(approval.answer is not None and approval.used_at is None for approval in asked) and len(open_ones) < len(asked):
-                await self._wake(run.id, only_new=True)
+    async def _after(self, run: Run, answered: frozenset[str]) -> None:
+        """What a leg's end leaves to do: answers that came while it was parking, and what was said too late."""
+        if run.status == "waiting" and await self._answered(run.id) != answered:
+            await self._wake(run.id)
         elif run.status in TERMINAL:
-            late = [item for item in await records.inbox(run.id) if item.kind == "steer" and isinstance(item.body, dict)]
-            for item in late:
-                await self._said_too_late(run, item)
+            for item in await self._runtime.store.records.inbox(run.id):
+                if item.kind == "steer" and isinstance(item.body, dict):
+                    await self._said_too_late(run, item)
+
+    async def _answered(self, run: str) -> frozenset[str]:
+        asked = await self._runtime.store.records.approvals(run=run, open_only=False)
+        return frozenset(approval.id for approval in asked if approval.answer is not None)
 
     async def _said_too_late(self, run: Run, item: InboxItem) -> None:
         """A steer that arrived as its run ended becomes the next prompt: nothing that a person said is lost."""
@@ -172,13 +175,11 @@ class LocalRuns:
             whole = tuple(part for part in parts if isinstance(part, dict))
             await self.submit(Prompt(whole, conversation=run.conversation, on_busy="queue", settings=run.settings, trigger=run.trigger))
 
-    async def _wake(self, run: str, *, only_new: bool = False) -> None:
+    async def _wake(self, run: str) -> None:
         """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""
         records = self._runtime.store.records
         found = await records.run(run)
         if found.status != "waiting":
-            return
-        if only_new and all(item.kind != "answer" for item in await records.inbox(run)):
             return
         try:
             fence = await records.claim(run, self._owner.id, statuses=frozenset({"waiting"}))

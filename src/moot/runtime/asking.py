@@ -42,7 +42,7 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
     if action == "allow":
         return Verdict(True)
     if request.settings.get("unattended") == "deny":
-        return Verdict(False, NOBODY)
+        return Verdict(False, NOBODY, nobody=True)
     digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
     approval = Approval(
         id=f"{request.run.id}/{key}",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from moot.convert.fold import Folder
+from moot.convert.history import estimate
 from moot.runtime import asking
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
@@ -24,6 +25,10 @@ from moot.types.store import Blobs, Change, End, Fence, Fold, InboxItem, Use
 from moot.types.tool import Question, Tool, ToolContext
 
 
+HISTORY_PAGE = 64
+"""Messages that are read at first."""
+
+
 class Leg:
     """Implements RunContext for one claim of a run. Made and ended by `drive`, which owns its cancel scope."""
 
@@ -34,6 +39,8 @@ class Leg:
         self.index = Journal(events)
         self._message = message
         self._events = list(events)
+        self._history: list[Message] = []
+        self._history_whole = False
         self.folder = Folder()
         for event in events:
             for piece in event.chunks:
@@ -70,9 +77,14 @@ class Leg:
         """The events that were there when the leg began."""
         return self._events
 
-    async def history(self) -> list[Message]:
-        branch = await self.runtime.store.conversations.branch(self.fence.conversation, head=self.fence.message)
-        return [message for message in branch if message.id != self.fence.message]
+    async def history(self, tokens: int) -> list[Message]:
+        # page by page: what a step costs must not grow with the conversation
+        while not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
+            limit = max(HISTORY_PAGE, 4 * len(self._history))
+            branch = await self.runtime.store.conversations.branch(self.fence.conversation, head=self.fence.message, limit=limit)
+            self._history = [message for message in branch if message.id != self.fence.message]
+            self._history_whole = len(branch) < limit
+        return self._history
 
     def message(self) -> Message:
         own = self._message

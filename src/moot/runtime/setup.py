@@ -70,7 +70,7 @@ def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
     wanted, schema, temperature = options.get("effort"), options.get("schema"), options.get("temperature")
     return ModelSettings(
         temperature=float(temperature) if isinstance(temperature, int | float) else agent.temperature,
-        effort=_EFFORTS.get(str(wanted), agent.effort),
+        effort=_EFFORTS.get(str(wanted)) or agent.effort,
         show_reasoning=agent.show_reasoning,
         schema=dict(schema) if isinstance(schema, dict) else None,
     )

@@ -1,0 +1,85 @@
+"""A whole moot in this process, with a scripted model behind real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.config.settings import Models, Permissions, Settings
+from moot.engine import Engine, open_engine
+from moot.testing.scripted import ScriptedServer
+from moot.types.approval import Answer
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.part import text_part
+from moot.types.run import Prompt, Run, Submitted
+
+Answers = Callable[[dict[str, Any]], Answer]
+
+
+@dataclass
+class Stage:
+    """One engine, one scripted model; `ask` runs a prompt to its end and keeps what a watcher saw."""
+
+    engine: Engine
+    server: ScriptedServer
+    directory: Path
+    seen: list[Event] = field(default_factory=list[Event])
+
+    async def submit(self, text: str, **more: Any) -> Submitted:
+        return await self.engine.runs.submit(Prompt((text_part(text),), directory=str(self.directory), **more))
+
+    async def follow(self, submitted: Submitted, answer: Answers | None = None) -> Run:
+        """Watches to the run's end, answering what it asks; without `answer` it stops when the run waits."""
+        async with aclosing(self.engine.tail.watch(submitted.conversation.id, after=submitted.seq)) as batches:
+            async for events in batches:
+                self.seen += events
+                for event in events:
+                    for chunk in event.chunks:
+                        if chunk["type"] == "tool-approval-request":
+                            if answer is None:
+                                return await self.engine.runs.wait(submitted.run.id)
+                            await self.engine.runs.answer(str(chunk["approvalId"]), answer(chunk))
+                        elif chunk["type"] == "data-questions" and answer is not None:
+                            await self.engine.runs.answer(str(chunk["id"]), answer(chunk["data"]))  # type: ignore[arg-type]
+                    if event.run == submitted.run.id and event.key == "run" and event.phase == "end":
+                        return await self.engine.runs.wait(submitted.run.id)
+        raise AssertionError("the watch ended")
+
+    async def ask(self, text: str, answer: Answers | None = None, **more: Any) -> tuple[Run, Message]:
+        submitted = await self.submit(text, **more)
+        run = await self.follow(submitted, answer)
+        return run, await self.engine.store.conversations.message(run.message)
+
+    def kinds(self) -> list[str]:
+        """The chunk types that the watcher saw, in order, deltas left out."""
+        return [str(chunk["type"]) for event in self.seen for chunk in event.chunks if not str(chunk["type"]).endswith("-delta")]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    return work
+
+
+@pytest.fixture
+def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def open_stage(script: Any, *, dialect: str = "openai-chat", mode: str = "auto", **changes: Any) -> AsyncGenerator[Stage, None]:
+        async with ScriptedServer(script) as server:
+            settings = Settings(
+                tmp_path / "home",
+                models=Models(main="scripted@mine"),
+                providers={"mine": server.provider("mine", dialect)},
+                permissions=Permissions(mode=mode),  # type: ignore[arg-type]
+            )
+            async with open_engine(replace(settings, **changes), seed=1) as engine:
+                yield Stage(engine, server, directory)
+
+    return open_stage
