@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
+from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
 
 MARKED = re.compile(r"(<!-- from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -34,7 +35,13 @@ def providers() -> str:
             rows.append((f"`{name}`", "", "", "none", ""))
         else:
             rows.append(
-                (f"`{name}`", code([facts.dialect]), code(filter(None, [facts.base_url])), code(facts.keys) or "none", code(facts.plans))
+                (
+                    f"`{name}`",
+                    code([facts.dialect]),
+                    code(filter(None, [facts.base_url])),
+                    code(KEY_VARIABLES.get(name, ())) or "none",
+                    code(facts.plans),
+                )
             )
     return table(("name", "dialect", "base_url", "key variable, the first that is set", "plans"), rows)
 

@@ -16,7 +16,7 @@ from moot.config.loading import load
 from moot.config.schema import SHAPES
 from moot.errors import ConfigError
 from moot.plugins import Registry
-from style.tree import modules
+from style.tree import modules, none_of
 
 GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "docs/*.md", "tests/**/*.md")
 REGISTRIES = {name: value for name, value in vars(plugins).items() if isinstance(value, Registry)}
@@ -91,11 +91,11 @@ def command_line(readme: Path, name: str) -> str:
 
 
 def test_paths_that_guides_name_exist(repository: Path) -> None:
-    assert [path for page in guides(repository) for path in missing_paths(repository, page)] == []
+    none_of([path for page in guides(repository) for path in missing_paths(repository, page)])
 
 
 def test_paths_that_the_source_names_exist(repository: Path) -> None:
-    assert missing_in_code(repository) == []
+    none_of(missing_in_code(repository))
 
 
 def test_every_yaml_block_is_a_configuration(repository: Path, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_every_yaml_block_is_a_configuration(repository: Path, tmp_path: Path) -
 
 
 def test_generated_parts_are_fresh(repository: Path) -> None:
-    assert runpy.run_path(str(repository / "docs" / "generate.py"))["stale"](repository / "docs") == []
+    none_of(runpy.run_path(str(repository / "docs" / "generate.py"))["stale"](repository / "docs"))
 
 
 PAGES = {"PROVIDERS": "providers", "DIALECTS": "providers", "TOOLS": "tools", "AGENTS": "configuration", "FACES": "command-line"}
@@ -120,12 +120,12 @@ PAGES = {"PROVIDERS": "providers", "DIALECTS": "providers", "TOOLS": "tools", "A
 
 @pytest.mark.parametrize("registry", REGISTRIES)
 def test_every_plugin_is_documented(repository: Path, registry: str) -> None:
-    assert untold(REGISTRIES[registry].names(), repository / "docs" / f"{PAGES[registry]}.md") == []
+    none_of(untold(REGISTRIES[registry].names(), repository / "docs" / f"{PAGES[registry]}.md"))
 
 
 def test_every_setting_is_documented(repository: Path) -> None:
     settings = [field for part in SHAPES.values() for field in part.model_fields]
-    assert untold(settings, repository / "docs" / "configuration.md") == []
+    none_of(untold(settings, repository / "docs" / "configuration.md"))
 
 
 def test_every_dependency_has_its_reason(repository: Path) -> None:

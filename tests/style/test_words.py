@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from style.tree import Function, modules, plant, room_of
+from style.tree import Function, modules, none_of, plant, room_of
 
 EVERYWHERE = frozenset[str]()
 CORE = frozenset({"types", "store", "agents", "runtime", "engine"})
@@ -20,7 +20,7 @@ BANNED: dict[str, frozenset[str]] = {
     # word → the rooms that may not name a thing so; EVERYWHERE = all of them
     "turn": OURS,
     "turns": OURS,
-    "round": OURS,
+    "round": OURS - {"config"},  # its `_round_trip` is YAML's
     "rounds": OURS,
     "iteration": EVERYWHERE,
     "persona": EVERYWHERE,
@@ -98,24 +98,31 @@ def banned_names(root: Path) -> list[str]:
 
 
 VENDORS: dict[str, tuple[str, ...]] = {
-    # a vendor's words → the files below src/moot that are its adapter; the Registry's table and the catalogue of models may name all
-    "anthropic claude": ("providers/anthropic*.py", "convert/anthropic*.py"),
-    "openai gpt": ("providers/openai*.py", "convert/openai*.py", "providers/*.py"),
+    # a vendor's words → the files below src/moot that are its adapter, or that must tell it from others
+    "anthropic claude": ("providers/anthropic*.py", "convert/anthropic*.py", "providers/_shapes.py", "providers/ollama.py"),
+    "openai gpt": ("providers/*.py", "convert/openai*.py"),
     "openrouter": ("providers/openrouter.py",),
-    "ollama": ("providers/ollama.py",),
+    "ollama": ("providers/ollama.py", "providers/_local_machine.py", "providers/weights/pull.py"),
     "lmstudio": ("providers/lm_studio.py",),
     "deepseek": ("providers/deepseek.py",),
     "zhipu glm zai bigmodel": ("providers/zhipu.py",),
     "minimax": ("providers/minimax.py",),
     "moonshot kimi": ("providers/moonshot.py",),
     "vercel": ("providers/vercel.py",),
-    "groq": ("providers/groq.py",),
+    "groq": ("providers/groq.py", "convert/openai_stream.py"),
     "mistral": ("providers/mistral.py",),
     "xai grok": ("providers/xai.py",),
-    "llama xllamacpp qwen smollm huggingface": ("providers/local*.py", "providers/local/*.py"),
-    "brave tavily searxng": ("tools/web_search.py", "tools/web_search_*.py"),
+    "llama xllamacpp qwen smollm huggingface": ("providers/local.py", "providers/_local*.py", "providers/weights/*.py"),
+    "brave tavily searxng": ("tools/web_search.py", "tools/_web_search*.py"),
 }
-NAMES_ALL = ("plugins/__init__.py", "providers/catalogue*.py", "testing/*")
+NAMES_ALL = (
+    "plugins/__init__.py",  # the table of what there is
+    "config/home.py",  # the table of key variables
+    "providers/_families.py",  # which weights are whose
+    "providers/openrouter.py",  # gateways: they resell the others' models under names of their own
+    "providers/vercel.py",
+    "testing/*",
+)
 
 
 def spoken(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -145,11 +152,11 @@ def stray_vendors(root: Path) -> list[str]:
 
 
 def test_names_come_from_the_glossary(repository: Path) -> None:
-    assert banned_names(repository / "src" / "moot") == []
+    none_of(banned_names(repository / "src" / "moot"))
 
 
 def test_a_vendor_is_named_in_its_own_adapter_only(repository: Path) -> None:
-    assert stray_vendors(repository / "src" / "moot") == []
+    none_of(stray_vendors(repository / "src" / "moot"))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ def room_of(name: str) -> str:
     return name.partition("/")[0].removesuffix(".py")
 
 
+def none_of(found: list[str]) -> None:
+    """Fails with one line for each finding."""
+    assert not found, "\n" + "\n".join(found)
+
+
 def plant(root: Path, files: dict[str, str]) -> Path:
     """A small tree below `root`: paths there, and what to write."""
     for name, text in files.items():
