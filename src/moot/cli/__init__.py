@@ -1,1 +1,29 @@
-"""."""
+"""The command line: what a person or a script types, and what they see.
+
+stdout carries data only, stderr is for people. `app` parses and catches; each family of commands has its file; `opening` opens
+the engine; `following` watches a run to its end and turns it into an exit code, `showing` draws it.
+
+| file | what it does |
+|---|---|
+| `app.py` | `main`: parses, runs the command, turns errors into exit codes |
+| `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
+| `asking.py` | approvals and questions on a terminal |
+| `chat.py` `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the commands |
+| `errors.py` | an exception as words on stderr and an exit code |
+| `configured.py` | the configuration for a command |
+| `contract.py` | whether an answer fits `--schema` |
+| `following.py` | a run from its submission to its exit code |
+| `markdown.py` | Markdown as it streams, styled for a terminal |
+| `messages.py` | messages as a person reads them again |
+| `opening.py` | the engine for a command |
+| `options.py` | the flags that commands share |
+| `output.py` | stdout and stderr |
+| `prompts.py` | prompt, stdin and files as parts of a message |
+| `references.py` | conversations and runs by id, prefix, title or list index |
+| `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
+| `times.py` | times as people read them |
+| `trying.py` | one small call to a model |
+| `weights.py` | the offer of an embedded model's weights, progress |
+"""
+
+__all__: list[str] = []

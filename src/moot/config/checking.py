@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from moot.config.document import Node, Place, plain
 from moot.config.schema import Configuration, fields_at
 from moot.errors import ConfigError
-from moot.plugins import PROVIDERS
+from moot.plugins import DIALECTS, PROVIDERS
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
 _QUOTED = re.compile(r"'([^']*)'")
@@ -132,16 +132,19 @@ def _near_misses(root: Node, configuration: Configuration) -> list[ConfigError]:
 
 
 def _strangers(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """A provider that is none of ours must say how to speak to it."""
+    """A provider that is none of ours must say where it is; a dialect must be one that we speak."""
     found: list[ConfigError] = []
     for name, part in configuration.providers.items():
-        if name in PROVIDERS or not part.enabled:
-            continue
-        missing = [key for key in ("dialect", "base_url") if not getattr(part, key)]
-        if missing:
-            place = place_of(root, ("providers", name))
-            words = f"{PROVIDERS.unknown(name)}; one of your own needs {' and '.join(missing)}"
-            found.append(_at(place, words))
+        if name not in PROVIDERS and part.enabled and not part.base_url:
+            words = f"{PROVIDERS.unknown(name)}; one of your own needs base_url"
+            found.append(_at(place_of(root, ("providers", name), key=True), words))
+        if part.dialect and part.dialect not in DIALECTS:
+            path = ("providers", name, "dialect")
+            close = difflib.get_close_matches(part.dialect, DIALECTS.names(), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ";"
+            found.append(
+                _at(place_of(root, path), f"{_dotted(path)}: no dialect {part.dialect!r}{hint} known: {', '.join(DIALECTS.names())}")
+            )
     return found
 
 

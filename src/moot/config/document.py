@@ -116,6 +116,15 @@ def plain(node: Node) -> Json:
     return node.value
 
 
+def find(node: Node, *path: str) -> Scalar | list[Node] | dict[str, Node]:
+    """The value at a path of keys; None when there is none."""
+    for key in path:
+        if not isinstance(node.value, dict) or key not in node.value:
+            return None
+        node = node.value[key]
+    return node.value
+
+
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moot.config.building import build, secrets_of
 from moot.config.checking import check
-from moot.config.document import Node, Place, read
+from moot.config.document import Node, Place, find, read
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.interpolation import interpolate
 from moot.config.layers import environment, merge
@@ -79,11 +79,14 @@ class Loader:
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:
-    """Built-in providers get the key that stands in their vendor's variable, unless the configuration has one."""
+    """Built-in providers get the key that stands in their vendor's variable, unless the configuration has one.
+
+    An entry that points elsewhere gets none: a vendor's key goes to the vendor alone.
+    """
     found: dict[str, Node] = {}
     for name, candidates in KEY_VARIABLES.items():
         variable = next((variable for variable in candidates if environ.get(variable)), None)
-        if variable is None:
+        if variable is None or find(root, "providers", name, "base_url") or find(root, "providers", name, "api_key"):
             continue
         place = Place("environment", variable)
         found[name] = Node({"api_key": Node(environ[variable], place, environ[variable])}, place)

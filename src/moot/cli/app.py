@@ -1,0 +1,80 @@
+"""The command line's one entry: parses, runs the command, turns every error into words and an exit code."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+from cyclopts import App
+
+from moot.cli.arguments import settle, wants_json
+from moot.cli.errors import INTERRUPTED, report
+from moot.cli.output import Output, close_quietly
+
+_COMMANDS = {
+    "run": ("moot.cli.run:run", "One prompt to its answer."),
+    "chat": ("moot.cli.chat:app", "Conversations: new, continue, list, show, resume, stop, delete."),
+    "search": ("moot.cli.search:search", "Find words in all conversations."),
+    "models": ("moot.cli.models:app", "Models: list, pull, test."),
+    "providers": ("moot.cli.providers:app", "Providers: list, test."),
+    "tools": ("moot.cli.tools:app", "Tools: list, show."),
+    "config": ("moot.cli.config:app", "The configuration: show, check."),
+    "doctor": ("moot.cli.doctor:doctor", "Is everything in order?"),
+    "version": ("moot.cli.version:version", "moot's version."),
+}
+"""Name → where it is and what the list of commands says of it; imported when called."""
+
+
+def build() -> App:
+    """The tree of commands."""
+    app = App(
+        name="moot",
+        help='One home for every AI agent\'s conversations.\n\nFor instance: `moot run "what does README.md say?"`',
+        version_flags=(),
+        help_format="plaintext",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    for name, (path, words) in _COMMANDS.items():
+        app.command(path, name=name, help=words)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line; its exit code."""
+    arguments = settle(sys.argv[1:] if argv is None else argv)
+    output = Output()
+    try:
+        command, bound, _ = build().parse_args(arguments)
+        result: Any = _on_loop(command, bound) if inspect.iscoroutinefunction(command) else command(*bound.args, **bound.kwargs)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        close_quietly()
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001  the face's border
+        return _failed(error, output, as_json=wants_json(arguments))
+    return result if isinstance(result, int) else 0
+
+
+def _on_loop(command: Callable[..., Any], bound: inspect.BoundArguments) -> Any:
+    async def work() -> Any:
+        return await command(*bound.args, **bound.kwargs)
+
+    return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"})
+
+
+def _failed(error: BaseException, output: Output, *, as_json: bool) -> int:
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
+    try:
+        return report(error, output, as_json=as_json)
+    except BrokenPipeError:
+        close_quietly()
+        return 1

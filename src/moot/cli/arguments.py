@@ -1,0 +1,40 @@
+"""What must be settled before the arguments are parsed: an option whose value may be left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+LATEST = "@latest"
+"""What `-c` without an id means: the newest conversation of this directory."""
+
+ALL_TOOLS = "@all"
+"""What `--tools` without names means."""
+
+_REFERENCE = re.compile(r"[0-9]{1,4}|0[0-9a-f]{3}[0-9a-f-]{0,32}")
+
+
+def settle(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `-c` given its value: the next word when it looks like an id or a list index, else the latest.
+
+    `--continue=TITLE` takes anything. `--tools` alone means all of them, `--tools=NAME,NAME` those.
+    """
+    settled: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*settled, word, *rest]
+        if word in ("-c", "--continue"):
+            value = rest.pop(0) if rest and _REFERENCE.fullmatch(rest[0]) else LATEST
+            word = f"--continue={value}"
+        elif word == "--tools":
+            word = f"--tools={ALL_TOOLS}"
+        settled.append(word)
+    return settled
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a script reads stdout, so that errors too must be documents there."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return any(word in ("--json", "--jsonl") for word in before)

@@ -1,0 +1,84 @@
+"""`moot config`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from moot.cli.configured import configured
+from moot.cli.options import AsJson
+from moot.cli.output import Output
+from moot.config.building import shown
+from moot.config.loading import FILE, Loaded
+from moot.types.canonical import Json, JsonObject
+
+app = App(name="config", help="The configuration: show, check.", help_format="plaintext", version_flags=())
+
+
+@app.command
+def show(
+    *, origin: Annotated[bool, Parameter(negative=(), help="Say which layer decided each value.")] = False, json: AsJson = False
+) -> None:
+    """Every setting in force, secrets masked.
+
+    Example: moot config show --origin
+    """
+    output = Output()
+    loaded = configured(output)
+    values = flat(shown(loaded.configuration))
+    if json:
+        output.json(_document(loaded))
+        return
+    for note in loaded.notes:
+        output.say(f"moot: {note}", "dim")
+    for key, value in values.items():
+        text = output.to_json(value)
+        output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")
+
+
+@app.command
+def check(*, json: AsJson = False) -> None:
+    """Whether the configuration is right: silent when it is, else file, line and column of every fault.
+
+    Example: moot config check
+    """
+    output = Output()
+    loaded = configured(output)
+    if json:
+        output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})
+        return
+    for note in loaded.notes:
+        output.say(f"moot: {note}")
+    output.say(f"moot: {loaded.settings.home / FILE}: nothing wrong", "green")
+
+
+def flat(value: JsonObject, prefix: str = "") -> JsonObject:
+    """Dotted key → value; lists and empty mappings whole, and no mapping that holds anything."""
+    result: JsonObject = {}
+    for key, item in value.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(item, dict) and item:
+            result |= flat(item, path)
+        else:
+            result[path] = item
+    return result
+
+
+def _document(loaded: Loaded) -> JsonObject:
+    return {
+        "generation": loaded.settings.generation,
+        "error": None,
+        "home": str(loaded.settings.home),
+        "config": shown(loaded.configuration),
+        "origin": dict[str, Json](loaded.origin),
+        "notes": list[Json](loaded.notes),
+    }
+
+
+def _layer(loaded: Loaded, key: str) -> str:
+    while key:
+        if key in loaded.origin:
+            return loaded.origin[key]
+        key = key.rpartition(".")[0]
+    return "default"

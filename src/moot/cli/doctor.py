@@ -1,0 +1,183 @@
+"""`moot doctor`: looks at everything, changes nothing, and survives whatever it finds."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from moot.cli.configured import here
+from moot.cli.errors import innermost
+from moot.cli.options import AsJson
+from moot.cli.output import Output
+from moot.config.home import KEY_VARIABLES, home_of
+from moot.config.loading import FILE, load
+from moot.config.settings import Settings
+from moot.engine.owners import Owner
+from moot.errors import MootError
+from moot.plugins import PROVIDERS
+from moot.providers.local import check_machine
+from moot.providers.weights.manifest import DEFAULT, find
+from moot.providers.weights.pull import installed
+from moot.store import open_store
+from moot.store.library import NAME, VERSION, affected
+from moot.types.canonical import Json, JsonObject
+from moot.types.ids import new_id
+
+State: TypeAlias = Literal["ok", "note", "broken"]
+ROOM = 200_000_000
+"""Bytes on the disk below which something is bound to fail soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {"name": self.name, "state": self.state, "detail": self.detail, "fix": self.fix}
+
+
+Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
+
+
+async def doctor(*, json: AsJson = False) -> int:
+    """Is everything in order? Exit code 1 when something is broken.
+
+    Example: moot doctor --json
+    """
+    output = Output()
+    settings, configuration = _configuration(output)
+    findings = [Finding("moot", "ok", f"{version('moot')}, Python {platform.python_version()}, {platform.platform()}"), configuration]
+    checks: tuple[tuple[str, Check], ...] = (
+        ("home", _home),
+        ("disk", _disk),
+        ("sqlite", _library),
+        ("database", _database),
+        ("providers", _providers),
+        ("weights", _weights),
+        ("embedded model", _machine),
+    )
+    for name, check in checks:
+        findings.append(await _survived(name, check, settings))
+    broken = any(finding.state == "broken" for finding in findings)
+    if json:
+        output.json({"ok": not broken, "data": list[Json]([finding.to_json() for finding in findings])})
+    else:
+        _print(findings, output)
+    return 1 if broken else 0
+
+
+async def _survived(name: str, check: Check, settings: Settings) -> Finding:
+    try:
+        return await check(settings)
+    except MootError as error:
+        return Finding(name, "broken", error.message, error.fix)
+    except Exception as error:  # noqa: BLE001  a doctor who faints helps nobody: the fault is what it reports
+        cause = innermost(error)
+        return Finding(name, "broken", f"{type(cause).__name__}: {cause}")
+
+
+def _configuration(output: Output) -> tuple[Settings, Finding]:
+    home = home_of(os.environ)
+    try:
+        loaded = load(environ=os.environ, directory=here())
+    except MootError as error:
+        return Settings(home), Finding("configuration", "broken", error.message, error.fix)
+    output.hide(loaded.secrets)
+    path = home / FILE
+    words = str(path) if path.exists() else f"none at {path}; defaults are in force"
+    return loaded.settings, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
+
+
+async def _home(settings: Settings) -> Finding:
+    home = settings.home
+    existing = _existing(home)
+    if not existing.is_dir():
+        return Finding("home", "broken", f"{existing} is no folder", "Set MOOT_HOME to a folder of yours.")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Finding("home", "broken", f"{existing} cannot be written: {error.strerror}", "Set MOOT_HOME to a folder of yours.")
+    return Finding("home", "ok", str(home) if home == existing else f"{home}, which will be made when it is needed")
+
+
+async def _disk(settings: Settings) -> Finding:
+    free = shutil.disk_usage(_existing(settings.home)).free
+    words = f"{free / 1e9:.1f} GB free"
+    return Finding("disk", "ok", words) if free >= ROOM else Finding("disk", "broken", words, "Make room.")
+
+
+async def _library(settings: Settings) -> Finding:
+    words = f"{NAME} with SQLite {'.'.join(str(part) for part in VERSION)}"
+    if not affected(VERSION):
+        return Finding("sqlite", "ok", f"{words}: safe")
+    return Finding("sqlite", "note", f"{words} has the WAL-reset bug; moot serialises commits and checkpoints", "pip install pysqlite3")
+
+
+async def _database(settings: Settings) -> Finding:
+    if not settings.database.exists():
+        return Finding("database", "ok", f"none yet at {settings.database}")
+    owner = Owner(settings.owners, new_id())
+    try:
+        store = await open_store(settings, others_live=owner.others_live)
+        try:
+            health = await store.health()
+        finally:
+            await store.close()
+    finally:
+        owner.close()
+    words = ", ".join(f"{key} {value}" for key, value in health.items() if not isinstance(value, dict | list))
+    sound = health.get("integrity", "ok") == "ok"
+    return Finding(
+        "database", "ok" if sound else "broken", f"{settings.database}: {words}", "" if sound else "moot backup, then moot verify"
+    )
+
+
+async def _providers(settings: Settings) -> Finding:
+    names = [name for name, provider in settings.providers.items() if provider.enabled]
+    keys = sum(1 for variables in KEY_VARIABLES.values() if any(os.environ.get(variable) for variable in variables))
+    words = f"configured: {', '.join(names) or 'none'}; keys in the environment: {keys}; known: {', '.join(PROVIDERS.names())}"
+    return Finding("providers", "ok", words)
+
+
+async def _weights(settings: Settings) -> Finding:
+    here = installed(settings.home)
+    if here:
+        return Finding("weights", "ok", ", ".join(weights.title for weights in here))
+    return Finding("weights", "note", "none of an embedded model", "moot models pull")
+
+
+async def _machine(settings: Settings) -> Finding:
+    try:
+        check_machine(find(DEFAULT).size)
+    except MootError as error:  # no fault of the installation: there are other models
+        return Finding("embedded model", "note", error.message, error.fix)
+    return Finding("embedded model", "ok", "this machine can run it")
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _print(findings: list[Finding], output: Output) -> None:
+    marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BROKEN", "red")}
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, style = marks[finding.state]
+        output.data(f"{output.styled(f'{mark:<6}', style)}  {finding.name:<{width}}  {output.fit(finding.detail)}\n")
+        if finding.fix:
+            output.data(f"{'':{width + 10}}{output.fit(finding.fix)}\n")

@@ -1,0 +1,156 @@
+"""A run from its submission to its exit code: shows its events, asks the person, stops on Ctrl+C."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import aclosing
+
+import anyio
+
+from moot.cli.asking import answer_to
+from moot.cli.output import Output
+from moot.cli.showing import Show
+from moot.engine import Engine
+from moot.errors import Busy, NotFound
+from moot.runtime.asking import NOBODY
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.run import Run
+from moot.types.store import Store
+
+NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
+
+_EXIT = {
+    "usage": 2,
+    "config": 2,
+    "not_found": 2,
+    "needs_approval": NEEDS_APPROVAL,
+    "output_contract": CONTRACT,
+    "limit": LIMIT,
+    "busy": 7,
+    "store": 1,
+    "store_full": 1,
+    "store_corrupt": 1,
+    "internal": 1,
+    "refused": 1,
+}
+"""Kind of failure → exit code; every other kind is a provider's."""
+
+
+class Follower:
+    """Watches one run."""
+
+    def __init__(self, engine: Engine, output: Output, show: Show) -> None:
+        self._engine = engine
+        self._output = output
+        self._show = show
+        self._seq = 0
+        self._unasked = False
+        """Whether a call was denied because nobody could be asked."""
+        self._stopped = False
+
+    async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
+        """Shows the run until it has ended or waits for somebody else; the exit code."""
+        self._seq = after
+        final: Run | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._heed_interrupt, run.id, group.cancel_scope)
+            final = await self._to_the_end(run, conversation)
+            group.cancel_scope.cancel()
+        if final is None:
+            return INTERRUPTED
+        await self._show.end(final, await _message(self._engine.store, final))
+        return self._exit_code(final)
+
+    async def _to_the_end(self, run: Run, conversation: Conversation) -> Run:
+        while True:
+            final = await self._watch(run.id, conversation.id)
+            if final.status != "waiting" or not self._output.attended:
+                return final
+            if not await self._answer(run.id, conversation.directory):
+                return final
+
+    async def _watch(self, run: str, conversation: str) -> Run:
+        """Shows what comes until the run has settled and everything up to then was shown."""
+        settled: Run | None = None
+        through = 0
+
+        async def settle(scope: anyio.CancelScope) -> None:
+            nonlocal settled, through
+            settled = await self._engine.runs.wait(run)
+            through = await self._engine.store.log.last_seq(conversation)
+            if self._seq >= through:
+                scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(settle, group.cancel_scope)
+            async with aclosing(self._engine.tail.watch(conversation, after=self._seq)) as batches:
+                async for events in batches:
+                    for event in events:
+                        await self._take(event, run)
+                    if settled is not None and self._seq >= through:
+                        break
+            group.cancel_scope.cancel()
+        assert settled is not None
+        return settled
+
+    async def _take(self, event: Event, run: str) -> None:
+        self._seq = event.seq
+        if event.run != run:
+            return
+        value = event.body.get("value") if isinstance(event.body, dict) else None
+        if isinstance(value, dict) and value.get("denied") == NOBODY:
+            self._unasked = True
+        await self._show.event(event)
+
+    async def _answer(self, run: str, directory: str) -> bool:
+        """Asks everything that is open; False when there was nothing to ask."""
+        asked = await self._engine.store.records.approvals(run=run)
+        for approval in asked:
+            answer = await answer_to(approval, directory, self._output)
+            try:
+                await self._engine.runs.answer(approval.id, answer)
+            except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
+                self._output.say(f"moot: {error.message}", "yellow")
+        return bool(asked)
+
+    async def _heed_interrupt(self, run: str, scope: anyio.CancelScope) -> None:
+        """The first Ctrl+C stops the run and keeps what there is; the second one leaves at once."""
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            async for _ in signals:
+                if self._stopped:
+                    scope.cancel()
+                    return
+                self._stopped = True
+                self._output.say("moot: stopping; press Ctrl+C again to leave at once", "yellow")
+                await self._engine.runs.cancel(run)
+
+    def _exit_code(self, run: Run) -> int:
+        if run.status == "finished":
+            return NEEDS_APPROVAL if self._unasked else 0
+        if run.status == "waiting":
+            self._output.say(f"moot: the run waits for a decision; moot chat resume {run.conversation[:13]}", "yellow")
+            return NEEDS_APPROVAL
+        if run.status == "failed" and run.error is not None:
+            self._output.say(f"moot: {run.error.message}", "red")
+            return exit_code_of(run.error.kind, run.error.message)
+        if run.status == "cancelled":
+            self._output.say("moot: cancelled; what was said so far is kept", "yellow")
+            return INTERRUPTED
+        self._output.say(f"moot: the run was interrupted; moot chat resume {run.conversation[:13]}", "yellow")
+        return 1
+
+
+def exit_code_of(kind: str, message: str = "") -> int:
+    """The exit code of a failed run."""
+    if kind == "timeout" and message.startswith("stopped after"):
+        return TIMEOUT  # the run's own clock, not a provider's silence
+    return _EXIT.get(kind, PROVIDER)
+
+
+async def _message(store: Store, run: Run) -> Message | None:
+    try:
+        return await store.conversations.message(run.message)
+    except NotFound:
+        return None

@@ -1,0 +1,103 @@
+"""`moot models`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from moot.cli.configured import configured
+from moot.cli.options import AsJson
+from moot.cli.output import Output
+from moot.cli.trying import try_model
+from moot.cli.weights import fetch
+from moot.providers.pool import Providers
+from moot.providers.weights.manifest import DEFAULT
+from moot.types.canonical import Json, JsonObject
+from moot.types.model import Model
+
+app = App(name="models", help="Models: list, pull, test.", help_format="plaintext", version_flags=())
+
+
+@app.command(name="list")
+async def list_(provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False) -> None:
+    """The models of every provider that can be reached.
+
+    Examples:
+      moot models list
+      moot models list ollama --json
+    """
+    output = Output()
+    providers = Providers(configured(output).settings)
+    try:
+        listing = await providers.models(provider or "")
+    finally:
+        await providers.close()
+    for name, problem in listing.problems.items():
+        output.say(f"moot: {name}: {problem}", "yellow")
+    if json:
+        output.json({"data": [model_json(model) for model in listing.models], "next_cursor": None})
+    else:
+        output.table(["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], [_row(model) for model in listing.models])
+
+
+@app.command
+async def pull(
+    name: Annotated[str, Parameter(help="Of an embedded model.")] = DEFAULT,
+    /,
+    *,
+    from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
+    yes_download: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
+) -> None:
+    """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.
+
+    Example: moot models pull
+    """
+    output = Output()
+    path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
+    output.line(str(path))
+
+
+@app.command
+async def test(model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False) -> int:
+    """Asks a model for one word.
+
+    Example: moot models test claude-sonnet-4-5@anthropic
+    """
+    output = Output()
+    return await try_model(configured(output).settings, model, output, as_json=json)
+
+
+def model_json(model: Model) -> JsonObject:
+    """All that is known of a model."""
+    price = model.price
+    return {
+        "id": str(model.id),
+        "model": model.id.model,
+        "provider": model.id.provider,
+        "wire_name": model.wire_name,
+        "context": model.context,
+        "max_output": model.max_output,
+        "modalities": list[Json](model.modalities),
+        "tools": model.tools,
+        "reasoning": model.reasoning,
+        "price": {"input": price.input, "output": price.output} if price else None,
+        "note": model.note,
+    }
+
+
+def _row(model: Model) -> list[str]:
+    price = model.price
+    return [
+        str(model.id),
+        f"{model.context:,}" if model.context else "?",
+        ",".join(model.modalities),
+        _dollars(price.input if price else None),
+        _dollars(price.output if price else None),
+        model.note,
+    ]
+
+
+def _dollars(nano_per_token: float | None) -> str:
+    return "?" if nano_per_token is None else f"{nano_per_token / 1000:g}"

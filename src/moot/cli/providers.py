@@ -1,0 +1,65 @@
+"""`moot providers`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from moot.cli.configured import configured
+from moot.cli.options import AsJson
+from moot.cli.output import Output
+from moot.cli.trying import try_model
+from moot.config.settings import ProviderSettings, Settings
+from moot.providers.pool import Providers
+from moot.types.canonical import Json, JsonObject
+
+app = App(name="providers", help="Providers: list, test.", help_format="plaintext", version_flags=())
+
+
+@app.command(name="list")
+async def list_(*, json: AsJson = False) -> None:
+    """Every provider, in the order in which a bare model name is looked up, and what it lacks.
+
+    Example: moot providers list
+    """
+    output = Output()
+    settings = configured(output).settings
+    providers = Providers(settings)
+    available = providers.available()
+    found = [_facts(name, providers, settings, available) for name in providers.names()]
+    if json:
+        output.json({"data": list[Json](found), "next_cursor": None})
+        return
+    rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in found]
+    output.table(["NAME", "STATE", "DIALECT", "URL"], rows)
+
+
+@app.command
+async def test(
+    provider: Annotated[str, Parameter(help="Its name.")],
+    /,
+    *,
+    model: Annotated[str, Parameter(name=["--model", "-m"], help="One of its models; without it the one that it proposes.")] = "",
+    json: AsJson = False,
+) -> int:
+    """Asks one model of a provider for one word.
+
+    Example: moot providers test anthropic
+    """
+    output = Output()
+    return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)
+
+
+def _facts(name: str, providers: Providers, settings: Settings, available: list[str]) -> JsonObject:
+    facts = providers.facts(name)
+    entry = settings.providers.get(name) or ProviderSettings(name)
+    state = "available" if name in available else "needs a key" if entry.enabled else "disabled"
+    return {
+        "name": name,
+        "state": state,
+        "dialect": entry.dialect or facts.dialect,
+        "base_url": entry.base_url or facts.base_url,
+        "needs_key": facts.needs_key,
+        "priority": entry.priority if entry.priority is not None else facts.priority,
+    }

@@ -1,0 +1,66 @@
+"""`moot search`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from moot.cli.configured import here
+from moot.cli.opening import opened
+from moot.cli.options import AsJson, Cursor, Limit
+from moot.cli.output import Output
+from moot.cli.references import find_conversation
+from moot.cli.times import moment
+from moot.types.canonical import Json
+from moot.types.store import Hit, SearchPage
+
+
+async def search(
+    query: Annotated[str, Parameter(help="Words; all of them must occur.")],
+    /,
+    *,
+    conversation: Annotated[str | None, Parameter(name=["--conversation", "-c"], help="Only in this one.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+) -> None:
+    """Find words in all conversations, newest first.
+
+    Example: moot search "exit code" --limit 10
+    """
+    output = Output()
+    async with opened(output) as engine:
+        within = (await find_conversation(engine.store, conversation, str(here()))).id if conversation else None
+        page = await engine.store.search.search(query, limit=limit, cursor=cursor, conversation=within)
+    if json:
+        hits: list[Json] = [hit_json(hit) for hit in page.hits]
+        output.json({"data": hits, "next_cursor": page.next_cursor, "index": {"done": page.done, "total": page.total}})
+    else:
+        _print(page, output)
+
+
+def hit_json(hit: Hit) -> dict[str, Json]:
+    """A hit; in `snippet` the matches stand between U+0002 and U+0003."""
+    return {
+        "id": hit.message,
+        "conversation": hit.conversation,
+        "title": hit.title,
+        "role": hit.role,
+        "at": hit.at,
+        "snippet": hit.snippet,
+    }
+
+
+def _print(page: SearchPage, output: Output) -> None:
+    for hit in page.hits:
+        output.data(output.styled(output.fit(f"{hit.conversation[:13]}  {moment(hit.at)}  {hit.role}  {hit.title}"), "dim") + "\n")
+        bold = [output.fit(piece) for piece in hit.snippet.replace("\x03", "\x02").split("\x02")]
+        marked = "".join(output.styled(piece, "bold") if at % 2 and piece else piece for at, piece in enumerate(bold))
+        output.data("  " + " ".join(marked.split("\n")) + "\n")
+    if page.done < page.total:
+        output.say(f"moot: indexed {page.done * 100 // page.total} % so far; search again for the rest", "yellow")
+    if not page.hits:
+        output.say("moot: nothing found")
+    if page.next_cursor:
+        output.say(f"moot: more with --cursor {page.next_cursor}", "dim")

@@ -1,0 +1,243 @@
+"""A run's events on stdout: text for people and pipes, `--json`, `--jsonl`, `--ui`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Protocol
+
+from moot.cli.errors import to_json
+from moot.cli.markdown import Markdown
+from moot.cli.output import Output
+from moot.convert.versions import for_version
+from moot.guard.terminal import Cleaner, clean
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.part import text_of
+from moot.types.run import Run
+
+INPUT_CHARACTERS = 160
+
+
+class Show(Protocol):
+    """How one run is shown."""
+
+    async def event(self, event: Event) -> None:
+        """Called for each event of the run, in order."""
+        ...
+
+    async def end(self, run: Run, message: Message | None) -> None:
+        """Called once with the run as it stands at the end."""
+        ...
+
+
+class ShowText:
+    """The answer as it comes: Markdown on a terminal, bare text in a pipe. Tools and reasoning go to stderr."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._cleaner = Cleaner()
+        self._markdown = Markdown(colour=output.stdout_colour)
+        self._ends_line = True
+        self._thinking: Cleaner | None = None
+        self._note = ""
+        self._tools: dict[str, str] = {}
+
+    async def event(self, event: Event) -> None:
+        for chunk in event.chunks:
+            match chunk.get("type"):
+                case "text-delta":
+                    await self._text(str(chunk.get("delta", "")))
+                case "text-end":
+                    await self._end_text()
+                case "reasoning-delta":
+                    self._reason(str(chunk.get("delta", "")))
+                case "reasoning-end":
+                    self._end_reasoning()
+                case _:
+                    self._aside(chunk)
+
+    async def end(self, run: Run, message: Message | None) -> None:
+        self._end_reasoning()
+        await self._end_text()
+        if self._output.stderr_terminal and (line := summary(run, message)):
+            self._output.say(line, "dim")
+
+    async def _text(self, text: str) -> None:
+        self._end_reasoning()
+        if not text:
+            return
+        shown = self._markdown.feed(self._cleaner.feed(text)) if self._output.stdout_terminal else text
+        if shown:
+            self._ends_line = shown.endswith("\n")
+            await self._output.stream(shown)
+
+    async def _end_text(self) -> None:
+        if self._output.stdout_terminal:
+            rest = self._markdown.feed(self._cleaner.end()) + self._markdown.end()
+            if rest:
+                self._ends_line = rest.endswith("\n")
+                await self._output.stream(rest)
+        if not self._ends_line:
+            self._ends_line = True
+            await self._output.stream("\n")
+
+    def _reason(self, text: str) -> None:
+        if not self._output.stderr_terminal:
+            return
+        if self._thinking is None:
+            self._thinking = Cleaner()
+        self._output.mutter(self._thinking.feed(text))
+
+    def _end_reasoning(self) -> None:
+        if self._thinking is not None:
+            self._output.mutter(self._thinking.end() + "\n")
+            self._thinking = None
+
+    def _aside(self, chunk: Chunk) -> None:
+        call = str(chunk.get("toolCallId", ""))
+        match chunk.get("type"):
+            case "tool-input-available":
+                self._tools[call] = str(chunk.get("toolName", ""))
+                self._tell(f"→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
+            case "tool-input-error":
+                self._tell(f"→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")
+            case "tool-output-error":
+                self._tell(f"  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
+            case "tool-output-denied":
+                self._tell(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
+            case "data-attempt":
+                self._tell("  the answer broke off; trying again", "yellow")
+            case "message-metadata" | "start" | "finish":
+                self._label(chunk.get("messageMetadata"))
+            case _:
+                pass
+
+    def _label(self, metadata: Json) -> None:
+        """A model's note (that it is very small, that it is no model at all) is shown beside its answer, once."""
+        note = metadata.get("note") if isinstance(metadata, dict) else None
+        if isinstance(note, str) and note != self._note:
+            self._note = note
+            self._tell(f"note: {note}", "yellow")
+
+    def _tell(self, line: str, style: str) -> None:
+        self._end_reasoning()
+        self._ends_line = self._ends_line or self._output.stdout_terminal  # there `say` begins a line of its own
+        self._output.say(line, style)
+
+
+class ShowJson:
+    """One document at the end."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    async def event(self, event: Event) -> None:
+        return
+
+    async def end(self, run: Run, message: Message | None) -> None:
+        await self._output.stream(self._output.to_json(result(run, message)) + "\n")
+
+
+class ShowEvents:
+    """One event to a line, and the result as the last."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    async def event(self, event: Event) -> None:
+        await self._output.stream(self._output.to_json(event_json(event)) + "\n")
+
+    async def end(self, run: Run, message: Message | None) -> None:
+        await self._output.stream(self._output.to_json({"kind": "result", **result(run, message)}) + "\n")
+
+
+class ShowChunks:
+    """One chunk to a line, as a client of version 6 takes them."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    async def event(self, event: Event) -> None:
+        lines = [self._output.to_json(chunk) + "\n" for chunk in for_version(event.chunks, 6)]
+        await self._output.stream("".join(lines))
+
+    async def end(self, run: Run, message: Message | None) -> None:
+        return
+
+
+def event_json(event: Event, *, raw: bool = False) -> JsonObject:
+    """An event as faces give it out; `raw` adds the vendor's bytes."""
+    value: JsonObject = {
+        "seq": event.seq,
+        "at": event.at,
+        "run": event.run,
+        "kind": event.kind,
+        "exchange": event.exchange,
+        "chunks": list(event.chunks),
+    }
+    if event.phase is not None:
+        value["phase"] = event.phase
+    if event.key is not None:
+        value["key"] = event.key
+    if raw and event.raw is not None:
+        try:
+            value["raw"] = event.raw.decode()
+        except UnicodeDecodeError:
+            value["raw_base64"] = base64.b64encode(event.raw).decode()
+    return value
+
+
+def result(run: Run, message: Message | None) -> JsonObject:
+    """What a script gets of a run."""
+    failure = run.error
+    return {
+        "schema_version": 1,
+        "ok": run.status == "finished",
+        "conversation": run.conversation,
+        "run": run.id,
+        "message": run.message,
+        "status": run.status,
+        "agent": run.agent,
+        "model": _model(run, message),
+        "text": text_of(message.parts) if message else "",
+        "finish_reason": message.metadata.get("finish_reason") if message else None,
+        "usage": run.usage.to_json(),
+        "cost": run.cost,
+        "note": message.metadata.get("note") if message else None,
+        "error": to_json(failure.kind, failure.message, retryable=failure.retryable) if failure else None,
+    }
+
+
+def summary(run: Run, message: Message | None) -> str:
+    """One line of figures: model, tokens, money, time, and how to go on."""
+    usage = run.usage
+    figures = [_model(run, message)]
+    if usage.input is not None or usage.output is not None:
+        figures.append(f"{usage.input or 0:,} in, {usage.output or 0:,} out")
+    if run.cost is not None:
+        figures.append(f"${run.cost / 1e9:.4f}")
+    if run.started_at is not None and run.ended_at is not None:
+        figures.append(f"{(run.ended_at - run.started_at) / 1000:.1f} s")
+    figures.append(f"moot chat continue {run.conversation[:13]}")
+    return " · ".join(figure for figure in figures if figure)
+
+
+def brief(value: Json) -> str:
+    """A tool's arguments on one line."""
+    text = dumps(value).decode() if value else ""
+    text = " ".join(clean(text).split())
+    return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"
+
+
+def first_line(value: Json) -> str:
+    """The beginning of what went wrong."""
+    text = str(value or "").strip().partition("\n")[0]
+    return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"
+
+
+def _model(run: Run, message: Message | None) -> str:
+    metadata = message.metadata if message else {}
+    model, provider = metadata.get("model"), metadata.get("provider")
+    return f"{model}@{provider}" if isinstance(model, str) and isinstance(provider, str) else run.model

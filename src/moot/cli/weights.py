@@ -1,0 +1,74 @@
+"""The offer of an embedded model's weights: what is fetched, from whom, and whether the person wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.cli.asking import confirm
+from moot.cli.output import Output
+from moot.errors import UsageError
+from moot.providers.pool import Providers
+from moot.providers.weights.manifest import MANIFEST
+from moot.providers.weights.pull import Offer, path_of, pull
+
+
+async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
+    """Sees to it that the weights are here when the model is an embedded one. Raises UsageError when nobody can be asked."""
+    choice = await providers.choice(model)
+    name = choice.model.id.model
+    if choice.provider.name != "local" or name not in MANIFEST or path_of(name, providers.settings.home) is not None:
+        return
+    await fetch(name, providers.settings.home, output, consent=consent)
+
+
+async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
+    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError."""
+
+    async def ask(offer: Offer) -> bool:
+        for line in offer.lines():
+            output.say(line)
+        if consent:
+            return True
+        if not output.attended:
+            raise UsageError(
+                f"the weights of {name!r} are not here, and nobody can be asked", fix=f"moot models pull {name} --yes-download"
+            )
+        return await confirm("Fetch it?", output)
+
+    bar = Bar(output)
+    try:
+        return await pull(name, home=home, consent=ask, progress=bar.show, source=source)
+    finally:
+        bar.close()
+
+
+class Bar:
+    """Progress on stderr: one line that is redrawn on a terminal, a line for each tenth elsewhere."""
+
+    WIDTH = 30
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._shown = -1
+        self._open = False
+
+    def show(self, done: int, total: int) -> None:
+        """Called as often as one likes."""
+        percent = done * 100 // total if total else 100
+        terminal = self._output.stderr_terminal
+        step = percent if terminal else percent // 10
+        if step == self._shown:
+            return
+        self._shown = step
+        filled = self.WIDTH * percent // 100
+        if terminal:
+            self._open = True
+            self._output.redraw(f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {percent:3d} % of {total / 1e6:,.0f} MB")
+        else:
+            self._output.say(f"{percent} % of {total / 1e6:,.0f} MB")
+
+    def close(self) -> None:
+        """Leaves the line as it is."""
+        if self._open:
+            self._open = False
+            self._output.redraw("", ended=True)
