@@ -1,1 +1,29 @@
-"""."""
+"""The event log and everything derived from it, in one SQLite file that many processes share.
+
+A piece of work comes in on the loop (`log`, `records`, `conversations`, `search`, `blobs`) and becomes a `units` unit. What writes goes
+to the `writer`, the one thread with the one writing connection: it takes all that has gathered, does each conversation's share under a
+savepoint, commits once, and tells everybody. What reads goes to the `reader`, another thread: each read sees one snapshot and comes
+back whole. Nobody else opens the file, and nobody reads it past the library.
+
+| file | what it holds |
+|---|---|
+| `library` | the one SQLite library of the process, and whether it has the WAL-reset bug |
+| `connect`, `faults`, `locks` | connections; the library's errors in our words; locks between processes |
+| `migrations/`, `migrate` | the schema's numbered steps; who applies them: under a lock, backed up, all or nothing |
+| `units`, `writer`, `reader` | work for the two threads and how its outcome comes back |
+| `transaction` | numbering and inserting events |
+| `rows`, `lookup`, `messages` | rows to values; finding rows by what people call them; rows of messages |
+| `log`, `changes` | `Log`: append with fence and changes; what each change does |
+| `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
+| `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
+| `conversations` | `Conversations`: the list, the tree of messages |
+| `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
+| `blobs` | `Blobs`: bytes by content |
+| `poller` | noticing other processes' commits |
+| `health` | what `moot doctor` shows |
+| `sqlite` | the `Store` itself, and opening it |
+"""
+
+from moot.store.sqlite import SqliteStore, open_store
+
+__all__ = ["SqliteStore", "open_store"]

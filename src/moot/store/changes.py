@@ -1,0 +1,193 @@
+"""What an append may change beside adding events: one function per change, run inside the appending transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moot.errors import Busy, NotFound, StoreError
+from moot.store.rows import optional, options_json
+from moot.store.transaction import Transaction
+from moot.types.canonical import dumps
+from moot.types.store import Ask, Change, CloseExchange, End, Fence, Fold, OpenExchange, Park, Took, Use
+
+__all__ = ["Target", "deny_open", "make"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The run that an append belongs to."""
+
+    fence: Fence
+    conversation: int
+    through: int
+    """The last seq of the append."""
+
+
+def make(transaction: Transaction, target: Target, change: Change) -> None:
+    """Makes one change. Raises Busy, NotFound, StoreError."""
+    _CHANGES[type(change)](transaction, target, change)
+
+
+def _fold(transaction: Transaction, target: Target, change: Fold) -> None:
+    changed = transaction.execute(
+        "UPDATE message SET parts = ?, metadata = ?, status = ?, folded_through = ?, last_seq = ? WHERE id = ?",
+        (dumps(change.parts), dumps(change.metadata), change.status, target.through, target.through, target.fence.message),
+    )
+    if changed.rowcount != 1:
+        raise NotFound(f"no message with the id {target.fence.message!r}")
+
+
+def _park(transaction: Transaction, target: Target, change: Park) -> None:
+    transaction.execute("UPDATE run SET status = 'waiting', owner = NULL, last_seq = ? WHERE id = ?", (target.through, target.fence.run))
+
+
+def _end(transaction: Transaction, target: Target, change: End) -> None:
+    run, through = target.fence.run, target.through
+    transaction.execute(
+        "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
+        " result_seq = ?, last_seq = ? WHERE id = ?",
+        (
+            change.status,
+            transaction.now_ms,
+            dumps(change.error.to_json()) if change.error else None,
+            dumps(change.usage.to_json()),
+            change.cost,
+            change.model,
+            through,
+            through,
+            run,
+        ),
+    )
+    transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
+    deny_open(transaction, run, "the run has ended")
+    _add_sums(transaction, target.conversation, change)
+
+
+def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
+    usage = change.usage
+    transaction.execute(
+        "UPDATE conversation SET updated_at = max(updated_at, ?), usage_input = coalesce(usage_input + ?, ?, usage_input),"
+        " usage_output = coalesce(usage_output + ?, ?, usage_output),"
+        " usage_cache_read = coalesce(usage_cache_read + ?, ?, usage_cache_read),"
+        " usage_cache_write = coalesce(usage_cache_write + ?, ?, usage_cache_write),"
+        " usage_reasoning = coalesce(usage_reasoning + ?, ?, usage_reasoning), cost = coalesce(cost + ?, ?, cost),"
+        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage),"
+        " model = coalesce(nullif(?, ''), model) WHERE no = ?",
+        (
+            transaction.now_ms,
+            *(
+                number
+                for count in (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+                for number in (count, count)
+            ),
+            change.cost,
+            change.cost,
+            int(change.cost is None),
+            change.context_usage,
+            change.model,
+            conversation,
+        ),
+    )
+
+
+def deny_open(transaction: Transaction, run: str, reason: str) -> None:
+    """Closes every approval of the run that is still open, with a no."""
+    transaction.execute(
+        "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
+        " WHERE run = ? AND approved IS NULL",
+        (reason, transaction.now_ms, run),
+    )
+
+
+def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
+    value = change.approval
+    transaction.execute(
+        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO NOTHING",
+        (
+            value.id,
+            value.run,
+            value.tool_call,
+            value.tool,
+            value.arguments,
+            value.digest,
+            optional(value.questions),
+            value.asked_at or transaction.now_ms,
+            value.expires_at,
+        ),
+    )
+
+
+def _use(transaction: Transaction, target: Target, change: Use) -> None:
+    row = transaction.row("SELECT digest, approved, expires_at, used_at, run FROM approval WHERE id = ?", (change.approval,))
+    reason = _unusable(row, target.fence.run, change.digest, transaction.now_ms)
+    if reason:
+        raise Busy(f"the approval {change.approval!r} can't be used: {reason}", fix="ask again")
+    transaction.execute("UPDATE approval SET used_at = ? WHERE id = ?", (transaction.now_ms, change.approval))
+
+
+def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
+    if row is None:
+        return "there is none with that id"
+    bound, approved, expires_at, used_at, asked_by = row
+    if asked_by != run:
+        return "it belongs to another run"
+    if not approved:
+        return "it is not answered yes"
+    if used_at is not None:
+        return "it was used already"
+    if expires_at is not None and expires_at <= now:
+        return "it has expired"
+    return "" if bound == digest else "it was given for something else"
+
+
+def _took(transaction: Transaction, target: Target, change: Took) -> None:
+    transaction.execute(
+        "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL",
+        (transaction.now_ms, target.fence.run, change.through),
+    )
+
+
+def _open_exchange(transaction: Transaction, target: Target, change: OpenExchange) -> None:
+    value = change.exchange
+    transaction.execute(
+        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect,"
+        " converter = excluded.converter, provider = excluded.provider, model = excluded.model, options = excluded.options,"
+        " request = excluded.request, ended = excluded.ended",
+        (
+            value.id,
+            value.run,
+            target.conversation,
+            value.purpose,
+            value.dialect,
+            value.converter,
+            value.provider,
+            value.model,
+            dumps(options_json(value.options)),
+            dumps(value.request),
+            value.chunk_format,
+            value.ended,
+        ),
+    )
+
+
+def _close_exchange(transaction: Transaction, target: Target, change: CloseExchange) -> None:
+    changed = transaction.execute("UPDATE exchange SET ended = ? WHERE id = ?", (change.ended, change.id))
+    if changed.rowcount != 1:
+        raise StoreError(f"no exchange with the id {change.id!r} was opened")
+
+
+_CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
+    Fold: _fold,
+    Park: _park,
+    End: _end,
+    Ask: _ask,
+    Use: _use,
+    Took: _took,
+    OpenExchange: _open_exchange,
+    CloseExchange: _close_exchange,
+}

@@ -1,0 +1,51 @@
+"""Opens connections with the settings that every one of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from moot.store.library import sqlite
+
+__all__ = ["APPLICATION_ID", "Connection", "Queries", "connect"]
+
+Connection = sqlite.Connection
+
+
+class Queries(Protocol):
+    """A connection or a transaction: whatever answers SQL."""
+
+    @property
+    def execute(self) -> Callable[..., sqlite.Cursor]: ...
+
+
+APPLICATION_ID = 0x6D6F6F74
+"""`moot`: the mark in the file's header that tells our databases from others'."""
+
+_SECONDS_TO_WAIT = 30.0
+
+
+def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT) -> Connection:
+    """A connection in autocommit mode, for one thread at a time. Without `writing` it can only read."""
+    mode = "rw" if writing else "ro"
+    # the timeout comes first: switching the journal mode needs a lock that another process may hold for a moment
+    connection = sqlite.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=wait,
+        isolation_level=None,
+        cached_statements=256,
+        check_same_thread=False,
+    )
+    try:
+        if writing:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,203 @@
+"""Conversations, projects, and the tree of messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from moot.errors import Busy, NotFound, UsageError
+from moot.store import lookup, messages
+from moot.store.connect import Connection
+from moot.store.events import Events
+from moot.store.reader import Reader
+from moot.store.rows import CONVERSATION, MESSAGE, clean, conversation_of, message_of
+from moot.store.submit import new_conversation
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.canonical import JsonObject, dumps
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.store import Page
+
+__all__ = ["ConversationTree"]
+
+_RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
+_CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
+_BRANCH = (
+    "WITH RECURSIVE branch (no, parent_id, depth) AS ("
+    " SELECT no, parent_id, 0 FROM message WHERE id = ? AND conversation = ?"
+    " UNION ALL SELECT m.no, m.parent_id, depth + 1 FROM branch JOIN message AS m ON m.id = branch.parent_id WHERE depth + 1 < ?)"
+    f" SELECT {MESSAGE} FROM branch JOIN message AS m ON m.no = branch.no JOIN conversation AS c ON c.no = m.conversation"
+    " ORDER BY depth DESC"
+)
+_ALL = 1 << 62
+
+
+class ConversationTree:
+    """`Conversations` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._events = events
+
+    async def create(self, conversation: Conversation) -> Conversation:
+        def work(transaction: Transaction) -> Conversation:
+            return new_conversation(transaction, conversation)
+
+        return await self._writer.write(work, sync=True)
+
+    async def get(self, reference: str) -> Conversation:
+        def work(connection: Connection) -> Conversation:
+            return lookup.find_conversation(connection, reference)
+
+        return await self._reader.read(work)
+
+    async def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        directory: str | None = None,
+        project: str | None = None,
+        deleted: bool = False,
+        archived: bool | None = False,
+    ) -> Page[Conversation]:
+        wheres = [f"deleted_at IS {'NOT ' if deleted else ''}NULL"]
+        values: list[object] = []
+        if archived is not None:
+            wheres.append(f"archived_at IS {'NOT ' if archived else ''}NULL")
+        if directory is not None:
+            wheres.append("directory = ?")
+            values.append(os.fsencode(directory))
+        if project is not None:
+            wheres.append("project_id = ?")
+            values.append(project)
+        if cursor is not None:
+            wheres.append("(updated_at, no) < (?, ?)")
+            values.extend(_position(cursor))
+        sql = f"SELECT {CONVERSATION} FROM conversation WHERE {' AND '.join(wheres)} ORDER BY updated_at DESC, no DESC LIMIT ?"
+
+        def work(connection: Connection) -> Page[Conversation]:
+            rows = connection.execute(sql, (*values, limit + 1)).fetchall()
+            items = [conversation_of(row) for row in rows[:limit]]
+            more = items and len(rows) > limit
+            return Page(items, f"c{items[-1].updated_at:x}-{items[-1].no:x}" if more else None)
+
+        return await self._reader.read(work)
+
+    async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            if _RANK[source] < _RANK[found.title_source]:
+                return
+            name = clean(title)
+            transaction.add(found.no, (Event("meta", body={"title": name, "source": source}),))
+            transaction.execute("UPDATE conversation SET title = ?, title_source = ? WHERE no = ?", (name, source, found.no))
+
+        return await self._change(id, work)
+
+    async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            transaction.add(found.no, (Event("meta", body={"settings": settings}),))
+            transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(settings), found.no))
+
+        return await self._change(id, work)
+
+    async def delete(self, id: str, *, restore: bool = False) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            if not restore and transaction.row("SELECT 1 FROM run WHERE conversation = ? AND status = 'running'", (found.no,)):
+                raise Busy(f"the conversation {id!r} has a run at work", fix="cancel it with `moot chat stop`, then delete")
+            if (found.deleted_at is None) == restore:
+                return
+            transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
+            deleted = None if restore else transaction.now_ms
+            transaction.execute("UPDATE conversation SET deleted_at = ? WHERE no = ?", (deleted, found.no))
+
+        return await self._change(id, work, sync=True)
+
+    async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
+        def work(connection: Connection) -> list[Message]:
+            row = connection.execute("SELECT no, head_id FROM conversation WHERE id = ?", (id,)).fetchone()
+            if row is None:
+                raise NotFound(f"no conversation with the id {id!r}")
+            end = head or row[1]
+            if end is None:
+                return []
+            rows = connection.execute(_BRANCH, (end, row[0], _ALL if limit is None else limit)).fetchall()
+            if not rows:
+                raise NotFound(f"no message with the id {end!r} in the conversation {id!r}")
+            return [self._message(connection, found) for found in rows]
+
+        return await self._reader.read(work)
+
+    async def message(self, id: str) -> Message:
+        def work(connection: Connection) -> Message:
+            return self._message(connection, lookup.message_row(connection, id))
+
+        return await self._reader.read(work)
+
+    async def add_message(
+        self, message: Message, *, raw: bytes | None = None, body: JsonObject | None = None, move_head: bool = True
+    ) -> Message:
+        def work(transaction: Transaction) -> Message:
+            no = transaction.conversation_no(message.conversation)
+            if message.parent is not None:
+                _check_message(transaction, no, message.parent)
+            now = transaction.now_ms
+            said = replace(message, created_at=message.created_at or now)
+            seq = transaction.add(no, (messages.message_event(said, raw=raw, body=body),))[-1]
+            stored = replace(said, first_seq=seq, last_seq=seq, folded_through=seq)
+            messages.insert(transaction, no, stored)
+            messages.count(transaction, no, 1, said.created_at, message.id if move_head else None)
+            return stored
+
+        return await self._writer.write(work, message.conversation)
+
+    async def move_head(self, id: str, message: str) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            _check_message(transaction, found.no, message)
+            transaction.add(found.no, (Event("tree", body={"op": "head", "message": message}),))
+            transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (message, found.no))
+
+        return await self._change(id, work)
+
+    async def project(self, root_path: str | None) -> Project:
+        columns = "id, name, description, root_path, context, rules, created_at"
+
+        def work(connection: Connection) -> Project:
+            row = None
+            if root_path is not None:
+                row = connection.execute(f"SELECT {columns} FROM project WHERE root_path = ?", (os.fsencode(root_path),)).fetchone()
+            row = row or connection.execute(f"SELECT {columns} FROM project WHERE id = ?", (DEFAULT_PROJECT,)).fetchone()
+            values: list[Any] = [*row]
+            values[3] = os.fsdecode(row[3]) if row[3] is not None else None
+            return Project(*values)
+
+        return await self._reader.read(work)
+
+    async def _change(self, id: str, change: Callable[[Transaction, Conversation], None], *, sync: bool = False) -> Conversation:
+        def work(transaction: Transaction) -> Conversation:
+            change(transaction, lookup.conversation(transaction, id))
+            return lookup.conversation(transaction, id)
+
+        return await self._writer.write(work, id, sync=sync)
+
+    def _message(self, connection: Connection, row: Any) -> Message:
+        return self._events.folded(connection, message_of(row), row[13])
+
+
+def _position(cursor: str) -> tuple[int, int]:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
+    return int(match[1], 16), int(match[2], 16)
+
+
+def _check_message(transaction: Transaction, conversation: int, id: str) -> None:
+    row = transaction.row("SELECT conversation FROM message WHERE id = ?", (id,))
+    if row is None or row[0] != conversation:
+        raise NotFound(f"no message with the id {id!r} in that conversation")

@@ -1,0 +1,100 @@
+"""Reads stretches of the log, wherever they lie: sealed segments first, then rows; a message of a live run is folded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from moot.convert.fold import Folder
+from moot.errors import NotFound
+from moot.store import segments
+from moot.store.connect import Queries
+from moot.store.rows import EVENT, event_of
+from moot.store.transaction import SEQ_BITS, checksum
+from moot.types.event import Event
+from moot.types.message import Message
+
+__all__ = ["Events"]
+
+_PAGE = 2048
+_DAMAGED = "meta"
+
+
+class Events:
+    """The reader of one thread; remembers which run number is which run."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, str] = {}
+
+    def page(self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None) -> list[Event]:
+        """At most `limit` events behind `after`, in order; of one run when named. An event that fails its check comes as `meta`."""
+        through, number = 0xFFFFFFFF, None
+        if run is not None:
+            row = queries.execute(
+                "SELECT no, first_seq, last_seq, status FROM run WHERE id = ? AND conversation = ?", (run, conversation)
+            ).fetchone()
+            if row is None:
+                raise NotFound(f"no run with the id {run!r} in that conversation")
+            number, after = row[0], max(after, row[1] - 1)
+            if row[3] in ("finished", "failed", "cancelled"):
+                through = row[2]
+        rows = self._rows(queries, conversation, after, through, limit, number)
+        return [self._event(queries, row) for row in rows]
+
+    def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
+        """The message as it stands in this snapshot: what came after its last fold is folded in."""
+        if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):
+            return message
+        aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (message.run,))}
+        folder = Folder(message.parts, message.metadata)
+        after, last = message.folded_through, message.folded_through
+        while events := self.page(queries, conversation, after, _PAGE, message.run):
+            after = last = events[-1].seq
+            for event in events:
+                if event.exchange not in aside:
+                    for chunk in event.chunks:
+                        folder.feed(chunk)
+        return replace(message, parts=folder.parts(), metadata=folder.metadata(), folded_through=last, last_seq=max(message.last_seq, last))
+
+    def _rows(self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> list[tuple[Any, ...]]:
+        base = conversation << SEQ_BITS
+        found: list[tuple[Any, ...]] = []
+        head = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)).fetchone()
+        if head is not None and head[0] > after:
+            found = list(_sealed(queries, conversation, after, through, limit, run))
+            after = head[0]
+        if len(found) < limit:
+            of_run = "" if run is None else " AND run = ?"
+            values = (base + after, base + through) if run is None else (base + after, base + through, run)
+            found += queries.execute(
+                f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ?{of_run} ORDER BY id LIMIT ?", (*values, limit - len(found))
+            ).fetchall()
+        return found
+
+    def _event(self, queries: Queries, row: tuple[Any, ...]) -> Event:
+        id, at, run_no, _, kind, chunks, raw, phase, key, body, check = row
+        run = None
+        if run_no is not None and (run := self._runs.get(run_no)) is None:
+            run = self._runs[run_no] = self._run_id(queries, run_no)
+        if checksum(id & 0xFFFFFFFF, kind, chunks, raw, phase, key, body) != check:
+            return Event(_DAMAGED, (), raw, run, None, None, None, {"damaged": True, "kind": kind}, at, id & 0xFFFFFFFF)
+        return event_of(row, run)
+
+    def _run_id(self, queries: Queries, no: int) -> str:
+        if len(self._runs) > 10_000:
+            self._runs.clear()
+        row = queries.execute("SELECT id FROM run WHERE no = ?", (no,)).fetchone()
+        return f"run {no}" if row is None else row[0]
+
+
+def _sealed(queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> Iterator[tuple[Any, ...]]:
+    """Rows out of segments; only the frames that are needed are unpacked."""
+    left = limit
+    for row in segments.rows(queries, conversation, after, through):
+        if run is not None and row[2] != run:
+            continue
+        yield row
+        left -= 1
+        if left == 0:
+            return

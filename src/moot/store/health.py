@@ -1,0 +1,32 @@
+"""What `moot doctor` says of a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.store import library
+from moot.store.connect import Connection
+from moot.store.migrate import version_of
+from moot.types.canonical import JsonObject
+
+__all__ = ["report"]
+
+
+def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
+    """Library, version, protection, schema, integrity and sizes. Reads the whole file."""
+    pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+    problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+    rows = {
+        name: int(connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]) for name in ("conversation", "message", "run", "blob")
+    }
+    return {
+        "path": str(path),
+        "library": library.NAME,
+        "version": ".".join(map(str, library.VERSION)),
+        "wal_reset_bug": library.affected(library.VERSION),
+        "protection": "one process commits at a time" if protected else "not needed",
+        "schema": version_of(connection),
+        "integrity": "ok" if not problems else "; ".join(problems),
+        "bytes": pages * size,
+        **{f"{name}s": count for name, count in rows.items()},
+    }

@@ -1,0 +1,87 @@
+"""The event log: the one way in, and the one reader over sealed segments and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from moot.errors import FenceLost, NotFound, StoreError
+from moot.store import changes as changing
+from moot.store.connect import Connection
+from moot.store.events import Events
+from moot.store.reader import Reader
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.event import Event
+from moot.types.store import Change, Fence
+
+__all__ = ["EventLog"]
+
+
+class EventLog:
+    """`Log` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._events = events
+
+    async def append(
+        self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
+    ) -> range:
+        if not events and not changes:
+            return range(0)
+        return await self._writer.write(partial(_append, conversation, events, fence, changes), conversation, sync=sync)
+
+    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
+        def page(connection: Connection) -> list[Event]:
+            return self._events.page(connection, _number(connection, conversation), after, limit, run)
+
+        return await self._reader.read(page)
+
+    async def last_seq(self, conversation: str) -> int:
+        def head(connection: Connection) -> int:
+            row = connection.execute(
+                "SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (_number(connection, conversation),)
+            ).fetchone()
+            return 0 if row is None else row[0]
+
+        return await self._reader.read(head)
+
+
+def _number(connection: Connection, id: str) -> int:
+    row: Any = connection.execute("SELECT no FROM conversation WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"no conversation with the id {id!r}")
+    return row[0]
+
+
+def _append(conversation: str, events: Sequence[Event], fence: Fence | None, changes: Sequence[Change], transaction: Transaction) -> range:
+    no = transaction.conversation_no(conversation)
+    if fence is None:
+        _refuse_live_runs(transaction, events)
+        if changes:
+            raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
+        return transaction.add(no, events)
+    row = transaction.row("SELECT no, fence, status, conversation FROM run WHERE id = ?", (fence.run,))
+    if row is None or row[1] != fence.number or row[2] != "running" or row[3] != no:
+        raise FenceLost(f"the run {fence.run!r} is no longer ours: {_holder(row)}", fix="somebody else goes on with it; nothing was added")
+    seqs = transaction.add(no, events, (fence.run, row[0])) if events else range(0)
+    if changes:
+        through = seqs[-1] if events else transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (no,))[0]
+        target = changing.Target(fence, no, through)
+        for change in changes:
+            changing.make(transaction, target, change)
+    return seqs
+
+
+def _holder(row: Any) -> str:
+    return "there is no such run" if row is None else f"its fence is {row[1]} and it is {row[2]}"
+
+
+def _refuse_live_runs(transaction: Transaction, events: Sequence[Event]) -> None:
+    for run in {event.run for event in events if event.run is not None}:
+        row = transaction.row("SELECT no, fence, status FROM run WHERE id = ?", (run,))
+        if row is None or row[2] in ("queued", "running", "waiting", "interrupted"):
+            raise FenceLost(f"only its owner adds events to the run {run!r}: {_holder(row)}", fix="append with the run's fence")

@@ -1,0 +1,60 @@
+"""Messages inside a write transaction: their rows, their events, and what a conversation's row remembers of them."""
+
+from __future__ import annotations
+
+from moot.errors import Busy, UsageError
+from moot.store.rows import message_body
+from moot.store.transaction import Transaction
+from moot.types.canonical import JsonObject, dumps
+from moot.types.event import Event
+from moot.types.message import Message
+
+__all__ = ["CLIENT_ID_BYTES", "count", "insert", "message_event"]
+
+CLIENT_ID_BYTES = 128
+
+
+def message_event(message: Message, *, raw: bytes | None = None, body: JsonObject | None = None) -> Event:
+    """The `message` event of a whole message; `body` lies over what the message itself says."""
+    return Event("message", raw=raw, body={**message_body(message), **(body or {})})
+
+
+def insert(transaction: Transaction, conversation: int, message: Message) -> None:
+    """The message's row. Raises Busy for an id that is taken, UsageError for a client's id that is too long."""
+    if message.client_id is not None:
+        if len(message.client_id.encode()) > CLIENT_ID_BYTES:
+            raise UsageError(f"the client id {message.client_id[:40]!r}… is longer than {CLIENT_ID_BYTES} bytes")
+        # an edit comes with the id of what it edits; the id names the newest message that carried it
+        transaction.execute(
+            "UPDATE message SET client_id = NULL WHERE conversation = ? AND client_id = ?", (conversation, message.client_id)
+        )
+    if transaction.row("SELECT 1 FROM message WHERE id = ?", (message.id,)):
+        raise Busy(f"a message with the id {message.id!r} exists already")
+    transaction.execute(
+        "INSERT INTO message (id, conversation, parent_id, role, parts, metadata, run, status, client_id, first_seq, last_seq,"
+        " folded_through, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            message.id,
+            conversation,
+            message.parent,
+            message.role,
+            dumps(message.parts),
+            dumps(message.metadata),
+            message.run,
+            message.status,
+            message.client_id,
+            message.first_seq,
+            message.last_seq,
+            message.folded_through,
+            message.created_at,
+        ),
+    )
+
+
+def count(transaction: Transaction, conversation: int, added: int, at: int, head: str | None) -> None:
+    """Tells the conversation of messages that were added; its branch ends with `head` from now on, when given."""
+    transaction.execute(
+        "UPDATE conversation SET message_count = message_count + ?, updated_at = max(updated_at, ?), head_id = coalesce(?, head_id)"
+        " WHERE no = ?",
+        (added, at, head, conversation),
+    )

@@ -1,0 +1,97 @@
+"""Notices what other processes commit: one connection of this process looks at the database's version while somebody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from moot.store.connect import connect
+from moot.store.library import sqlite
+from moot.store.writer import Writer
+
+__all__ = ["Poller"]
+
+
+class _Watch:
+    """One iterator of `others`, and how often it wants to look."""
+
+    __slots__ = ("changed", "interval")
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        self.changed = asyncio.Event()
+
+
+class Poller:
+    """Looks as often as the most eager watcher wants, and not at all without one. Our own commits are not reported."""
+
+    def __init__(self, path: Path, writer: Writer) -> None:
+        self._path = path
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._watches: set[_Watch] = set()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._own = -1
+        """The writer's view of the version when it was last asked."""
+
+    async def others(self, interval: float) -> AsyncIterator[None]:
+        """Something each time another process has committed since the last time; several commits may come as one."""
+        watch = _Watch(interval)
+        self._watches.add(watch)
+        self._start()
+        try:
+            while True:
+                await watch.changed.wait()
+                watch.changed.clear()
+                yield
+        finally:
+            self._watches.discard(watch)
+            if not self._watches:
+                self.stop()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread = None
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._look, args=(self._stop,), name="moot-store-poller", daemon=True)
+            self._thread.start()
+
+    def _look(self, stop: threading.Event) -> None:
+        connection = connect(self._path)
+        try:
+            version = commits = None
+            while True:
+                before = self._writer.commits
+                found = connection.execute("PRAGMA data_version").fetchone()[0]
+                if version is not None and found != version:
+                    self._loop.call_soon_threadsafe(self._notify, before == commits)
+                version, commits = found, before
+                if stop.wait(min((watch.interval for watch in tuple(self._watches)), default=0.25)):
+                    return
+        except (sqlite.Error, RuntimeError):  # the file or the loop is gone: nobody can be told anything more
+            return
+        finally:
+            connection.close()
+
+    def _notify(self, certain: bool) -> None:
+        """On the loop. Our own commits change the version too: when there were some, the writer's connection knows about the others'."""
+        if certain:
+            self._wake()
+        else:
+            self._writer.data_version().add_done_callback(self._compare)
+
+    def _compare(self, version: asyncio.Future[int]) -> None:
+        if version.cancelled() or version.exception() is not None or version.result() != self._own:
+            self._wake()
+        if not version.cancelled() and version.exception() is None:
+            self._own = version.result()
+
+    def _wake(self) -> None:
+        for watch in self._watches:
+            watch.changed.set()

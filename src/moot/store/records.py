@@ -1,0 +1,177 @@
+"""Runs, their inboxes and approvals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from moot.errors import Busy, NotFound
+from moot.store import lookup
+from moot.store.connect import Connection
+from moot.store.events import Events
+from moot.store.reader import Reader
+from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
+from moot.store.submit import post, submit
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.approval import Answer, Approval
+from moot.types.exchange import Exchange
+from moot.types.run import Run, RunStatus
+from moot.types.store import Accepted, Fence, InboxItem, Submission
+
+__all__ = ["RunRecords"]
+
+
+class RunRecords:
+    """`Records` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._written = Events()
+        """Used on the writer's thread only."""
+
+    async def submit(self, submission: Submission) -> Accepted:
+        return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)
+
+    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus]) -> Fence:
+        return await self._writer.write(partial(_claim, run, owner, statuses))
+
+    async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:
+        def work(transaction: Transaction) -> bool:
+            row = transaction.row(
+                "UPDATE run SET status = 'interrupted', owner = NULL WHERE id = ? AND status = 'running' AND owner = ? AND fence = ?"
+                " RETURNING message",
+                (run, owner, fence),
+            )
+            if row is not None:
+                transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
+            return row is not None
+
+        return await self._writer.write(work)
+
+    async def run(self, id: str) -> Run:
+        def work(connection: Connection) -> Run:
+            return lookup.run(connection, id)
+
+        return await self._reader.read(work)
+
+    async def runs(self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200) -> list[Run]:
+        wheres: list[str] = []
+        values: list[object] = []
+        if conversation is not None:
+            wheres.append("r.conversation = (SELECT no FROM conversation WHERE id = ?)")
+            values.append(conversation)
+        if statuses is not None:
+            wheres.append(f"r.status IN ({', '.join('?' * len(statuses))})")
+            values.extend(sorted(statuses))
+        where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
+
+        def work(connection: Connection) -> list[Run]:
+            found = connection.execute(f"SELECT {RUN} FROM {RUN_TABLES}{where} ORDER BY r.no DESC LIMIT ?", (*values, limit))
+            return [run_of(row) for row in found]
+
+        return await self._reader.read(work)
+
+    async def next_queued(self, conversation: str) -> Run | None:
+        def work(connection: Connection) -> Run | None:
+            row = connection.execute(
+                f"SELECT {RUN} FROM {RUN_TABLES} WHERE c.id = ? AND r.status IN ('queued', 'running', 'waiting', 'interrupted')"
+                " ORDER BY r.status = 'queued', r.no LIMIT 1",
+                (conversation,),
+            ).fetchone()
+            first = None if row is None else run_of(row)
+            return first if first is not None and first.status == "queued" else None
+
+        return await self._reader.read(work)
+
+    async def post(self, run: str, item: InboxItem) -> int:
+        def work(transaction: Transaction) -> int:
+            return post(transaction, run, item)
+
+        return await self._writer.write(work, sync=True)
+
+    async def inbox(self, run: str) -> list[InboxItem]:
+        def work(connection: Connection) -> list[InboxItem]:
+            found = connection.execute("SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NULL ORDER BY no", (run,))
+            return [InboxItem(kind, kept(body) if body is not None else None, no, at) for kind, body, no, at in found]
+
+        return await self._reader.read(work)
+
+    async def approval(self, id: str) -> Approval | None:
+        def work(connection: Connection) -> Approval | None:
+            row = connection.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?", (id,)).fetchone()
+            return None if row is None else approval_of(row)
+
+        return await self._reader.read(work)
+
+    async def approvals(self, *, run: str | None = None, open_only: bool = True) -> list[Approval]:
+        wheres = [*(["run = ?"] if run is not None else []), *(["approved IS NULL"] if open_only else [])]
+        where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
+        values = () if run is None else (run,)
+
+        def work(connection: Connection) -> list[Approval]:
+            found = connection.execute(f"SELECT {APPROVAL} FROM approval{where} ORDER BY asked_at, rowid", values)
+            return [approval_of(row) for row in found]
+
+        return await self._reader.read(work)
+
+    async def answer(self, id: str, answer: Answer) -> Approval:
+        return await self._writer.write(partial(_answer, id, answer), sync=True)
+
+    async def exchange(self, id: str) -> Exchange | None:
+        def work(connection: Connection) -> Exchange | None:
+            row = connection.execute(
+                "SELECT e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format,"
+                " e.ended FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation WHERE e.id = ?",
+                (id,),
+            ).fetchone()
+            return None if row is None else exchange_of(row)
+
+        return await self._reader.read(work)
+
+
+def _claim(id: str, owner: str, statuses: frozenset[RunStatus], transaction: Transaction) -> Fence:
+    run = lookup.run(transaction, id)
+    if run.id != id or run.status not in statuses:
+        raise Busy(f"the run {run.id!r} is {run.status}; only one that is {' or '.join(sorted(statuses))} could be taken")
+    no = transaction.conversation_no(run.conversation)
+    earlier = transaction.row(
+        "SELECT id, status FROM run WHERE conversation = ? AND no <> ? AND (status IN ('running', 'waiting', 'interrupted')"
+        " OR status = 'queued' AND no < ?) LIMIT 1",
+        (no, run.no, run.no),
+    )
+    if earlier is not None:
+        raise Busy(f"the run {run.id!r} stands behind {earlier[0]!r}, which is {earlier[1]}")
+    fence = transaction.row(
+        "UPDATE run SET status = 'running', owner = ?, fence = fence + 1, started_at = coalesce(started_at, ?)"
+        " WHERE no = ? RETURNING fence",
+        (owner, transaction.now_ms, run.no),
+    )[0]
+    if run.started_at is None:  # nothing of it is in the log yet, and others may have added events since it was queued
+        head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))[0]
+        transaction.execute("UPDATE run SET first_seq = ?, last_seq = ? WHERE no = ?", (head, head - 1, run.no))
+        transaction.execute(
+            "UPDATE message SET first_seq = ?, last_seq = ?, folded_through = ? WHERE id = ?", (head, head - 1, head - 1, run.message)
+        )
+    transaction.execute("UPDATE message SET status = 'streaming' WHERE id = ?", (run.message,))
+    return Fence(run.conversation, run.id, run.message, fence)
+
+
+def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
+    row = transaction.row(f"SELECT {APPROVAL} FROM approval WHERE id = ?", (id,))
+    if row is None:
+        raise NotFound(f"no approval with the id {id!r}")
+    approval = approval_of(row)
+    if approval.answer is not None:
+        said = "yes" if approval.answer.approved else "no"
+        raise Busy(f"the approval {id!r} is answered already: {said}, by {approval.answer.answered_by}")
+    now = transaction.now_ms
+    if approval.expires_at is not None and approval.expires_at <= now:
+        raise Busy(f"the approval {id!r} has expired")
+    transaction.execute(
+        "UPDATE approval SET approved = ?, option = ?, reason = ?, answered_by = ?, value = ?, answered_at = ? WHERE id = ?",
+        (int(answer.approved), answer.option, answer.reason, answer.answered_by, optional(answer.value), now, id),
+    )
+    post(transaction, approval.run, InboxItem("answer", {"approval": id, "approved": answer.approved}))
+    return replace(approval, answer=answer)

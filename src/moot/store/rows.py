@@ -1,0 +1,182 @@
+"""Rows to values and back: the one place that knows which column is which field."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, cast
+
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange, ExchangeOptions, Failure
+from moot.types.message import Message
+from moot.types.run import Run
+from moot.types.usage import Usage
+
+CONVERSATION = (
+    "id, no, project_id, key, client_id, title, title_source, agent, agent_type, model, parent_id, parent_tool_call_id, forked_from_id,"
+    " forked_from_message, directory, allowed_uris, is_task_finished, settings, head_id, origin, message_count, usage_input, usage_output,"
+    " usage_cache_read, usage_cache_write, usage_reasoning, cost, unpriced_runs, context_usage, created_at, updated_at, archived_at,"
+    " deleted_at"
+)
+MESSAGE = (
+    "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
+    " m.created_at, m.conversation"
+)
+"""Of `message AS m JOIN conversation AS c`."""
+RUN = (
+    "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
+    " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq, r.last_seq"
+)
+RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
+APPROVAL = (
+    "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions"
+)
+EVENT = 'id, at, run, exchange, kind, chunks, raw, phase, key, body, "check"'
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONG_NUMBER = re.compile(rb"\d{19}")
+_EMPTY = b"{}"
+
+
+def kept(data: bytes) -> Json:
+    """JSON that we wrote, every digit of it; the quick reader makes floats of integers over 64 bits."""
+    return cast("Json", json.loads(data)) if _LONG_NUMBER.search(data) else loads(data)
+
+
+def kept_object(data: bytes) -> JsonObject:
+    return {} if data == _EMPTY else cast("JsonObject", kept(data))
+
+
+def optional(value: Json) -> bytes | None:
+    return None if value is None else dumps(value)
+
+
+def placeholders(columns: str) -> str:
+    return ", ".join("?" * (columns.count(",") + 1))
+
+
+def conversation_of(row: Any) -> Conversation:
+    values: list[Any] = [*row[:21], Usage(*row[21:26]), *row[26:]]
+    directory, allowed, finished, settings, _, origin = values[14:20]
+    values[14] = os.fsdecode(directory)
+    values[15] = tuple(os.fsdecode(uri) for uri in allowed.split(b"\0")) if allowed else ()
+    values[16] = bool(finished)
+    values[17] = kept_object(settings)
+    if origin is not None:
+        values[19] = kept_object(origin)
+    return Conversation(*values)
+
+
+def conversation_row(value: Conversation) -> tuple[object, ...]:
+    """The values of `CONVERSATION` without `no`."""
+    usage = value.usage
+    return (
+        value.id,
+        value.project,
+        value.key,
+        value.client_id,
+        clean(value.title),
+        value.title_source,
+        value.agent,
+        value.agent_type,
+        value.model,
+        value.parent,
+        value.parent_tool_call,
+        value.forked_from,
+        value.forked_from_message,
+        os.fsencode(value.directory),
+        b"\0".join(os.fsencode(uri) for uri in value.allowed_uris),
+        int(value.is_task_finished),
+        dumps(value.settings),
+        value.head,
+        optional(value.origin),
+        value.message_count,
+        usage.input,
+        usage.output,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        value.cost,
+        value.unpriced_runs,
+        value.context_usage,
+        value.created_at,
+        value.updated_at,
+        value.archived_at,
+        value.deleted_at,
+    )
+
+
+def clean(text: str) -> str:
+    """Text that can be stored: lone surrogates, which UTF-8 has no bytes for, become U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def message_of(row: Any) -> Message:
+    return Message(row[0], row[1], tuple(cast("list[JsonObject]", kept(row[2]))), kept_object(row[3]), *row[4:13])
+
+
+def message_body(value: Message) -> JsonObject:
+    """A whole message as its `message` event says it."""
+    body: JsonObject = {"id": value.id, "role": value.role, "parent": value.parent, "parts": list(value.parts), "metadata": value.metadata}
+    if value.client_id is not None:
+        body["client_id"] = value.client_id
+    return body
+
+
+def run_of(row: Any) -> Run:
+    values: list[Any] = [*row]
+    values[14] = kept_object(row[14])
+    values[15] = Failure.from_json(kept_object(row[15])) if row[15] is not None else None
+    values[16] = Usage.from_json(kept_object(row[16]))
+    return Run(*values)
+
+
+def approval_of(row: Any) -> Approval:
+    approved, option, reason, answered_by, value, used_at, questions = row[8:]
+    answer = None
+    if approved is not None:
+        answer = Answer(bool(approved), option, reason, answered_by, kept(value) if value is not None else None)
+    values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None]
+    return Approval(*values)
+
+
+def exchange_of(row: Any) -> Exchange:
+    """Of `exchange AS e JOIN conversation AS c`: e.id, e.run, c.id, e.purpose … e.ended."""
+    options = kept_object(row[8])
+    ids, step, extra = options.get("tool_call_ids"), options.get("step"), options.get("extra")
+    values: list[Any] = [*row]
+    values[8] = ExchangeOptions(
+        str(options.get("prefix", "0")),
+        step if isinstance(step, int) else 0,
+        tuple(str(id) for id in ids) if isinstance(ids, list) else (),
+        extra if isinstance(extra, dict) else {},
+    )
+    values[9] = kept_object(row[9])
+    return Exchange(*values)
+
+
+def options_json(options: ExchangeOptions) -> JsonObject:
+    return {"prefix": options.prefix, "step": options.step, "tool_call_ids": list(options.tool_call_ids), "extra": options.extra}
+
+
+def event_of(row: Any, run: str | None) -> Event:
+    """A row of `EVENT`; `run` is the id that its run number stands for."""
+    id, at, _, exchange, kind, chunks, raw, phase, key, body, _check = row
+    if exchange is not None:
+        exchange = f"{run}{exchange[1:]}" if exchange[0] == ":" else exchange[1:]
+    return Event(
+        kind,
+        tuple(cast("list[JsonObject]", kept(chunks))),
+        raw,
+        run,
+        exchange,
+        phase,
+        key,
+        kept(body) if body is not None else None,
+        at,
+        id & 0xFFFFFFFF,
+    )

@@ -1,0 +1,212 @@
+"""The transaction that stores a prompt: conversation, user message, assistant message, run and head, or none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from moot.errors import Busy, NotFound, UsageError
+from moot.store import lookup, messages
+from moot.store.events import Events
+from moot.store.rows import CONVERSATION, conversation_row, placeholders
+from moot.store.supersede import supersede
+from moot.store.transaction import Transaction
+from moot.types.canonical import dumps
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.store import Accepted, Fence, InboxItem, Submission
+
+__all__ = ["LOCAL_USER", "new_conversation", "post", "submit"]
+
+LOCAL_USER = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What stands in the conversation before the new prompt."""
+
+    running: tuple[str, str] | None = None
+    """Id and message of the run that works now."""
+    waiting: str | None = None
+    """A started run that nobody works on: its place can be taken."""
+    last: str | None = None
+    """The assistant message that a queued prompt comes after."""
+
+    @property
+    def busy(self) -> bool:
+        return self.last is not None
+
+
+def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
+    """Stores the prompt as `Records.submit` promises. Raises Busy, NotFound, UsageError."""
+    conversation = _conversation(transaction, submission.conversation)
+    standing = _standing(transaction, conversation.no)
+    if standing.busy and submission.on_busy == "reject":
+        raise Busy(
+            f"the conversation {conversation.id!r} has a run that has not ended",
+            fix="wait for it, cancel it, or choose queue, steer or interrupt",
+        )
+    if standing.running is not None and submission.on_busy == "steer":
+        return _steer(transaction, conversation, submission, standing.running[0])
+    if standing.waiting is not None:
+        supersede(transaction, events, conversation.no, standing.waiting)
+    return _store(transaction, conversation, submission, standing)
+
+
+def _conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    found = lookup.conversation_by(transaction, "id", wanted.id)
+    if found is None and wanted.key is not None:
+        found = lookup.conversation_by(transaction, "key", wanted.key)
+    if found is None:
+        return new_conversation(transaction, wanted)
+    if found.deleted_at is not None:
+        raise NotFound(f"the conversation {found.id!r} is deleted", fix=f"bring it back with `moot chat restore {found.id}`")
+    transaction.execute(
+        "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(nullif(?, ''), model) WHERE no = ?",
+        (wanted.agent, wanted.agent_type, wanted.model, found.no),
+    )
+    return found
+
+
+def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """Its row and its place in the log; what comes back has its `no` and times. Raises Busy when id, key or client id is taken."""
+    for name, value in (("id", wanted.id), ("key", wanted.key), ("client_id", wanted.client_id)):
+        if value is not None and transaction.row(f"SELECT 1 FROM conversation WHERE {name} = ?", (value,)):
+            raise Busy(f"a conversation with the {name.replace('_', ' ')} {value!r} exists already")
+    if transaction.row("SELECT 1 FROM project WHERE id = ?", (wanted.project,)) is None:
+        raise NotFound(f"no project with the id {wanted.project!r}")
+    now = transaction.now_ms
+    created = wanted.created_at or now
+    value = replace(wanted, created_at=created, updated_at=wanted.updated_at or created)
+    columns = f"{CONVERSATION.replace('no, ', '', 1)}, owner_id"
+    no = transaction.execute(
+        f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", (*conversation_row(value), LOCAL_USER)
+    ).lastrowid
+    transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
+    return lookup.conversation(transaction, wanted.id)
+
+
+def _standing(transaction: Transaction, conversation: int) -> _Standing:
+    rows: list[Any] = transaction.execute(
+        "SELECT id, message, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
+        " ORDER BY no",
+        (conversation,),
+    ).fetchall()
+    running = next(((id, message) for id, message, status in rows if status == "running"), None)
+    waiting = next((id for id, _, status in rows if status in ("waiting", "interrupted")), None)
+    busy = [message for _, message, status in rows if status in ("running", "queued")]
+    return _Standing(running, waiting, busy[-1] if busy else None)
+
+
+def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
+    if submission.user is None:
+        raise UsageError("there is nothing to say to the running answer: the prompt has no message")
+    user = submission.user
+    body = {"id": user.id, "parts": list(user.parts)}
+    post(transaction, run, InboxItem("steer", body))  # type: ignore[arg-type]
+    last = transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (conversation.no,))[0]
+    return Accepted(conversation, lookup.run(transaction, run), last, steered=True)
+
+
+def post(transaction: Transaction, run: str, item: InboxItem) -> int:
+    """Raises NotFound, and Busy when the run has ended."""
+    row = transaction.row("SELECT status FROM run WHERE id = ?", (run,))
+    if row is None:
+        raise NotFound(f"no run with the id {run!r}")
+    if row[0] in ("finished", "failed", "cancelled"):
+        raise Busy(f"the run {run!r} has ended: it is {row[0]}")
+    said = None if item.body is None else dumps(item.body)
+    return transaction.row(
+        "INSERT INTO inbox (run, kind, body, at) VALUES (?, ?, ?, ?) RETURNING no", (run, item.kind, said, item.at or transaction.now_ms)
+    )[0]
+
+
+def _store(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing) -> Accepted:
+    now = transaction.now_ms
+    parent = standing.last
+    if submission.user is not None:
+        parent = _add_user(transaction, conversation, submission.user, standing.last, now)
+    elif parent is None:
+        parent = _last_prompt(transaction, conversation)
+    run = submission.run
+    tree = Event("tree", body={"op": "answer", "message": run.message, "parent": parent, "run": run.id})
+    seq = transaction.add(conversation.no, (tree,))[-1]
+    answer = Message(
+        run.message,
+        "assistant",
+        parent=parent,
+        run=run.id,
+        status="streaming",
+        first_seq=seq + 1,
+        last_seq=seq,
+        folded_through=seq,
+        created_at=now,
+    )
+    messages.insert(transaction, conversation.no, answer)
+    messages.count(transaction, conversation.no, 1 if submission.user is None else 2, now, run.message)
+    claimed = submission.owner if standing.last is None else None
+    _insert_run(transaction, conversation.no, submission, claimed, seq, now)
+    fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
+    interrupts = standing.running[0] if standing.running is not None and submission.on_busy == "interrupt" else None
+    return Accepted(lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, interrupts=interrupts)
+
+
+def _add_user(transaction: Transaction, conversation: Conversation, user: Message, queued_after: str | None, now: int) -> str:
+    parent = user.parent or queued_after or conversation.head
+    if user.parent is not None:
+        _check_parent(transaction, conversation, user.parent)
+    said = replace(user, conversation=conversation.id, parent=parent, status="finished", created_at=user.created_at or now)
+    seq = transaction.add(conversation.no, (messages.message_event(said),))[-1]
+    messages.insert(transaction, conversation.no, replace(said, first_seq=seq, last_seq=seq, folded_through=seq))
+    return user.id
+
+
+def _check_parent(transaction: Transaction, conversation: Conversation, parent: str) -> None:
+    row = transaction.row("SELECT conversation FROM message WHERE id = ?", (parent,))
+    if row is None or row[0] != conversation.no:
+        raise NotFound(f"no message with the id {parent!r} in the conversation {conversation.id!r}")
+
+
+def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
+    """The last user message of the shown branch."""
+    at = conversation.head
+    while at is not None:
+        row = transaction.row("SELECT role, parent_id FROM message WHERE id = ?", (at,))
+        if row is None:
+            break
+        if row[0] == "user":
+            return at
+        at = row[1]
+    raise UsageError(f"the conversation {conversation.id!r} has no prompt to answer", fix="give one")
+
+
+def _insert_run(transaction: Transaction, conversation: int, submission: Submission, owner: str | None, seq: int, now: int) -> None:
+    run = submission.run
+    transaction.execute(
+        "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, parent_run, status,"
+        " on_crash, owner, fence, settings, usage, created_at, started_at, first_seq, last_seq)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            run.id,
+            conversation,
+            run.message,
+            LOCAL_USER,
+            run.agent,
+            run.agent_type,
+            run.agent_session_id,
+            run.model,
+            run.trigger,
+            run.parent_run,
+            "queued" if owner is None else "running",
+            run.on_crash,
+            owner,
+            0 if owner is None else 1,
+            dumps(run.settings),
+            b"{}",
+            run.created_at or now,
+            None if owner is None else now,
+            seq + 1,
+            seq,
+        ),
+    )

@@ -1,0 +1,59 @@
+"""Ends a run that waits for nobody any more, because a new prompt takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from moot.convert.fold import Folder
+from moot.store import lookup
+from moot.store.changes import Target, deny_open, make
+from moot.store.events import Events
+from moot.store.rows import message_of
+from moot.store.transaction import Transaction
+from moot.types import chunk as chunks
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+from moot.types.part import TOOL_DONE, Part, is_tool, tool_name
+from moot.types.store import End, Fence, Fold
+
+__all__ = ["supersede"]
+
+REASON = "superseded"
+_TEXT = "superseded by a new prompt"
+
+
+def supersede(transaction: Transaction, events: Events, conversation: int, run: str) -> None:
+    """Denies the run's open approvals, closes its message, and ends it cancelled; whoever held its fence loses it."""
+    row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING no, fence, message", (run,))
+    no, number, message_id = row
+    deny_open(transaction, run, REASON)
+    message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
+    closing = (*_closing(message.parts), chunks.abort(REASON), chunks.finish("other"))
+    seq = transaction.add(conversation, (Event("chunks", closing, run=run),), (run, no))[-1]
+    folder = Folder(message.parts, message.metadata)
+    for chunk in closing:
+        folder.feed(chunk)
+    target = Target(Fence("", run, message_id, number), conversation, seq)
+    make(transaction, target, Fold(folder.parts(), folder.metadata(), "cancelled"))
+    make(transaction, target, End("cancelled"))
+
+
+def _closing(parts: Sequence[Part]) -> Iterator[Chunk]:
+    """What ends everything that is open: exactly one output per tool call, and no part left streaming."""
+    for part in parts:
+        kind, state, id = part.get("type"), part.get("state"), part.get("id")
+        if kind in ("text", "reasoning") and state == "streaming" and isinstance(id, str):
+            yield {"type": f"{kind}-end", "id": id}
+        elif is_tool(part) and state not in TOOL_DONE:
+            yield _output(part, str(part.get("toolCallId", "")))
+
+
+def _output(part: Part, id: str) -> Chunk:
+    match part.get("state"):
+        case "approval-requested" | "approval-responded":
+            return chunks.tool_denied(id)
+        case "input-streaming":
+            return chunks.tool_input_error(id, tool_name(part), part.get("input"), _TEXT)
+        case _:
+            return chunks.tool_error(id, _TEXT)

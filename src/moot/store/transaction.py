@@ -1,0 +1,134 @@
+"""One open write transaction, as the work in it sees it: numbering and inserting events happens here and nowhere else."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from moot.errors import NotFound, StoreError
+from moot.store.connect import Connection
+from moot.types.canonical import dumps
+from moot.types.event import Event
+
+__all__ = ["SEQ_BITS", "Transaction", "checksum"]
+
+SEQ_BITS = 32
+
+# Binding bytes and None costs these libraries three times what everything else of a row does: they look for an adapter each time.
+# A bytearray takes the short way, and the frames of a stream, which are nearly all rows, have no None.
+_FRAME = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
+_ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+_LENGTHS = struct.Struct(">Qiiiiii").pack
+
+
+def checksum(
+    seq: int, kind: str, chunks: bytes, raw: bytes | None, phase: str | None = None, key: str | None = None, body: bytes | None = None
+) -> bytes:
+    """The 8 bytes of `event.check`: BLAKE2b over the fields and their lengths, so that no two events share an encoding."""
+    parts = [kind.encode(), chunks, raw, phase.encode() if phase else None, key.encode() if key is not None else None, body]
+    lengths = _LENGTHS(seq, *(-1 if part is None else len(part) for part in parts))
+    return blake2b(b"".join((lengths, *(part for part in parts if part))), digest_size=8).digest()
+
+
+class Transaction:
+    """What a unit of work may use; valid only inside it."""
+
+    def __init__(self, connection: Connection, now: Callable[[], int]) -> None:
+        self.execute = connection.execute
+        self._many = connection.executemany
+        self._now = now
+        self._numbers: dict[str, int] = {}
+        """Conversation id → no. Never changes while the conversation exists."""
+
+    @property
+    def now(self) -> int:
+        """µs"""
+        return self._now()
+
+    @property
+    def now_ms(self) -> int:
+        return self._now() // 1000
+
+    def row(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        """The first row, None when there is none."""
+        return self.execute(sql, parameters).fetchone()
+
+    def conversation_no(self, id: str) -> int:
+        """Raises NotFound."""
+        no = self._numbers.get(id)
+        if no is None:
+            row = self.row("SELECT no FROM conversation WHERE id = ?", (id,))
+            if row is None:
+                raise NotFound(f"no conversation with the id {id!r}")
+            if len(self._numbers) > 10_000:
+                self._numbers.clear()
+            no = self._numbers[id] = row[0]
+        return no
+
+    def add(self, conversation: int, events: Sequence[Event], run: tuple[str, int] | None = None) -> range:
+        """Numbers and inserts the events; their seqs. `run` is the id and no that most of them carry."""
+        head = self.row(
+            "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ? RETURNING next_seq", (len(events), conversation)
+        )
+        if head is None:
+            raise NotFound("the conversation is gone")
+        first = head[0] - len(events)
+        frames, others = self._rows(conversation << SEQ_BITS, first, events, run)
+        try:
+            if frames:
+                self._many(_FRAME, frames)
+            if others:
+                self._many(_ANY, others)
+        except Exception as error:
+            raise _explained(error, others) from error
+        return range(first, first + len(events))
+
+    def _rows(
+        self, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None
+    ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+        frames: list[tuple[object, ...]] = []
+        others: list[tuple[object, ...]] = []
+        now = self._now()
+        exchange_id = exchange_text = None
+        run_id, run_no = run or (None, None)
+        for kind, chunks, raw, event_run, exchange, phase, key, body, at, _ in events:
+            content = dumps(chunks)
+            if event_run != run_id:
+                run_id, run_no = event_run, self._run_no(event_run)
+                exchange_id = None
+            if exchange != exchange_id:
+                exchange_id, exchange_text = exchange, _shortened(exchange, run_id)
+            if kind == "raw" and raw is not None and run_no is not None and exchange_text is not None and phase is key is body is None:
+                lengths = _LENGTHS(seq, 3, len(content), len(raw), -1, -1, -1)
+                check = blake2b(b"".join((lengths, b"raw", content, raw)), digest_size=8).digest()
+                frames.append((base | seq, at or now, run_no, exchange_text, kind, bytearray(content), bytearray(raw), bytearray(check)))
+            else:
+                said = None if body is None else dumps(body)
+                check = checksum(seq, kind, content, raw, phase, key, said)
+                others.append((base | seq, at or now, run_no, exchange_text, kind, content, raw, phase, key, said, check))
+            seq += 1
+        return frames, others
+
+    def _run_no(self, id: str | None) -> int | None:
+        if id is None:
+            return None
+        row = self.row("SELECT no FROM run WHERE id = ?", (id,))
+        if row is None:
+            raise NotFound(f"no run with the id {id!r}")
+        return row[0]
+
+
+def _shortened(exchange: str | None, run: str | None) -> str | None:
+    """Exchange ids begin with their run's, which the row has already."""
+    if exchange is None:
+        return None
+    return f":{exchange[len(run) :]}" if run and exchange.startswith(run) else f"={exchange}"
+
+
+def _explained(error: Exception, rows: list[tuple[object, ...]]) -> Exception:
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
+        keys = ", ".join(f"{row[7]} of {row[8]!r}" for row in rows if row[8] is not None)
+        return StoreError(f"the run's journal has that already: {keys}")
+    return error

@@ -1,0 +1,69 @@
+"""What the room's two threads are asked to do, and how the answer finds its way back to the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from anyio import CancelScope
+
+__all__ = ["Unit", "outcome", "settle"]
+
+T = TypeVar("T")
+
+
+class Unit(Generic[T]):
+    """A piece of work for another thread; `future` belongs to the loop, everything else to the thread until it has settled."""
+
+    __slots__ = ("background", "done", "error", "future", "group", "result", "sync", "work")
+
+    def __init__(
+        self, future: asyncio.Future[T], work: Callable[..., T], group: str = "", *, sync: bool = False, background: bool = False
+    ) -> None:
+        self.future = future
+        self.work = work
+        self.group = group
+        """Units of one group are done in the order they came; empty = on its own."""
+        self.sync = sync
+        self.background = background
+        self.result: T
+        self.error: Exception | None = None
+        self.done = False
+        """The outcome is known; set and read on the loop."""
+
+
+def settle(units: Sequence[Unit[object]]) -> None:
+    """Hands outcomes to those who wait; runs on the loop."""
+    for unit in units:
+        unit.done = True
+        future = unit.future
+        if future.done():
+            continue
+        if unit.error is None:
+            future.set_result(unit.result)
+        else:
+            future.set_exception(unit.error)
+
+
+async def outcome(unit: Unit[T]) -> T:
+    """What became of a queued unit, also under cancellation, which goes on afterwards."""
+    with CancelScope(shield=True):
+        try:
+            await unit.future
+        except asyncio.CancelledError:
+            # somebody cancelled the task itself, and the future with it; what is queued happens all the same
+            await _known(unit)
+            raise
+    return unit.result
+
+
+async def _known(unit: Unit[T]) -> None:
+    while not unit.done:
+        unit.future = unit.future.get_loop().create_future()
+        try:
+            await unit.future
+        except asyncio.CancelledError:
+            continue
+        except Exception:  # noqa: BLE001 - the caller is being cancelled and has no use for the outcome
+            return

@@ -1,0 +1,106 @@
+"""Text as the index sees it: what of a message is found, how a query is spelled, what of a hit is shown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from moot.types.canonical import Json, dumps
+from moot.types.part import Part, is_tool
+
+__all__ = ["MESSAGE_CHARACTERS", "OUTPUT_BYTES", "Query", "found_text", "parse", "snippet", "spaced"]
+
+OUTPUT_BYTES = 4 << 10
+"""Of each tool output."""
+MESSAGE_CHARACTERS = 256 << 10
+"""Of a message: one row must not hold up the writer for longer than a moment."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_WORD = re.compile(r"[^\W_]")
+_MARKS = re.compile("[\x00\x02\x03]")
+_SHORTEST_SUBSTRING = 3
+_AROUND = 80
+_TERMS = 32
+
+
+def found_text(parts: Iterable[Part]) -> str:
+    """What a message is found by: its text and the beginning of each tool output; no reasoning."""
+    text = "\n".join(_texts(parts))
+    return _MARKS.sub(" ", text)[:MESSAGE_CHARACTERS]
+
+
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text":
+            yield str(part.get("text", ""))
+        elif kind in ("steering-message", "data-steering"):
+            inner = part.get("parts")
+            yield from _texts(each for each in inner if isinstance(each, dict)) if isinstance(inner, list) else ()
+        elif is_tool(part):
+            for said in (part.get("output"), part.get("errorText")):
+                if said is not None:
+                    yield _first_bytes(said)
+
+
+def _first_bytes(value: Json) -> str:
+    data = value[:OUTPUT_BYTES].encode("utf-8", "replace") if isinstance(value, str) else dumps(value)
+    return data[:OUTPUT_BYTES].decode("utf-8", "ignore")
+
+
+def spaced(text: str) -> str:
+    """The text with runs of Chinese, Japanese and Korean characters as overlapping pairs: they put no spaces between words."""
+    if text.isascii():
+        return text
+    return _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=True))} ", text)
+
+
+def _pairs(run: str, *, last: bool) -> list[str]:
+    pairs = [run[index : index + 2] for index in range(len(run) - 1)]
+    return [*pairs, run[-1]] if last else pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What was asked, in the index's language."""
+
+    words: str
+    """For the index of words; empty = it can't answer."""
+    substrings: str
+    """For the index of substrings; empty = it can't answer."""
+    pattern: re.Pattern[str]
+    """Finds the terms in a text."""
+
+
+def parse(text: str) -> Query | None:
+    """The query for terms that must all occur, whatever characters they are made of; None when there is nothing to look for."""
+    terms = _MARKS.sub(" ", text.encode("utf-8", "replace").decode()).split()[:_TERMS]
+    wordy = [term for term in terms if _WORD.search(term)]
+    words = " AND ".join(_word(term) for term in wordy)
+    substrings = " AND ".join(_quoted(term) for term in terms) if all(len(term) >= _SHORTEST_SUBSTRING for term in terms) else ""
+    if not words and not substrings:
+        return None
+    pattern = re.compile("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), re.IGNORECASE)
+    return Query(words, substrings, pattern)
+
+
+def _word(term: str) -> str:
+    """A phrase of the words index; a lone character of a language without spaces stands at the start of some pair."""
+    alone = _CJK_RUN.fullmatch(term) and len(term) == 1
+    text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=False) or [run[0]])} ", term)
+    return f"{_quoted(text.strip())}{' *' if alone else ''}"
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def snippet(text: str, pattern: re.Pattern[str]) -> str:
+    """The text around the first match, on one line, matches between U+0002 and U+0003."""
+    first = pattern.search(text)
+    begin = max(first.start() - _AROUND, 0) if first else 0
+    end = min((first.end() if first else 0) + _AROUND, len(text))
+    shown = " ".join(pattern.sub(lambda match: f"\x02{match[0]}\x03", text[begin:end]).split())
+    return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"

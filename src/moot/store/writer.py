@@ -1,0 +1,302 @@
+"""The one thread that writes, over the one writing connection: whatever has gathered is committed together.
+
+Units come in over a queue. The thread takes all that wait, puts those of one conversation together in their order, and does each such
+group under a savepoint: a failure fails its own unit and nothing else. Then it commits once and tells everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Literal, TypeVar
+
+from moot.errors import StoreError, StoreTooNew
+from moot.store.connect import Connection, connect
+from moot.store.faults import broken_sync, translated
+from moot.store.library import sqlite
+from moot.store.locks import FileLock, Presence
+from moot.store.migrate import version_of
+from moot.store.transaction import Transaction
+from moot.store.units import Unit, outcome, settle
+from moot.types import crash
+from moot.types.ids import Clock
+
+__all__ = ["Writer"]
+
+T = TypeVar("T")
+
+LONGEST = 0.020
+"""Seconds of work after which a transaction ends and what is left goes into the next one."""
+PAUSE = 0.002
+"""Seconds between commits while other processes write too."""
+_PATIENCE = 30.0
+"""Seconds to wait for another process's transaction."""
+_MOST = 4096
+"""Units in one transaction."""
+_WAL_PAGES = 1000
+
+
+class Writer:
+    """Takes work from the loop; one per process and database."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        presence: Path,
+        *,
+        durability: Literal["normal", "full"],
+        version: int,
+        protection: FileLock | None,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._presence_path = presence
+        self._full = durability == "full"
+        self._version = version
+        self._protection = protection
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Unit[object] | None] = SimpleQueue()
+        self._waiting: list[Unit[object]] = []
+        self._ending = False
+        self._connection: Connection | None = None
+        self._transaction: Transaction | None = None
+        self._presence: Presence | None = None
+        self._synced = False
+        self._suspect = False
+        self._not_before = 0.0
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self.commits = 0
+        """Of this process; only ever grows."""
+
+    async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
+        """What `work` returns, once it is committed (with `sync`: fsynced). It is awaited to its outcome also under cancellation."""
+        unit = Unit(self._loop.create_future(), work, group, sync=sync)
+        self._put(unit)
+        return await outcome(unit)
+
+    def data_version(self) -> asyncio.Future[int]:
+        """A number that changes when another connection has committed, and never by our own commits."""
+        unit = Unit(self._loop.create_future(), self._data_version, background=True)
+        self._put(unit)
+        return unit.future
+
+    def others(self) -> bool:
+        """Whether another process writes to this database now."""
+        return self._presence is not None and self._presence.others()
+
+    async def close(self) -> None:
+        """After everything that was queued before has been committed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._thread is None:
+            return
+        unit: Unit[None] = Unit(self._loop.create_future(), self._disconnect, background=True)
+        self._queue.put(unit)  # type: ignore[arg-type]
+        self._queue.put(None)
+        await outcome(unit)
+        self._thread.join()
+
+    def _put(self, unit: Unit[T]) -> None:
+        if self._closed:
+            raise StoreError(f"the store {str(self._path)!r} is closed")
+        if self._thread is None:  # a process that only reads has no writer and does not slow others down
+            # a daemon: a program that forgets to close the store must still be able to end
+            self._thread = threading.Thread(target=self._main, name="moot-store-writer", daemon=True)
+            self._thread.start()
+        self._queue.put(unit)  # type: ignore[arg-type]
+
+    # ── on the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _main(self) -> None:
+        while units := self._gather():
+            finished = self._between(units) if units[0].background else self._commit(units)
+            try:
+                self._loop.call_soon_threadsafe(settle, finished)
+            except RuntimeError:  # the loop is closed, so nobody waits any more
+                return
+
+    def _gather(self) -> list[Unit[object]]:
+        """What waits, oldest first: a unit that wants to be outside of transactions, or those of the next one. Empty = the end."""
+        waiting = self._waiting
+        if not waiting and not self._ending:
+            self._take(self._queue.get())
+        while len(waiting) < _MOST and not self._ending:
+            try:
+                self._take(self._queue.get_nowait())
+            except Empty:
+                break
+        count = next((index for index, unit in enumerate(waiting) if unit.background), len(waiting))
+        units = waiting[: count or 1]
+        del waiting[: count or 1]
+        return units
+
+    def _take(self, unit: Unit[object] | None) -> None:
+        if unit is None:
+            self._ending = True
+        else:
+            self._waiting.append(unit)
+
+    def _between(self, units: Sequence[Unit[object]]) -> Sequence[Unit[object]]:
+        for unit in units:
+            try:
+                unit.result = unit.work()
+            except Exception as error:  # noqa: BLE001 - it is the caller's, on the other thread
+                unit.error = translated(error, self._path)
+        return units
+
+    def _commit(self, units: list[Unit[object]]) -> Sequence[Unit[object]]:
+        """Those of the units that have their outcome now; the others are left for the next transaction."""
+        self._pace()
+        began = time.monotonic()
+        applied: list[Unit[object]] = []
+        try:
+            connection, transaction = self._connected()
+            self._set_sync(connection, self._full or any(unit.sync for unit in units))
+            with self._protected():
+                self._begin(connection)
+                began = time.monotonic()
+                rest = self._apply(connection, transaction, units, applied, began + LONGEST)
+                crash.point("store.before-commit")
+                connection.execute("COMMIT")
+                crash.point("store.after-commit")
+        except Exception as error:  # noqa: BLE001 - it is the callers', on the other thread
+            self._recover(error)
+            reason = translated(error, self._path)
+            for unit in units:
+                unit.error = unit.error or reason
+            return units
+        self.commits += 1
+        self._waiting[:0] = rest
+        ended = time.monotonic()
+        self._not_before = ended + max(PAUSE, ended - began)
+        return applied
+
+    def _pace(self) -> None:
+        """Leaves the others their turn: at least PAUSE, and as long as our last transaction took."""
+        wait = self._not_before - time.monotonic()
+        if wait > 0 and self.others():
+            time.sleep(wait)
+
+    def _apply(
+        self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
+    ) -> list[Unit[object]]:
+        groups = list(_grouped(units))
+        for index, group in enumerate(groups):
+            if index and time.monotonic() > until:
+                return [unit for group in groups[index:] for unit in group]
+            if not self._apply_group(connection, transaction, group):
+                for unit in group:
+                    self._apply_group(connection, transaction, (unit,))
+            applied.extend(group)
+        return []
+
+    def _apply_group(self, connection: Connection, transaction: Transaction, group: Sequence[Unit[object]]) -> bool:
+        """False when several were tried together and one of them failed: nothing of them has happened then."""
+        connection.execute("SAVEPOINT unit")
+        try:
+            for unit in group:
+                unit.result = unit.work(transaction)
+        except Exception as error:
+            if not connection.in_transaction:  # the library gave the whole transaction up
+                raise
+            connection.execute("ROLLBACK TO unit")
+            connection.execute("RELEASE unit")
+            if len(group) > 1:
+                return False
+            group[0].error = translated(error, self._path) if isinstance(error, sqlite.Error | UnicodeEncodeError) else error
+            return True
+        connection.execute("RELEASE unit")
+        return True
+
+    def _begin(self, connection: Connection) -> None:
+        """Asks often: the library's own waiting grows to 100 ms steps, in which a busy importer gets in again and again."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != 5 or time.monotonic() > until:
+                    raise
+        if version_of(connection) != self._version:
+            raise StoreTooNew(f"another moot has changed the schema of {str(self._path)!r} meanwhile", fix="start this program again")
+
+    def _connected(self) -> tuple[Connection, Transaction]:
+        if self._connection is None or self._transaction is None:
+            if self._presence is None:
+                self._presence = Presence(self._presence_path)
+            connection = connect(self._path, writing=True, wait=0.003)
+            connection.execute(f"PRAGMA wal_autocheckpoint = {0 if self._protection else _WAL_PAGES}")
+            if self._suspect:
+                self._verify(connection)
+            self._synced = False
+            self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
+        return self._connection, self._transaction
+
+    def _set_sync(self, connection: Connection, sync: bool) -> None:
+        """FULL makes the commit fsync the WAL, which holds every earlier commit too; it can't be switched inside a transaction."""
+        if sync != self._synced:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            self._synced = sync
+
+    @contextmanager
+    def _protected(self) -> Generator[None]:
+        """With a library that has the WAL-reset bug: nobody else commits or checkpoints meanwhile."""
+        with self._protection or nullcontext():
+            yield
+            if self._protection and self._connection is not None and self.commits % 64 == 63:
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _recover(self, error: Exception) -> None:
+        """Leaves no transaction behind; after a failed fsync the connection is not trusted again."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if not broken_sync(error):
+                return
+        except sqlite.Error:
+            pass  # the connection is thrown away below
+        self._suspect = True
+        self._disconnect()
+
+    def _verify(self, connection: Connection) -> None:
+        try:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise sqlite.DatabaseError(found)
+        except BaseException:
+            connection.close()
+            raise
+        self._suspect = False
+
+    def _disconnect(self) -> None:
+        connection, self._connection, self._transaction = self._connection, None, None
+        if connection is not None:
+            with self._protection or nullcontext():
+                connection.close()
+        if self._presence is not None:
+            self._presence.leave()
+            self._presence = None
+
+    def _data_version(self) -> int:
+        connection, _ = self._connected()
+        return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
+    """Units of one conversation together, in their order; the rest one by one."""
+    groups: dict[object, list[Unit[object]]] = {}
+    for unit in units:
+        groups.setdefault(unit.group or unit, []).append(unit)
+    yield from groups.values()
