@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
+from moot.cli.app import build
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
 
@@ -59,16 +60,37 @@ def tools() -> str:
     return table(("name", "what a model is told of it", "arguments", "effects"), rows)
 
 
+def commands() -> str:
+    rows: list[tuple[str, ...]] = []
+    app = build()
+    for name in (name for name in app if not name.startswith("-")):
+        subcommands = [under for under in app[name] if not under.startswith("-")]
+        rows += [(f"`moot {name} {under}`", summary(app[name][under].help)) for under in subcommands] or [
+            (f"`moot {name}`", summary(app[name].help))
+        ]
+    return table(("command", "what it does"), rows)
+
+
 def exit_codes() -> str:
     rows = [(str(error.exit_code), f"`{error.code}`", f"`{name}`") for name in errors.__all__ for error in [getattr(errors, name)]]
     return table(("exit code", "code", "error"), sorted(rows, key=lambda row: (int(row[0]), row[1])))
 
 
 def first_line(thing: object) -> str:
-    return (thing.__doc__ or "").strip().partition("\n")[0]
+    return summary(thing.__doc__)
 
 
-SECTIONS: dict[str, Callable[[], str]] = {"providers": providers, "dialects": dialects, "tools": tools, "exit_codes": exit_codes}
+def summary(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "providers": providers,
+    "dialects": dialects,
+    "tools": tools,
+    "commands": commands,
+    "exit_codes": exit_codes,
+}
 
 
 def written_anew(text: str) -> str:

@@ -108,7 +108,7 @@ def test_every_yaml_block_is_a_configuration(repository: Path, tmp_path: Path) -
             (home / "config.yaml").write_text(block, encoding="utf-8")
             load(home=home, environ=variables, directory=home)
             found += 1
-    assert found > 5
+    assert found >= 4
 
 
 def test_generated_parts_are_fresh(repository: Path) -> None:

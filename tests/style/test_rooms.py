@@ -8,8 +8,10 @@ from pathlib import Path
 
 from style.tree import modules, none_of, plant
 
-_ROW = re.compile(r"^\|\s*`(\w+)(\.py|/)?`\s*\|\s*\S.*\|$", re.MULTILINE)
-"""A row of a room's table: `log.py`, or `log` for short, or `migrations/`."""
+_TABLE = re.compile(r"^\| (?:file|border)\b.*\n\|[-|]+\n((?:\|.*\n?)*)", re.MULTILINE)
+_CELL = re.compile(r"^\|\s*((?:`\w+(?:\.py|/)?`,?\s*)+)\|\s*\S.*\|$", re.MULTILINE)
+"""The first cell of a room's table: `log.py`, `log` for short, `migrations/`, or several of them."""
+_FILE = re.compile(r"`(\w+)(\.py|/)?`")
 
 
 def files_of(room: Path) -> set[str]:
@@ -26,7 +28,8 @@ def untold(root: Path) -> list[str]:
         story = ast.get_docstring(tree) or ""
         if len(story.partition("\n")[0]) < 20:
             found.append(f"{where}: no story")
-        rows = {name + (kind or ".py") for name, kind in _ROW.findall(story)}
+        cells = [cell for rows in _TABLE.findall(story) for cell in _CELL.findall(rows)]
+        rows = {name + (kind or ".py") for cell in cells for name, kind in _FILE.findall(cell)}
         found += [f"{where}: no row for {file}" for file in sorted(files_of(path.parent) - rows)]
         found += [f"{where}: a row for {file}, which is not there" for file in sorted(rows - files_of(path.parent))]
         found += [f"{where}: {fault}" for fault in public_faults(tree)]
@@ -57,10 +60,18 @@ def test_every_file_opens_with_a_line(repository: Path) -> None:
 
 
 def test_what_a_room_keeps_to_itself_is_named(tmp_path: Path) -> None:
-    story = '"""Where cellars are kept.\n\n| file | what it does |\n|---|---|\n| `wine` | bottles |\n| `gone.py` | was here |\n"""\n'
+    story = (
+        '"""Where cellars are kept.\n\n| file | what it does |\n|---|---|\n| `wine`, `beer.py` | bottles |\n| `gone.py` | was here |\n"""\n'
+    )
     plant(
         tmp_path,
-        {"cellar/__init__.py": story, "cellar/wine.py": "", "cellar/coal.py": "", "cellar/deep/__init__.py": '"""."""\n__all__ = []'},
+        {
+            "cellar/__init__.py": story,
+            "cellar/wine.py": "",
+            "cellar/beer.py": "",
+            "cellar/coal.py": "",
+            "cellar/deep/__init__.py": '"""."""\n__all__ = []',
+        },
     )
     assert untold(tmp_path) == [
         "cellar/__init__.py: no row for coal.py",

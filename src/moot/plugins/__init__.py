@@ -7,6 +7,10 @@
 | `FACES` | the faces that `__main__` picks from | `moot.faces` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
+
+| file | what it holds |
+|---|---|
+| `registry.py` | `Registry`: a table of names to import paths, joined by what is installed |
 """
 
 from moot.plugins.registry import Registry
