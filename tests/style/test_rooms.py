@@ -19,8 +19,15 @@ def files_of(room: Path) -> set[str]:
     return files | {f"{path.parent.name}/" for path in room.glob("*/__init__.py")}
 
 
+def registered(root: Path) -> set[str]:
+    """Files that a registry names, as `room/file.py`: the registry is their list, no table repeats it."""
+    text = (root / "plugins" / "__init__.py").read_text(encoding="utf-8") if (root / "plugins").exists() else ""
+    return {f"{path.replace('.', '/')}.py" for path in re.findall(r'": "moot\.([\w.]+):\w+"', text)}
+
+
 def untold(root: Path) -> list[str]:
     """What is missing in the docstrings of the rooms below `root`."""
+    listed = registered(root)
     found: list[str] = []
     for path in sorted(root.glob("*/**/__init__.py")):
         where = path.relative_to(root).as_posix()
@@ -30,7 +37,9 @@ def untold(root: Path) -> list[str]:
             found.append(f"{where}: no story")
         cells = [cell for rows in _TABLE.findall(story) for cell in _CELL.findall(rows)]
         rows = {name + (kind or ".py") for cell in cells for name, kind in _FILE.findall(cell)}
-        found += [f"{where}: no row for {file}" for file in sorted(files_of(path.parent) - rows)]
+        found += [
+            f"{where}: no row for {file}" for file in sorted(files_of(path.parent) - rows) if f"{path.parent.name}/{file}" not in listed
+        ]
         found += [f"{where}: a row for {file}, which is not there" for file in sorted(rows - files_of(path.parent))]
         found += [f"{where}: {fault}" for fault in public_faults(tree)]
     return found
@@ -73,12 +82,20 @@ def test_what_a_room_keeps_to_itself_is_named(tmp_path: Path) -> None:
             "cellar/deep/__init__.py": '"""."""\n__all__ = []',
         },
     )
+    plant(
+        tmp_path,
+        {
+            "plugins/__init__.py": '"""Where all the names are kept."""\nT = Registry({"port": "moot.cellar.port:Port"})',
+            "cellar/port.py": "",
+        },
+    )
     assert untold(tmp_path) == [
         "cellar/__init__.py: no row for coal.py",
         "cellar/__init__.py: no row for deep/",
         "cellar/__init__.py: a row for gone.py, which is not there",
         "cellar/__init__.py: no __all__",
         "cellar/deep/__init__.py: no story",
+        "plugins/__init__.py: no __all__",
     ]
 
 
