@@ -43,7 +43,7 @@ async def open_engine(settings: Settings, *, resume: bool = False, seed: int | N
     """
     owner = Owner(settings.owners, new_id())
     try:
-        store = await open_store(settings, others_live=owner.others_live)
+        store = await open_store(settings)
         try:
             async with _assembled(settings, store, owner, seed) as engine:
                 await engine.runs.sweep(resume=resume)
@@ -60,15 +60,21 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
     providers = Providers(settings)
     runtime = Runtime(settings, store, providers, seed=seed)
     drove = False
+    failure: Exception | None = None
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(runtime.hub.poll)
             runs = LocalRuns(runtime, owner, group)
-            yield Engine(settings, store, runtime, runs, runtime.hub, providers)
+            try:
+                yield Engine(settings, store, runtime, runs, runtime.hub, providers)
+            except Exception as error:  # noqa: BLE001  raised again below: out of a group it would come wrapped
+                failure = error
             drove = runs.drove
             group.cancel_scope.cancel()
         if drove:
             await store.search.index(seconds=INDEXING)
+        if failure is not None:
+            raise failure
     finally:
         with anyio.CancelScope(shield=True):
             await providers.close()
