@@ -22,6 +22,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
 
+import anyio
 import upstream
 
 HERE = Path(__file__).parent
@@ -144,10 +145,12 @@ async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tup
 
 async def moot_worker(port: int, home: Path) -> None:
     """Answers each line `chunks rounds times` on stdin with the mean CPU and wall milliseconds of a run."""
+    directory = home.with_name("work")
+    directory.mkdir()
     async with moot(port, home) as engine:
         while line := await asyncio.to_thread(sys.stdin.readline):
             chunks, rounds, times = (int(number) for number in line.split())
-            spent = [await moot_cpu(engine, home, chunks, rounds) for _ in range(times)]
+            spent = [await moot_cpu(engine, directory, chunks, rounds) for _ in range(times)]
             print(*(sum(column) / times for column in zip(*spent, strict=True)), flush=True)
 
 
@@ -161,7 +164,7 @@ def main() -> None:
     parser.add_argument("--worker", nargs=2, metavar=("PORT", "HOME"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        asyncio.run(moot_worker(int(options.worker[0]), Path(options.worker[1])))
+        anyio.run(moot_worker, int(options.worker[0]), Path(options.worker[1]), backend_options={"use_uvloop": True})
         return
     with tempfile.TemporaryDirectory() as folder, program("upstream.py") as source, program("relay.py", source) as relay:
         command = [sys.executable, __file__, "--worker", str(source), str(Path(folder) / "home")]
