@@ -59,6 +59,11 @@ class Paths:
         with enter(self._roots, path) as place:
             return _existing(self._roots, path, place)
 
+    def kind(self, path: str) -> Kind:
+        """Of what the path leads to; never a link."""
+        mode = self.stat(path).st_mode
+        return "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
     def open_read(self, path: str) -> BinaryIO:
         """A regular file, open for reading. FIFOs, devices, sockets and folders are refused without being opened."""
         with enter(self._roots, path) as place:

@@ -21,7 +21,9 @@ that is an output with `error`. Files, addresses and processes are reached throu
 |---|---|
 | `basics` | what every tool starts from: defaults, failures, work in a thread |
 | `diffs` | what an edit changes, for people |
+| `globs` | path patterns |
 | `ignores` | `.gitignore` rules |
+| `matching` | lines that match, in a process of its own |
 | `offers` | which tools an agent is offered |
 | `pages` | numbered lines out of a text of any size |
 | `schema` | a tool's definition for models, arguments from them |

@@ -12,7 +12,7 @@ from moot.guard.paths import Paths
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput
 
-__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "printable", "size_word", "words"]
+__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "size_word", "words"]
 
 T = TypeVar("T")
 
@@ -52,11 +52,6 @@ async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOut
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
     except MootError as error:
         return failed(words(error))
-
-
-def printable(name: str) -> str:
-    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def count(number: int, noun: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from moot.guard.paths import Entry, Paths
-from moot.tools.basics import Defaults, guarded, paths_of, printable, size_word
+from moot.tools.basics import Defaults, guarded, paths_of, size_word
+from moot.tools.texts import printable
 from moot.types.canonical import JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 
-__all__ = ["LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type"]
+__all__ = ["LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type", "printable"]
 
 SNIFFED = 8192
 """Bytes looked at to tell text from binary."""
@@ -80,3 +80,8 @@ def note(encoding: str, mark: bytes) -> str:
     if encoding == LATIN:
         return "not UTF-8; read as Latin-1"
     return f"{encoding.upper()} with a byte order mark" if mark else ""
+
+
+def printable(name: str) -> str:
+    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

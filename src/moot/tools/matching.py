@@ -1,0 +1,119 @@
+"""Lines that match a pattern, found with Python alone; run as a child process, since a hostile pattern would hold up everything else.
+
+`python -m moot.tools.matching REQUEST` prints one JSON line for each match: path, line number, text.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from moot.errors import MootError
+from moot.guard.paths import Paths
+from moot.tools import texts
+from moot.tools.globs import Glob
+from moot.tools.ignores import walk
+
+__all__ = ["FILE_BYTES", "Match", "Request", "compiled", "find", "is_expression", "lines_of", "main"]
+
+FILE_BYTES = 10_485_760
+"""Larger files are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    roots: tuple[str, ...]
+    directory: str
+    path: str
+    pattern: str
+    glob: str
+    ignore_case: bool
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    path: str
+    """Below the folder searched; empty = the file searched itself."""
+    number: int
+    text: str
+
+
+def find(request: Request) -> Iterator[Match]:
+    """At most `limit` matches, in the order of paths and lines."""
+    paths = Paths([Path(root) for root in request.roots], Path(request.directory))
+    pattern = compiled(request.pattern, ignore_case=request.ignore_case)
+    left = request.limit
+    for path in _files(paths, request):
+        data = _data(paths, f"{request.path}/{path}" if path else request.path)
+        for number, text in enumerate(lines_of(data), 1):
+            if pattern.search(text):
+                yield Match(texts.printable(path), number, text)
+                left -= 1
+                if not left:
+                    return
+
+
+def is_expression(pattern: str) -> bool:
+    """Whether the pattern is a regular expression; if not, it stands for its characters."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def compiled(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
+    """The pattern, or its characters when it is none."""
+    return re.compile(pattern if is_expression(pattern) else re.escape(pattern), re.IGNORECASE if ignore_case else 0)
+
+
+def lines_of(data: bytes) -> list[str]:
+    """The lines without their endings; none for what is no text."""
+    encoding, mark = texts.encoding_of(data[:4], whole=False)
+    if not mark and b"\0" in data:
+        return []
+    text = data[len(mark) :].decode(encoding if mark else "utf-8", "replace")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _files(paths: Paths, request: Request) -> Iterator[str]:
+    if paths.kind(request.path) != "directory":
+        yield ""
+        return
+    wanted = Glob(request.glob) if request.glob else None
+    for path, entry in walk(paths, request.path):
+        if entry.kind == "file" and (wanted is None or wanted(path)):
+            yield path
+
+
+def _data(paths: Paths, path: str) -> bytes:
+    try:
+        with paths.open_read(path) as stream:
+            data = stream.read(FILE_BYTES + 1)
+    except MootError:  # gone or closed to us since it was listed
+        return b""
+    return data if len(data) <= FILE_BYTES else b""
+
+
+def main(argument: str) -> None:
+    """Prints the matches of a request given as JSON."""
+    fields: dict[str, Any] = orjson.loads(argument)
+    fields["roots"] = tuple(fields["roots"])
+    request = Request(**fields)
+    for match in find(request):
+        sys.stdout.buffer.write(orjson.dumps([match.path, match.number, match.text]) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
