@@ -26,10 +26,10 @@ def answer_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
 
 
 def small_arguments(tool: ToolDefinition) -> JsonObject:
-    """The required arguments alone (the first one when none is): a small model fills every blank it sees, mostly with nonsense."""
+    """The required arguments alone: a small model fills every blank it sees, mostly with nonsense."""
     root = tool.schema
     properties = _objects(root.get("properties"))
-    names = _names(root.get("required"), properties) or list(properties)[:1]
+    names = _names(root.get("required"), properties)
     return _object({name: _small(properties[name], root, 1) for name in names})
 
 

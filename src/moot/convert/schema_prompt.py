@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from moot.convert._tools import output_of
+from moot.convert.history import split_steps
 from moot.convert.schema_arguments import small_arguments
 from moot.convert.schema_tokens import cut, tokens
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
-from moot.types.part import TOOL_DONE, Part, is_tool, text_of, tool_name
+from moot.types.part import Part, is_tool, text_of, tool_name
 from moot.types.provider import ToolDefinition
 
-SYSTEM_TOKENS = 460
-"""Of the system prompt, by our upward estimate and without the template's own; DESIGN section 1 allows 500."""
-HISTORY_TOKENS = 1_850
-"""Of all other messages, by our upward estimate; 2,000 are allowed."""
+SYSTEM_TOKENS = 480
+"""Of the system prompt, by our upward estimate; DESIGN section 1 allows 500."""
+HISTORY_TOKENS = 1_900
+"""Of all other messages, by our upward estimate, examples and the template's own tokens included; 2,000 are allowed."""
 STEPS = 3
 """Model calls for one prompt: the last one is offered no tool, so it ends in an answer."""
-_OWN_WORDS_TOKENS = 90
+_OWN_WORDS_TOKENS = 120
 """Of a system prompt that comes from outside: a small model follows few words better than many."""
+_EXAMPLES_TOKENS = 420
+_QUESTION_TOKENS = 150
 _PER_MESSAGE = 6
 """The chat template's own tokens around a message."""
+_OPENING = "You are moot, a helpful assistant."
+_FORM = "You answer with one JSON object: a tool call to look something up, or a reply."
 _RULES = (
-    'You answer with one JSON object. To look something up call a tool: {"tool": NAME, "arguments": {…}}. '
-    'When you know the answer say {"reply": "…"}. A question about a file or folder needs a tool first; '
-    "greetings and general knowledge need none. Answer with what the tool's output says, in full sentences."
+    "Never guess what a file says: call read_file with its name first. Greetings, sums and general knowledge need no tool. "
+    "After a tool's output, reply in a full sentence with what it says."
 )
-_REPLIES = (("Hello!", "Hello! How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
-_AFTER_OUTPUT = "Using this output, answer: "
-_QUESTION_TOKENS = 120
+_REPLIES = (("Hello!", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
+# a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
+_FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
+_LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +50,46 @@ class Line:
 
 
 def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
-    """At most `SYSTEM_TOKENS`: our rules and the tools first, then examples and the caller's own words as far as they fit."""
+    """At most `SYSTEM_TOKENS`: the first paragraph of the caller's own words, then the tools and how to answer."""
     if not tools:
         return cut(own, SYSTEM_TOKENS)
-    head = "\n".join([_RULES, "", "Tools:", *(_tool_line(tool) for tool in tools)])
-    own = cut(own, _OWN_WORDS_TOKENS)
-    text = cut(head, SYSTEM_TOKENS - tokens(own) - 2)
-    for example in _examples(tools):
-        longer = f"{text}\n\n{example}"
-        if tokens(longer) + tokens(own) + 2 > SYSTEM_TOKENS:
+    own = own.strip().partition("\n\n")[0]
+    listed = "\n".join(["Tools:", *(_tool_line(tool) for tool in tools)])
+    return cut("\n\n".join([f"{cut(own, _OWN_WORDS_TOKENS) or _OPENING} {_FORM}", listed, _RULES]), SYSTEM_TOKENS)
+
+
+def examples(tools: Sequence[ToolDefinition]) -> list[Line]:
+    """A made-up conversation that shows each tool and two replies, as far as it fits; empty without tools."""
+    if not tools:
+        return []
+    own, *others = [_calls(tool) for tool in tools]
+    firsts = [calls[0] for calls in others if calls]
+    replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
+    # what comes last weighs most: a call of the first tool, which is the one that most questions need
+    ordered = [*firsts[:1], *replies[:1], *firsts[1:2], *replies[1:], *own[1:2], *firsts[2:], *own[:1]]
+    shown: list[Line] = []
+    room = _EXAMPLES_TOKENS
+    for question, answer in reversed(ordered):
+        pair = [Line("user", _hinted(question)), Line("assistant", answer)]
+        room -= sum(map(_cost, pair))
+        if room < 0:
             break
-        text = longer
-    return f"{own}\n\n{text}" if own else text
+        shown[:0] = pair
+    return shown
 
 
-def history(messages: Sequence[Message], *, as_json: bool) -> list[Line]:
-    """The newest lines that fit `HISTORY_TOKENS`, oldest first; the last question and what its tools said are always among them."""
-    lines = [line for message in messages for line in _lines(message, as_json)]
+def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
+    """The newest lines that fit `room`, oldest first; the last question and what its tools said are always among them."""
     start = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
     question = text_of(messages[start].parts) if messages else ""
+    as_json = bool(tools)
     current = [line for message in messages[start:] for line in _lines(message, as_json)]
-    earlier = lines[: len(lines) - len(current)]
-    current = _fitted(_asked_again(current, question))
-    room = HISTORY_TOKENS - sum(map(_cost, current))
+    if as_json:
+        current = _pointed(current, question, messages[start:])
+    current = _fitted(current, room)
+    room -= sum(map(_cost, current))
     kept: list[Line] = []
-    for line in reversed(earlier):
+    for line in reversed([line for message in messages[:start] for line in _lines(message, as_json)]):
         room -= _cost(line)
         if room < 0:
             break
@@ -75,6 +97,11 @@ def history(messages: Sequence[Message], *, as_json: bool) -> list[Line]:
     while kept and kept[-1].role == "assistant":  # an answer without its question misleads more than it helps
         kept.pop()
     return [*reversed(kept), *current]
+
+
+def cost(lines: Sequence[Line]) -> int:
+    """Tokens of these lines by our upward estimate."""
+    return sum(map(_cost, lines))
 
 
 def steps_taken(messages: Sequence[Message]) -> int:
@@ -90,66 +117,76 @@ def _tool_line(tool: ToolDefinition) -> str:
     return f"- {tool.name}({names}): {cut(sentence, 24)}"
 
 
-def _examples(tools: Sequence[ToolDefinition]) -> Iterator[str]:
-    """One of each tool, the replies, then the tools' further ones."""
-    shown = [[_said(example, tool.name) for example in tool.examples] for tool in tools]
-    yield from (examples[0] for examples in shown if examples)
-    yield from (f"User: {question}\nYou: {_dumps({'reply': answer})}" for question, answer in _REPLIES)
-    yield from (example for examples in shown for example in examples[1:])
-
-
-def _said(example: JsonObject, name: str) -> str:
-    return f"User: {example.get('user', '')}\nYou: {_dumps({'tool': name, 'arguments': example.get('arguments')})}"
+def _calls(tool: ToolDefinition) -> list[tuple[str, str]]:
+    """The tool's examples as question and call: those that need no argument beyond what this model is offered."""
+    properties = small_arguments(tool)["properties"]
+    known = properties if isinstance(properties, dict) else {}
+    found: list[tuple[str, str]] = []
+    for example in tool.examples:
+        given = example.get("arguments")
+        arguments: JsonObject = {name: value for name, value in given.items() if name in known} if isinstance(given, dict) else {}
+        if not found or arguments == given:
+            found.append((str(example.get("user", "")), _dumps({"tool": tool.name, "arguments": arguments})))
+    return found
 
 
 def _lines(message: Message, as_json: bool) -> Iterator[Line]:
-    if message.role == "user":
-        yield Line("user", text_of(message.parts))
+    if message.role != "assistant":
+        text = text_of(message.parts)
+        yield Line("user", text if message.role == "user" else f"(Note: {text})")
         return
-    if message.role == "system":
-        yield Line("user", f"(Note: {text_of(message.parts)})")
-        return
-    for part in message.parts:
-        if is_tool(part):
-            yield from _call_lines(part, as_json)
-        elif part.get("type") == "text" and (text := str(part.get("text", ""))).strip():
-            yield Line("assistant", _dumps({"reply": text}) if as_json else text)
+    for step in split_steps(message):
+        if said := text_of(step.steering):
+            yield Line("user", said)
+        for part in step.parts:
+            if is_tool(part):
+                yield from _call_lines(part, as_json)
+            elif part.get("type") == "text" and (text := str(part.get("text", ""))).strip():
+                yield Line("assistant", _dumps({"reply": text}) if as_json else text)
 
 
 def _call_lines(part: Part, as_json: bool) -> Iterator[Line]:
-    if part.get("state") not in TOOL_DONE:
-        return
     name = tool_name(part)
+    output = output_of(part)
     if as_json:
         yield Line("assistant", _dumps({"tool": name, "arguments": part.get("input")}))
-    yield Line("user", f"Output of {name}:\n{_output(part)}")
+    text = _LINE_NUMBERS.sub("", output.text) if name == "read_file" else output.text
+    yield Line("user", f"Output of {name}:\n{'Error: ' if output.error else ''}{text}")
 
 
-def _output(part: Part) -> str:
-    match part.get("state"):
-        case "output-error":
-            return f"Error: {part.get('errorText', '')}"
-        case "output-denied":
-            return "Error: the user did not allow this."
-        case _:
-            output = part.get("output")
-            return output if isinstance(output, str) else _dumps(output)
-
-
-def _asked_again(lines: list[Line], question: str) -> list[Line]:
-    """The question repeated behind the last output: a small model answers what it read last."""
-    if len(lines) < 2 or lines[-1].role != "user" or not question:
+def _pointed(lines: list[Line], question: str, messages: Sequence[Message]) -> list[Line]:
+    """The lines with the last one saying what is wanted now: a small model does what it read last."""
+    if not lines or lines[-1].role != "user":
         return lines
-    return [*lines[:-1], Line("user", f"{lines[-1].text}\n\n{_AFTER_OUTPUT}{cut(question, _QUESTION_TOKENS)}")]
+    wanted = _FILE.search(question)
+    read = any(is_tool(part) and tool_name(part) == "read_file" for message in messages for part in message.parts)
+    last = lines[-1].text
+    if len(lines) == 1:
+        pointed = _hinted(last)
+    elif wanted and not read and steps_taken(messages) < STEPS - 1:
+        pointed = f"{last}\n\n{_hint(wanted[0])}"
+    else:
+        pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
+    return [*lines[:-1], Line("user", pointed)]
 
 
-def _fitted(lines: list[Line]) -> list[Line]:
+def _hinted(question: str) -> str:
+    """The question with the file it names pointed out."""
+    file = _FILE.search(question)
+    return f"{question}\n{_hint(file[0])}" if file else question
+
+
+def _hint(file: str) -> str:
+    return f"(Hint: {_dumps({'tool': 'read_file', 'arguments': {'path': file}})})"
+
+
+def _fitted(lines: list[Line], room: int) -> list[Line]:
     """The lines with the longest ones cut until all fit."""
-    limit = HISTORY_TOKENS
-    while sum(map(_cost, lines)) > HISTORY_TOKENS and limit > 1:
+    limit = room
+    while cost(lines) > room and limit > 1:
         limit = limit * 3 // 4
         lines = [Line(line.role, cut(line.text, limit)) for line in lines]
-    return lines if sum(map(_cost, lines)) <= HISTORY_TOKENS else lines[-1:]
+    return lines if cost(lines) <= room else lines[-1:]
 
 
 def _cost(line: Line) -> int:

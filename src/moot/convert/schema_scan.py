@@ -1,0 +1,171 @@
+"""The one JSON object that a small model says, read while it streams: a reply's text, or a tool's name and arguments."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, TypeAlias
+
+Mode: TypeAlias = Literal["start", "reply", "input", "plain", "after"]
+"""start: too little to tell · reply: inside the reply's string · input: inside the arguments · plain: no JSON of ours · after: done."""
+
+_LONGEST_START = 400
+_REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
+_TOOL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([A-Za-z0-9_.-]*)"\s*,\s*"arguments"\s*:\s*(?=\{)')
+_LITERALS = (("{", '"reply"', ":", '"'), ("{", '"tool"', ":", '"', "", '"', ",", '"arguments"', ":", "{"))
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_STRING_END = re.compile(r'["\\]')
+_INPUT_MARK = re.compile(r'["\\{}\[\]]')
+
+
+class Scan(NamedTuple):
+    """Where the reading stands; made of what JSON can hold."""
+
+    mode: Mode = "start"
+    held: str = ""
+    """What was taken in and not given out: the beginning, half an escape, a surrogate that waits for its pair."""
+    depth: int = 0
+    quoted: bool = False
+    escaped: bool = False
+
+
+class Found(NamedTuple):
+    """What some more text amounts to."""
+
+    text: str = ""
+    """Of the answer."""
+    tool: str = ""
+    """The name of a tool, once."""
+    input: str = ""
+    """Of the arguments, as JSON."""
+    done: bool = False
+    """The reply or the arguments are complete."""
+
+
+def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
+    """The next state, and what the text amounts to. Any split of a text gives the same in sum."""
+    match scan.mode:
+        case "start":
+            return _start(scan.held + text)
+        case "reply":
+            return _reply(scan, text)
+        case "input":
+            return _input(scan, text)
+        case "plain":
+            return scan, Found(text)
+        case "after":
+            return scan, Found()
+
+
+def rest(scan: Scan) -> str:
+    """Text that was still held when the answer ended: it was no object of ours, or ended in half an escape."""
+    if scan.mode == "reply":
+        return "\ufffd" if scan.held else ""
+    return scan.held
+
+
+def _start(text: str) -> tuple[Scan, Found]:
+    if (match := _REPLY.match(text)) and match.end() <= _LONGEST_START:
+        return _reply(Scan("reply"), text[match.end() :])
+    if (match := _TOOL.match(text)) and match.end() <= _LONGEST_START:
+        scan, found = _input(Scan("input"), text[match.end() :])
+        return scan, found._replace(tool=match[1] or "unknown")
+    if len(text) <= _LONGEST_START and any(_may_become(text, literals) for literals in _LITERALS):
+        return Scan("start", text), Found()
+    return Scan("plain"), Found(text)
+
+
+def _may_become(text: str, literals: tuple[str, ...]) -> bool:
+    """Whether the text is the beginning of these pieces with blanks between them; an empty piece stands for a name."""
+    inside = False
+    for literal in literals:
+        text = text if inside else text.lstrip()
+        if not text:
+            return True
+        if not literal:
+            text = text.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+            inside = True
+            continue
+        inside = False
+        if not text.startswith(literal):
+            return literal.startswith(text)
+        text = text[len(literal) :]
+    return True
+
+
+def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
+    """Text of a JSON string, decoded as it comes; what is half an escape is held."""
+    text = scan.held + text
+    out: list[str] = []
+    position = 0
+    while match := _STRING_END.search(text, position):
+        out.append(text[position : match.start()])
+        position = match.start()
+        if match[0] == '"':
+            return Scan("after"), Found("".join(out), done=True)
+        escape = _escape(text, position)
+        if escape is None:
+            return Scan("reply", text[position:]), Found("".join(out))
+        out.append(escape[0])
+        position = escape[1]
+    return Scan("reply"), Found("".join([*out, text[position:]]))
+
+
+def _escape(text: str, at: int) -> tuple[str, int] | None:
+    """The character of the escape at that place and where it ends; None while more of it is to come."""
+    if at + 1 >= len(text):
+        return None
+    if text[at + 1] != "u":
+        return _ESCAPES.get(text[at + 1], "\ufffd"), at + 2
+    unit = _unit(text, at)
+    if unit is None:
+        return None
+    if unit < 0:
+        return "\ufffd", at + 2
+    if not 0xD800 <= unit < 0xDC00:
+        return _character(unit), at + 6
+    if not "\\u".startswith(text[at + 6 : at + 8]):
+        return "\ufffd", at + 6
+    second = _unit(text, at + 6)
+    if second is None:
+        return None
+    if 0xDC00 <= second < 0xE000:
+        return chr(0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00)), at + 12
+    return "\ufffd", at + 6
+
+
+def _unit(text: str, at: int) -> int | None:
+    """The number of a `\\uXXXX`; -1 when it is none; None while more of it is to come."""
+    digits = text[at + 2 : at + 6]
+    if re.fullmatch(r"[0-9a-fA-F]*", digits) is None:
+        return -1
+    return int(digits, 16) if len(digits) == 4 else None
+
+
+def _character(unit: int) -> str:
+    return "\ufffd" if 0xDC00 <= unit < 0xE000 else chr(unit)
+
+
+def _input(scan: Scan, text: str) -> tuple[Scan, Found]:
+    """The arguments' object as it stands, up to its closing brace."""
+    depth, quoted, escaped = scan.depth, scan.quoted, scan.escaped
+    position = 0
+    if escaped and text:
+        position, escaped = 1, False
+    while match := _INPUT_MARK.search(text, position):
+        position = match.end()
+        mark = match[0]
+        if quoted:
+            if mark == '"':
+                quoted = False
+            elif mark == "\\":
+                escaped = position >= len(text)
+                position += 1
+        elif mark == '"':
+            quoted = True
+        elif mark in "{[":
+            depth += 1
+        elif mark in "}]":
+            depth -= 1
+            if depth <= 0:
+                return Scan("after"), Found(input=text[:position], done=True)
+    return Scan("input", "", depth, quoted, escaped), Found(input=text)

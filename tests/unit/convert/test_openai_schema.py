@@ -1,0 +1,326 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.convert.fold import fold_parts
+from moot.convert.openai_schema import OpenAISchema
+from moot.convert.schema_arguments import REPLY_LENGTH, STRING_LENGTH, answer_schema
+from moot.convert.schema_prompt import HISTORY_TOKENS, SYSTEM_TOKENS
+from moot.convert.schema_scan import Scan, feed, rest
+from moot.convert.schema_tokens import cut, tokens
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk, problems
+from moot.types.exchange import Ending, ExchangeOptions
+from moot.types.message import Message
+from moot.types.model import Model, ModelId, ModelSettings
+from moot.types.part import text_part
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+MODEL = Model(ModelId("tiny", "local"), "tiny", context=8192, tools="schema")
+PATH: JsonObject = {"type": "object", "properties": {"path": {"type": "string"}, "start_line": {"type": "integer"}}, "required": ["path"]}
+READ = ToolDefinition("read_file", "Read a file. Lines come numbered.", PATH, ({"user": "Read plan.md", "arguments": {"path": "plan.md"}},))
+PATTERN: JsonObject = {"type": "object", "properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}
+FIND = ToolDefinition("find_files", "Find files by name.", PATTERN, ({"user": "Find YAML", "arguments": {"pattern": "*.yaml"}},))
+SHELL = ToolDefinition("shell", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
+
+
+def events(pieces: list[str], reason: str | None = "stop") -> list[bytes]:
+    said = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in pieces]
+    end = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}] if reason else []
+    return [b"data: " + json.dumps(event).encode() + b"\n\n" for event in [*said, *end]] + ([b"data: [DONE]\n\n"] if reason else [])
+
+
+def translate(raws: list[bytes], ended: str = "eof", **options: object) -> tuple[list[Chunk], Ending]:
+    translator = OpenAISchema().translator
+    state = translator.open(ExchangeOptions(prefix="1.1", step=1, **options))  # type: ignore[arg-type]
+    chunks: list[Chunk] = []
+    for raw in raws:
+        state, more = translator.feed(state, raw)
+        chunks += more
+    more, ending = translator.close(state, ended)  # type: ignore[arg-type]
+    return chunks + list(more), ending
+
+
+def in_pieces(text: str, sizes: list[int]) -> list[str]:
+    pieces, at = [], 0
+    while at < len(text):
+        size = sizes[len(pieces) % len(sizes)] if sizes else len(text)
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
+
+
+def said(chunks: list[Chunk]) -> str:
+    return "".join(str(chunk["delta"]) for chunk in chunks if chunk["type"] == "text-delta")
+
+
+def request(messages: list[Message], tools: tuple[ToolDefinition, ...] = (READ, FIND), system: str = "", **settings: object) -> JsonObject:
+    return OpenAISchema().to_request(ModelPrompt(MODEL, system, tuple(messages), tools, ModelSettings(**settings)))  # type: ignore[arg-type]
+
+
+def user(text: str) -> Message:
+    return Message("u", "user", (text_part(text),))
+
+
+def call(number: int, output: str, tool: str = "read_file", **arguments: object) -> JsonObject:
+    return {"type": f"tool-{tool}", "toolCallId": f"c{number}", "state": "output-available", "input": arguments, "output": output}
+
+
+def assistant(*parts: JsonObject) -> Message:
+    return Message("a", "assistant", parts)
+
+
+# what comes back
+
+
+def test_a_reply_streams_as_text_piece_by_piece():
+    chunks, ending = translate(events(['{"re', 'ply":"Hel', "lo\\", "nthere", '"}']))
+    assert [chunk["type"] for chunk in chunks] == ["text-start", "text-delta", "text-delta", "text-delta", "text-end"]
+    assert said(chunks) == "Hello\nthere"
+    assert ending.finish_reason == "stop"
+    assert ending.error is None
+
+
+def test_a_tool_alternative_becomes_a_tool_call_that_the_loop_runs():
+    chunks, ending = translate(events(['{"tool":"read_file",', '"arguments":{"path":"a}', '\\".txt"}', "}"]))
+    assert [chunk["type"] for chunk in chunks] == ["tool-input-start", "tool-input-delta", "tool-input-delta", "tool-input-available"]
+    assert chunks[-1]["toolName"] == "read_file"
+    assert chunks[-1]["input"] == {"path": 'a}".txt'}
+    assert ending.finish_reason == "tool-calls"
+
+
+def test_a_call_id_that_the_message_has_is_not_used_again():
+    first, _ = translate(events(['{"tool":"read_file","arguments":{}}']))
+    used = str(first[0]["toolCallId"])
+    again, _ = translate(events(['{"tool":"read_file","arguments":{}}']), tool_call_ids=(used,))
+    assert again[0]["toolCallId"] != used
+
+
+def test_plain_text_and_other_json_are_shown_as_they_are():
+    for text in ("Hello {", '{"answer": 1}', '{"tool":"read file","arguments":{}}', "[1]", '{"reply": 5}', '  {"too'):
+        chunks, ending = translate(events([text]))
+        assert said(chunks) == text
+        assert ending.finish_reason == "stop"
+
+
+def test_a_reply_that_is_cut_off_keeps_what_was_said():
+    chunks, ending = translate(events(['{"reply":"half a sen'], reason=None), "cut")
+    assert said(chunks) == "half a sen"
+    assert chunks[-1]["type"] == "text-end"
+    assert ending.error is not None
+
+
+def test_half_a_call_is_an_input_error_and_runs_nothing():
+    for reason, ended in (("length", "eof"), (None, "cut")):
+        chunks, _ = translate(events(['{"tool":"read_file","arguments":{"path":"a'], reason=reason), ended)
+        assert chunks[-1]["type"] == "tool-input-error"
+        assert not any(chunk["type"] == "tool-input-available" for chunk in chunks)
+
+
+def test_arguments_with_a_key_twice_are_refused():
+    chunks, _ = translate(events(['{"tool":"read_file","arguments":{"path":"a","path":"b"}}']))
+    assert chunks[-1]["type"] == "tool-input-error"
+    assert "duplicate" in str(chunks[-1]["errorText"])
+
+
+def test_reasoning_beside_the_object_passes_through():
+    raw = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+    chunks, _ = translate([raw, *events(['{"reply":"yes"}'])])
+    assert [chunk["type"] for chunk in chunks][:3] == ["reasoning-start", "reasoning-delta", "reasoning-end"]
+    assert said(chunks) == "yes"
+
+
+JSON_TEXT = st.text(max_size=60)
+ANSWERS = st.one_of(
+    st.builds(lambda text, ascii: json.dumps({"reply": text}, ensure_ascii=ascii), JSON_TEXT, st.booleans()),
+    st.builds(
+        lambda arguments, indent: json.dumps({"tool": "read_file", "arguments": arguments}, indent=indent),
+        st.dictionaries(st.text(max_size=5), st.one_of(JSON_TEXT, st.integers(), st.lists(JSON_TEXT, max_size=3)), max_size=3),
+        st.sampled_from([None, 2]),
+    ),
+    st.text(alphabet='{}"\\:,u reply tool arguments0dD8aA\n', max_size=80),
+    st.builds(lambda tail: '{"reply":"' + tail, st.text(alphabet='\\u"dD8cC09x ', max_size=40)),
+    st.builds(lambda tail: '{"tool":"a","arguments":{' + tail, st.text(alphabet='\\"{}[],:x ', max_size=40)),
+)
+
+
+@given(ANSWERS, st.lists(st.integers(1, 7), max_size=12))
+def test_any_split_of_an_answer_gives_the_same_message(answer: str, sizes: list[int]):
+    whole, ending = translate(events([answer]))
+    split, split_ending = translate(events(in_pieces(answer, sizes)))
+    assert fold_parts((), split) == fold_parts((), whole)
+    assert said(split) == said(whole)
+    assert split_ending == ending
+
+
+@given(JSON_TEXT)
+def test_every_reply_comes_out_as_it_was_meant(text: str):
+    for ascii in (True, False):
+        chunks, _ = translate(events(in_pieces(json.dumps({"reply": text}, ensure_ascii=ascii), [1])))
+        assert said(chunks) == text.encode("utf-8", "replace").decode()
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=60), ANSWERS.map(lambda answer: events([answer])[0])), max_size=6),
+    st.sampled_from(["eof", "cut", "cancelled"]),
+)
+def test_no_bytes_make_the_translator_raise_and_every_chunk_is_one_that_clients_take(raws: list[bytes], ended: str):
+    chunks, _ = translate(raws, ended)
+    assert [problem for chunk in chunks for problem in problems(chunk)] == []
+    opened = [chunk["id"] for chunk in chunks if chunk["type"] == "text-start"]
+    assert opened == [chunk["id"] for chunk in chunks if chunk["type"] == "text-end"]
+
+
+@given(ANSWERS)
+def test_the_state_survives_json(answer: str):
+    translator = OpenAISchema().translator
+    state = translator.open(ExchangeOptions())
+    for raw in events(in_pieces(answer, [3])):
+        state, _ = translator.feed(state, raw)
+        json.dumps(state)
+
+
+def test_a_held_escape_at_the_end_is_a_replacement_character():
+    scan, found = feed(Scan(), '{"reply":"a\\u12')
+    assert found.text == "a"
+    assert rest(scan) == "\ufffd"
+
+
+# what goes out
+
+
+def test_tools_are_offered_as_alternatives_and_never_as_tools():
+    body = request([user("hi")])
+    assert "tools" not in body
+    alternatives = body["response_format"]["json_schema"]["schema"]["anyOf"]  # type: ignore[index,call-overload]
+    assert [list(item["properties"]) for item in alternatives] == [["tool", "arguments"], ["tool", "arguments"], ["reply"]]
+    assert alternatives[0]["properties"]["tool"] == {"const": "read_file"}
+    assert list(alternatives[0]["properties"]["arguments"]["properties"]) == ["path"]
+
+
+def test_a_tool_that_changes_something_is_not_offered():
+    body = request([user("hi")], tools=(SHELL, READ))
+    assert "shell" not in json.dumps(body)
+    assert "read_file" in json.dumps(body)
+
+
+def test_without_tools_it_is_plain_chat():
+    body = request([user("hi"), assistant(text_part("Hello")), user("and?")], tools=(), system="Be kind.")
+    assert "response_format" not in body
+    assert body["messages"] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": "and?"},
+    ]
+
+
+def test_a_schema_of_the_caller_is_asked_for_instead_of_tools():
+    body = request([user("hi")], schema={"type": "object"})
+    assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}  # type: ignore[index,call-overload]
+
+
+def test_earlier_calls_are_shown_in_the_shape_the_model_says_them():
+    body = request([user("What is in notes.txt?"), assistant(call(1, "     1\tbread\n     2\tmilk", path="notes.txt"))])
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    assert messages[-2] == {"role": "assistant", "content": '{"tool":"read_file","arguments":{"path":"notes.txt"}}'}
+    assert messages[-1] == {
+        "role": "user",
+        "content": "Output of read_file:\nbread\nmilk\n\nUsing this output, answer: What is in notes.txt?",
+    }
+
+
+def test_the_third_step_is_offered_the_reply_alone():
+    two = assistant(call(1, "x", "list_files"), call(2, "y", path="notes.txt"))
+    schema = request([user("What is in notes.txt?"), two])["response_format"]["json_schema"]["schema"]  # type: ignore[index,call-overload]
+    assert [list(item["properties"]) for item in schema["anyOf"]] == [["reply"]]
+    again = request([user("one"), two, user("two")])["response_format"]["json_schema"]["schema"]  # type: ignore[index,call-overload]
+    assert len(again["anyOf"]) == 3
+
+
+def test_temperature_is_low_unless_somebody_says_otherwise():
+    assert request([user("hi")])["temperature"] == 0.3
+    assert request([user("hi")], temperature=1.0)["temperature"] == 1.0
+    assert request([user("hi")], max_tokens=50)["max_tokens"] == 50
+    assert request([user("hi")], max_tokens=50_000)["max_tokens"] == 600
+
+
+LEAF_SCHEMA = st.sampled_from(
+    [{"type": "string"}, {"type": "integer"}, {"type": ["string", "null"]}, {}, {"$ref": "#/$defs/loop"}, {"enum": ["a", 1]}]
+)
+ANY_SCHEMA = st.recursive(
+    LEAF_SCHEMA,
+    lambda inner: st.one_of(
+        st.builds(lambda item: {"type": "array", "items": item, "minItems": 9}, inner),
+        st.builds(lambda item: {"anyOf": [{"type": "null"}, item]}, inner),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3).map(
+            lambda fields: {"type": "object", "properties": fields, "required": list(fields)}
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+def strings_of(schema: object) -> list[dict[str, object]]:
+    if isinstance(schema, list):
+        return [found for item in schema for found in strings_of(item)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "string" else []
+    return own + [found for value in schema.values() for found in strings_of(value)]
+
+
+@given(ANY_SCHEMA)
+def test_every_string_of_every_schema_is_bounded(schema: JsonObject):
+    definitions: JsonObject = {"loop": {"type": "object", "properties": {"again": {"$ref": "#/$defs/loop"}}, "required": ["again"]}}
+    root: JsonObject = {"type": "object", "properties": {"value": schema}, "required": ["value"], "$defs": definitions}
+    made = answer_schema([ToolDefinition("read_file", "", root)])
+    assert all(isinstance(limit := found.get("maxLength"), int) and limit <= max(STRING_LENGTH, REPLY_LENGTH) for found in strings_of(made))
+    assert "$ref" not in json.dumps(made)
+
+
+LONG_WORDS = ["lorem ipsum " * 800, "x" * 9000, "0123456789" * 900, "語" * 4000, "{}[]" * 2500, "\n" * 9000, "aeiou" * 2000]
+WORDS = st.one_of(st.text(max_size=400), st.sampled_from(LONG_WORDS))
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, st.booleans()), min_size=1, max_size=6), WORDS)
+def test_the_request_keeps_its_limits_whatever_the_conversation(turns: list[tuple[str, str, bool]], system: str):
+    messages: list[Message] = []
+    for number, (question, answer, called) in enumerate(turns):
+        messages += [user(question), assistant(call(number, answer, path=question[:50]) if called else text_part(answer))]
+    for history in (messages, messages[:-1]):
+        sent = request(history, system=system)["messages"]
+        assert isinstance(sent, list)
+        texts = [(str(item["role"]), str(item["content"])) for item in sent if isinstance(item, dict)]
+        assert sum(tokens(text) for role, text in texts if role == "system") <= SYSTEM_TOKENS <= 500
+        assert sum(tokens(text) + 6 for role, text in texts if role != "system") <= HISTORY_TOKENS <= 2000
+
+
+def test_the_last_question_is_always_sent_and_a_long_output_is_cut_with_a_mark():
+    body = request([user("What is in notes.txt?"), assistant(call(1, "line of text\n" * 5000, path="notes.txt"))])
+    last = body["messages"][-1]["content"]  # type: ignore[index,call-overload]
+    assert last.endswith("answer: What is in notes.txt?")
+    assert "[… cut …]" in last
+    assert last.startswith("Output of read_file:\nline of text\n")
+
+
+def test_a_file_that_is_named_but_not_read_is_pointed_out():
+    body = request([user("What is in notes.txt?"), assistant(call(1, "notes.txt", "find_files", pattern="b*"))])
+    assert body["messages"][-1]["content"].endswith('(Hint: {"tool":"read_file","arguments":{"path":"notes.txt"}})')  # type: ignore[index,call-overload]
+
+
+def test_cut_keeps_both_ends():
+    text = "first " + "word " * 5000 + "last"
+    short = cut(text, 100)
+    assert short.startswith("first")
+    assert short.endswith("last")
+    assert tokens(short) <= 100
+    assert cut("short", 100) == "short"
+
+
+@pytest.mark.parametrize("text", ["", " ", "hello", "…", "\ud800"])
+def test_an_estimate_is_never_below_one_token_for_something_that_is_there(text: str):
+    assert (tokens(text) > 0) == bool(text.strip())
