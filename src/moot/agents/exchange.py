@@ -23,6 +23,10 @@ from moot.types.provider import Translator
 from moot.types.store import CloseExchange, OpenExchange
 
 
+_DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
+"""What nearly every frame stands for, and what says nothing about where the run stands."""
+
+
 @dataclass(slots=True)
 class _Live:
     """An exchange while it runs; the translator's state lives only here."""
@@ -42,7 +46,7 @@ class _Live:
         events: list[Event] = []
         for raw in raws:
             state, chunks = feed(state, raw)
-            if chunks:
+            if chunks and (not attempt.visible or chunks[-1]["type"] not in _DELTAS):
                 note(self.position, attempt, chunks)
             events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
         self.state = state
