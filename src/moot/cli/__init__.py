@@ -21,6 +21,7 @@ the engine; `following` watches a run to its end and turns it into an exit code,
 | `prompts.py` | prompt, stdin and files as parts of a message |
 | `references.py` | conversations and runs by id, prefix, title or list index |
 | `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
+| `tables.py` | lists as columns |
 | `times.py` | times as people read them |
 | `trying.py` | one small call to a model |
 | `weights.py` | the offer of an embedded model's weights, progress |

@@ -16,6 +16,7 @@ from moot.cli.output import Output
 from moot.cli.prompts import gather
 from moot.cli.references import find_conversation, live_run
 from moot.cli.run import Request, make_show, perform
+from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.engine import Engine
 from moot.errors import UsageError
@@ -88,7 +89,7 @@ async def list_(
         return
     numbered = cursor is None and not here_only  # elsewhere a number would name another one
     rows = [_row(item, live, number if numbered else None) for number, item in enumerate(page.items, 1)]
-    output.table(["NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE"], rows)
+    print_table(output, ["NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE"], rows)
     if page.next_cursor:
         output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
 

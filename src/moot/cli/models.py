@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson
 from moot.cli.output import Output
+from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.weights import fetch
 from moot.providers.pool import Providers
@@ -39,7 +40,7 @@ async def list_(provider: Annotated[str | None, Parameter(help="Only this one's.
     if json:
         output.json({"data": [model_json(model) for model in listing.models], "next_cursor": None})
     else:
-        output.table(["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], [_row(model) for model in listing.models])
+        print_table(output, ["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], [_row(model) for model in listing.models])
 
 
 @app.command

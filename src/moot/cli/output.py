@@ -64,15 +64,6 @@ class Output:
         text = dumps(value).decode()
         return _escaped(text) if self.stdout_terminal else text
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns for people; the last one is as long as it likes."""
-        cleaned = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
-        widths = [max(len(row[at]) for row in [list(head), *cleaned]) for at in range(len(head) - 1)]
-        for number, row in enumerate([list(head), *cleaned]):
-            cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
-            text = "  ".join([*cells, row[-1]]).rstrip()
-            self.data((self.styled(text, "bold") if number == 0 else text) + "\n")
-
     # ── stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, text: str, style: str = "") -> None:

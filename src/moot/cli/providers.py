@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson
 from moot.cli.output import Output
+from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.config.settings import ProviderSettings, Settings
 from moot.providers.pool import Providers
@@ -32,7 +33,7 @@ async def list_(*, json: AsJson = False) -> None:
         output.json({"data": list[Json](found), "next_cursor": None})
         return
     rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in found]
-    output.table(["NAME", "STATE", "DIALECT", "URL"], rows)
+    print_table(output, ["NAME", "STATE", "DIALECT", "URL"], rows)
 
 
 @app.command

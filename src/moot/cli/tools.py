@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson
 from moot.cli.output import Output
+from moot.cli.tables import print_table
 from moot.config.settings import Settings
 from moot.plugins import TOOLS
 from moot.tools.offers import tool as find
@@ -32,7 +33,7 @@ def list_(*, json: AsJson = False) -> None:
         output.json({"data": list[Json](tools), "next_cursor": None})
         return
     rows = [[str(tool["name"]), _words(tool["effects"]), _state(tool), _first_sentence(str(tool["description"]))] for tool in tools]
-    output.table(["NAME", "EFFECTS", "STATE", "WHAT IT DOES"], rows)
+    print_table(output, ["NAME", "EFFECTS", "STATE", "WHAT IT DOES"], rows)
 
 
 @app.command

@@ -114,7 +114,7 @@ def _unknown(path: tuple[str | int, ...]) -> str:
     known = fields_at(above)
     close = difflib.get_close_matches(key, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    where = f" in {_dotted(above)}" if above else ""
+    where = f" in {_dotted(path[:-1])}" if above else ""
     return (
         f"unknown key {key!r}{where}{hint} known: {', '.join(known)}" if hint else f"unknown key {key!r}{where}; known: {', '.join(known)}"
     )

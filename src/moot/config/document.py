@@ -82,7 +82,10 @@ def parse(text: str, place: Place) -> Node:
     except MarkedYAMLError as error:
         mark = cast("Any", error).problem_mark
         words = str(cast("Any", error).problem or error)
-        raise _error(words, place, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0) from error
+        line, column = (int(mark.line), int(mark.column)) if mark else (-1, -1)
+        unquoted = 0 < column and text.split("\n")[line][column - 1 : column + 1] == "${"
+        fix = "Between braces and brackets, ${…} needs quotes around it." if unquoted else ""
+        raise _error(words, place, line + 1, column + 1, fix) from error
     except YAMLError as error:  # a character that YAML forbids; its mark counts characters of the whole text
         position = cast("int", getattr(error, "position", 0))
         before = text[:position]
@@ -134,8 +137,8 @@ _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 
 
-def _error(message: str, place: Place, line: int, column: int) -> ConfigError:
-    return ConfigError(message, file=place.source, line=line, column=column)
+def _error(message: str, place: Place, line: int, column: int, fix: str = "") -> ConfigError:
+    return ConfigError(message, file=place.source, line=line, column=column, fix=fix)
 
 
 class _Builder:

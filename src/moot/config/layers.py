@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from moot.config.document import Node, Place, scalar
 from moot.config.home import NO_SETTINGS
@@ -60,7 +61,7 @@ def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = 
     for key, child in above.value.items():
         at = _like(key, [*result, *names]) if child.place.layer == "environment" else key
         result[at] = merge(result.get(at, _NOTHING), child, names=(known or {}).get(at, ()))
-    return Node(result, above.place if above.place.line else below.place)
+    return replace(above if above.place.line or below is _NOTHING else below, value=result)
 
 
 def _like(key: str, candidates: Iterable[str]) -> str:

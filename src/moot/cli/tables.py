@@ -1,0 +1,18 @@
+"""Lists as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.cli.output import Output
+from moot.guard.terminal import clean
+
+
+def print_table(output: Output, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns for people; the last one is as long as it likes."""
+    cleaned = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
+    widths = [max(len(row[at]) for row in [list(head), *cleaned]) for at in range(len(head) - 1)]
+    for number, row in enumerate([list(head), *cleaned]):
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+        text = "  ".join([*cells, row[-1]]).rstrip()
+        output.data((output.styled(text, "bold") if number == 0 else text) + "\n")

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from moot.config.loading import FILE, Loaded, Loader, load
+from moot.errors import ConfigError
+from moot.types.canonical import Json
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def loaded(home: Path, text: str = "", environ: dict[str, str] | None = None, flags: dict[str, Json] | None = None) -> Loaded:
+    if text:
+        (home / FILE).write_text(text)
+    return load(home=home, environ=environ or {}, flags=flags, directory=home.parent)
+
+
+def refused(home: Path, text: str, environ: dict[str, str] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        loaded(home, text, environ)
+    return caught.value
+
+
+def test_nothing_at_all_gives_the_defaults_and_makes_no_file(home: Path) -> None:
+    settings = loaded(home).settings
+    assert (settings.models.main, settings.permissions.mode, settings.limits.steps, settings.storage.durability) == (
+        "",
+        "ask",
+        50,
+        "normal",
+    )
+    assert list(settings.agents) == ["default"]
+    assert not settings.providers
+    assert list(home.iterdir()) == []
+
+
+def test_the_example_of_the_design_loads(home: Path) -> None:
+    text = """
+models: {main: claude-sonnet-4-5@anthropic, small: s, fallback: [a@b, c]}
+providers:
+  anthropic: {api_key: "${ANTHROPIC_API_KEY}"}
+  ollama: {base_url: "http://127.0.0.1:11434"}
+  mine: {dialect: openai-chat, base_url: "http://127.0.0.1:9000/v1", api_key: "${MINE_KEY:-none}", models: {big: {context: 100000}}}
+agents:
+  reviewer: {description: d, model: main, instructions: i, tools: [read_file], skills: [s], rules: r, role: read, temperature: 0.3,
+             max_steps: 20, reasoning: {effort: low, show: true}, history: {max_tokens: 8000, compact_at: 0.8, keep: 6},
+             hooks: {before_run: [], after_run: []}}
+mcp: {files: {command: npx, args: [x], env: {}}, docs: {url: "https://example.org", protocol: http, headers: {}}}
+permissions: {mode: ask, rules: [{tool: shell, match: "git status*", action: allow}], timeout: 5m, unattended: deny}
+hooks: {}
+server: {host: 127.0.0.1, port: 4747}
+storage: {url: sqlite, durability: normal}
+limits: {}
+ui: {}
+"""
+    settings = loaded(home, text, {"ANTHROPIC_API_KEY": "sk-ant-1"}).settings
+    assert settings.models.fallback == ("a@b", "c")
+    assert settings.providers["anthropic"].api_key == "sk-ant-1"
+    assert settings.providers["mine"].api_key == "none"
+    assert settings.providers["mine"].models == {"big": {"context": 100000}}
+    assert settings.agents["reviewer"].effort == "low"
+    assert settings.agents["reviewer"].tools == ("read_file",)
+    assert settings.agents["reviewer"].history.max_tokens == 8000
+    assert settings.permissions.timeout == 300
+    assert settings.permissions.rules[0].match == "git status*"
+
+
+def test_later_layers_win_and_say_so(home: Path) -> None:
+    text = "models:\n  main: file@x\n  small: file@x\n  image: file@x\n"
+    found = loaded(home, text, {"MOOT_MODELS__SMALL": "env@x", "MOOT_MODELS__IMAGE": "env@x"}, {"models.image": "flag@x"})
+    models = found.settings.models
+    assert (models.main, models.small, models.image) == ("file@x", "env@x", "flag@x")
+    assert found.origin["models.main"] == f"user {home / FILE}:2:9"
+    assert found.origin["models.small"] == "environment MOOT_MODELS__SMALL"
+    assert found.origin["models.image"] == "flags models.image"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("MOOT_SERVER__PORT", "4748", "4748"),
+        ("MOOT_LIMITS__COST", "0.5", "500000000"),
+        ("MOOT_PERMISSIONS__MODE", "plan", "plan"),
+        ("MOOT_PERMISSIONS__TIMEOUT", "2m", "120.0"),
+        ("MOOT_PROVIDERS__LM_STUDIO__API_KEY", "0042", "0042"),
+        ("MOOT_PROVIDERS__LM_STUDIO__ENABLED", "false", "False"),
+    ],
+)
+def test_a_variable_is_a_yaml_scalar_at_its_level(home: Path, name: str, value: str, expected: str) -> None:
+    found = loaded(home, environ={name: value})
+    settings = found.settings
+    got = {
+        "MOOT_SERVER__PORT": found.configuration.server.port,
+        "MOOT_LIMITS__COST": settings.limits.cost,
+        "MOOT_PERMISSIONS__MODE": settings.permissions.mode,
+        "MOOT_PERMISSIONS__TIMEOUT": settings.permissions.timeout,
+        "MOOT_PROVIDERS__LM_STUDIO__API_KEY": settings.providers["lm-studio"].api_key if settings.providers else "",
+        "MOOT_PROVIDERS__LM_STUDIO__ENABLED": settings.providers["lm-studio"].enabled if settings.providers else "",
+    }
+    assert str(got[name]) == expected
+
+
+def test_moots_own_variables_and_env_files_set_nothing(home: Path) -> None:
+    (home / ".env").write_text("MOOT_MODELS__MAIN=sneaky@x\n")
+    (home.parent / ".env").write_text("MOOT_MODELS__MAIN=sneaky@x\n")
+    own = {"MOOT_HOME": str(home), "MOOT_TOKEN": "t", "MOOT_CRASH_AT": "x", "MOOT_TESTING": "1", "MOOT_DEBUG": "1"}
+    found = loaded(home, environ=own)
+    assert found.settings.models.main == ""
+    assert (found.notes, dict(found.origin)) == ((), {})
+
+
+def test_an_untrusted_project_changes_nothing_and_is_named(home: Path) -> None:
+    project = home.parent / ".moot"
+    project.mkdir()
+    (project / FILE).write_text("models: {main: evil@x}\npermissions: {mode: auto}\n")
+    found = loaded(home)
+    assert (found.settings.models.main, found.settings.permissions.mode) == ("", "ask")
+    assert any(str(project / FILE) in note for note in found.notes)
+
+
+CASES = [
+    ("mdels: {}", ":1:1:", "did you mean 'models'?"),
+    ("models:\n  mian: x", ":2:3:", "did you mean 'main'?"),
+    ("agents:\n  r:\n    temprature: 1", ":3:5:", "did you mean 'temperature'?"),
+    ("permissions:\n  rules:\n    - {tool: shell, acton: allow}", ":3:21:", "did you mean 'action'?"),
+    ("providers: {openai: {api_ky: x}}", ":1:22:", "did you mean 'api_key'?"),
+    ("providers: {antropic: {api_key: x}}", ":1:13:", "did you mean 'anthropic'?"),
+    ("providers: {mine: {base_url: 'http://x', dialect: openai-chet}}", ":1:", "did you mean 'openai-chat'?"),
+    ("providers: {mine: {base_url: 'ftp://x'}}", ":1:30:", "http://"),
+    ("permissions: {mode: edit}", ":1:21:", "did you mean 'edits'?"),
+    ("permissions: {timeout: soon}", ":1:24:", "90s"),
+    ("server: {port: 70000}", ":1:16:", "70000"),
+    ("server: {port: x}", ":1:16:", "expected a whole number"),
+    ("limits: {steps: -1}", ":1:17:", "greater than or equal to 0"),
+    ("models: [a]", ":1:1:", "expected a mapping"),
+    ("agents: {r: {tools: read_file}}", ":1:21:", "expected a list"),
+    ("permissions: {rules: [{tool: shell}]}", ":1:23:", "'action' is missing"),
+    ("providers: {openai: {api_key: 12345678}}", ":1:31:", "expected text"),
+    ("- a", ":1:1:", "expected a mapping"),
+    ("a: [1, 2", ":1:", "expected ',' or ']'"),
+    ("a: b: c", ":1:5:", "mapping values are not allowed"),
+    ("a:\n\tb: 1", ":2:1:", "\\t"),
+    ("a: 'x", ":1:", "end of stream"),
+    ("x: \x07", ":1:4:", "not allowed"),
+    ("a: 1\nb: 2\na: 3", ":3:1:", "twice"),
+    ("x: !!python/object/apply:os.system [id]", ":1:4:", "tags are not allowed"),
+    ("!!map {}", ":1:1:", "tags are not allowed"),
+    ("? !!str a\n: 1", ":1:3:", "tags are not allowed"),
+    ("a: *nowhere", ":1:4:", "no anchor"),
+    ("a: &a [*a]", ":1:", "no anchor"),
+    ("a: 1\n---\nb: 2", ":2:1:", "one document"),
+    ("[a]: 1", ":1:1:", "a key must be a word"),
+    ("providers: {openai: {api_key: ${KEY}}}", ":1:32:", "expected"),
+    ("models: {main: '${'}", ":1:16:", "${NAME}"),
+    ("models: {main: '${A:-${B}}'}", ":1:16:", "${NAME}"),
+]
+
+
+@pytest.mark.parametrize(("text", "where", "words"), CASES, ids=[text for text, _, _ in CASES])
+def test_every_fault_says_file_line_column_and_what_was_expected(home: Path, text: str, where: str, words: str) -> None:
+    error = refused(home, text)
+    assert f"{home / FILE}{where}" in error.message
+    assert words in error.message
+    assert error.exit_code == 2
+
+
+def test_all_faults_are_told_at_once_in_order(home: Path) -> None:
+    lines = refused(home, "limits: {steps: x, depth: y}\nmodels: {mian: z}").message.splitlines()
+    assert [re.sub(r"^.*?config.yaml:", "", line).split(":")[0] for line in lines] == ["1", "1", "2"]
+
+
+def test_an_unknown_variable_is_told_with_its_name(home: Path) -> None:
+    error = refused(home, "", {"MOOT_SERVER__PROT": "1"})
+    assert "MOOT_SERVER__PROT" in error.message
+    assert "did you mean 'port'?" in error.message
+    assert any("MOOT_PORT" in note for note in loaded(home, environ={"MOOT_PORT": "1"}).notes)
+
+
+def test_variables_that_contradict_each_other_are_refused(home: Path) -> None:
+    assert "MOOT_MODELS__MAIN" in refused(home, "", {"MOOT_MODELS": "x", "MOOT_MODELS__MAIN": "y"}).message
+    assert "MOOT_models__main" in refused(home, "", {"MOOT_models__main": "x", "MOOT_MODELS__MAIN": "y"}).message
+
+
+def test_a_missing_variable_names_file_line_column_key_and_variable(home: Path) -> None:
+    error = refused(home, "providers:\n  openai:\n    api_key: ${NOT_SET}\n")
+    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: the environment variable 'NOT_SET' is not set"
+    assert "${NOT_SET:-default}" in error.fix
+
+
+@pytest.mark.parametrize("environ", [{}, {"MOOT_PROVIDERS__OPENAI__ENABLED": "false"}])
+def test_a_disabled_part_needs_no_variables(home: Path, environ: dict[str, str]) -> None:
+    switch = "" if environ else "    enabled: false\n"
+    text = f"providers:\n  openai:\n    headers: {{x: '${{NOT_SET}}'}}\n    api_key: ${{NOT_SET}}\n{switch}"
+    assert loaded(home, text, environ).settings.providers["openai"].enabled is False
+
+
+def test_a_key_made_of_digits_stays_text_when_a_variable_brings_it(home: Path) -> None:
+    text = "providers: {openai: {api_key: '${KEY}', priority: 3}}\nserver:\n  port: ${PORT}\nstorage:\n  url: ${KEY}\n"
+    found = loaded(home, text, {"KEY": "00123456", "PORT": "99"})
+    assert (found.settings.providers["openai"].api_key, found.settings.storage.url) == ("00123456", "00123456")
+    assert found.configuration.server.port == 99
+
+
+def test_a_variable_can_never_become_structure(home: Path) -> None:
+    hostile = "x, base_url: 'http://evil'}\nmodels: {main: evil@x"
+    found = loaded(home, "providers:\n  openai:\n    api_key: ${KEY}\n", {"KEY": hostile})
+    assert found.settings.providers["openai"].api_key == hostile
+    assert found.settings.models.main == ""
+
+
+def test_bombs_are_refused_before_they_are_unpacked(home: Path) -> None:
+    laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    assert "more than 50000 values" in refused(home, laughs).message
+    assert "nested deeper" in refused(home, "a: " + "[" * 200).message
+    assert "nested deeper" in refused(home, "".join(f"{' ' * n}a:\n" for n in range(60))).message
+
+
+def test_100_megabytes_are_refused_without_being_read(home: Path) -> None:
+    with (home / FILE).open("wb") as file:
+        file.truncate(100_000_000)
+    with pytest.raises(ConfigError, match="larger than 1024 KiB"):
+        loaded(home)
+
+
+def test_other_encodings_and_folders_are_refused_in_words(home: Path) -> None:
+    (home / FILE).write_bytes("models: {}\nui: {x: é}\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r":2:9: not UTF-8"):
+        loaded(home)
+    (home / FILE).unlink()
+    (home / FILE).mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        loaded(home)
+
+
+def test_a_byte_order_mark_and_an_empty_file_are_fine(home: Path) -> None:
+    (home / FILE).write_bytes("﻿models: {main: a@b}\n".encode())
+    assert loaded(home).settings.models.main == "a@b"
+    assert loaded(home, "# nothing\n").settings.models.main == ""
+    assert loaded(home, "models:\nlimits: ~\n").settings.limits.steps == 50
+
+
+def test_a_vendors_key_in_the_environment_makes_its_provider(home: Path) -> None:
+    found = loaded(home, "providers: {openai: {api_key: from-file-1}}", {"OPENAI_API_KEY": "from-env-1", "GROQ_API_KEY": "gsk-12345"})
+    assert {name: one.api_key for name, one in found.settings.providers.items()} == {"openai": "from-file-1", "groq": "gsk-12345"}
+    assert found.origin["providers.groq.api_key"] == "environment GROQ_API_KEY"
+
+
+def test_a_vendors_key_never_goes_to_another_address(home: Path) -> None:
+    found = loaded(home, "providers: {openai: {base_url: 'http://127.0.0.1:9/v1'}}", {"OPENAI_API_KEY": "sk-secret-1"})
+    assert found.settings.providers["openai"].api_key == ""
+
+
+def test_secrets_are_collected_and_never_in_an_error(home: Path) -> None:
+    text = """
+providers:
+  mine: {base_url: 'http://u:pass-canary-1@h/v1', api_key: key-canary-1, headers: {x: header-canary}, token: opt-canary-1}
+  other: {base_url: 'http://h', api_key: none}
+mcp: {x: {env: {A: env-canary-1}}}
+"""
+    assert set(loaded(home, text).secrets) == {"pass-canary-1", "key-canary-1", "header-canary", "opt-canary-1", "env-canary-1"}
+    for fault in (
+        "api_key: {a: s3cret-canary}",
+        "headers: [s3cret-canary]",
+        "headers: {x: 12345678}",
+        "models: {a: {api_key: s3cret-canary}, b: 3}",
+    ):
+        message = refused(home, f"providers: {{openai: {{{fault}}}}}").message
+        assert "canary" not in message
+        assert "12345678" not in message
+
+
+def test_a_failed_reload_keeps_the_last_good_configuration(home: Path) -> None:
+    (home / FILE).write_text("models: {main: one@x}")
+    loader = Loader(home=home, environ={}, directory=home.parent)
+    (home / FILE).write_text("models: {main: two@x")  # half-written
+    assert loader.reload() is False
+    assert (loader.current.settings.models.main, loader.current.settings.generation) == ("one@x", 1)
+    assert loader.error is not None
+    assert loader.error.line == 1
+    (home / FILE).write_text("models: {main: two@x}")
+    assert loader.reload() is True
+    assert (loader.current.settings.models.main, loader.current.settings.generation, loader.error) == ("two@x", 2, None)
