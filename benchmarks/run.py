@@ -1,6 +1,6 @@
 """Every benchmark of this folder, one after the other, in processes of their own.
 
-    python benchmarks/run.py
+python benchmarks/run.py
 """
 
 from __future__ import annotations
