@@ -55,18 +55,25 @@ def arguments_of(part: Part) -> JsonObject:
     return {"unreadable": value[:2000] if isinstance(value, str) else value}
 
 
-def wire_ids(calls: Sequence[Part], fits: str = "") -> list[str]:
-    """The id that each call of a step goes out under: the vendor's own, as long as it is alone with it in the step."""
+def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
+    """The id that each call of a step goes out under: the vendor's own, as long as it fits and is alone with it.
+
+    Alone in the step, or in the whole request with one `taken` set for all of its steps, which is added to.
+    """
+    used = set[str]() if taken is None else taken
     ids: list[str] = []
     for call in calls:
         own = str(call.get("toolCallId", ""))
         metadata = call.get("toolMetadata")
         given = metadata.get("vendorId") if isinstance(metadata, dict) else None
         vendor = given if isinstance(given, str) else _OURS.sub("", own)
-        id = vendor if vendor and vendor not in ids else own
-        if fits and re.fullmatch(fits, id) is None:
-            id = _derived(id)
-        ids.append(id if id not in ids else _derived(f"{own}/{len(ids)}"))
+        id = vendor if vendor and vendor not in used else own
+        count = 0
+        while not id or id in used or (fits and re.fullmatch(fits, id) is None):
+            id = _derived(f"{own}/{count}" if count else own)
+            count += 1
+        used.add(id)
+        ids.append(id)
     return ids
 
 

@@ -66,24 +66,23 @@ def failure(error: Json) -> Failure:
 
 def _kind(error: JsonObject, message: str) -> str:
     words = " ".join(str(error.get(name) or "") for name in ("type", "code", "status")).lower()
-    for kind, signs in _BY_WORD:
-        if any(sign in words for sign in signs):
-            return kind
+    kind = _in(words, _BY_WORD) or _by_status(error) or _in(message, _BY_WORD) or "failed"
+    # a refused request says only in its message that it was too long
+    return _in(message, _BY_WORD[:1]) or kind if kind in ("invalid_request", "failed") else kind
+
+
+def _by_status(error: JsonObject) -> str:
     for name in ("code", "status", "http_code"):
         status = error.get(name)
-        if isinstance(status, str) and status.isdecimal() and len(status) == 3:
-            status = int(status)
-        if isinstance(status, int):
-            if status in _BY_STATUS:
-                return _BY_STATUS[status]
-            if 400 <= status < 600:
-                return _by_message(message, "overloaded" if status >= 500 else "invalid_request")
-    return _by_message(message, "failed")
+        number = int(status) if isinstance(status, str) and status.isdecimal() and len(status) == 3 else status
+        if isinstance(number, int) and 400 <= number < 600:
+            return _BY_STATUS.get(number) or ("overloaded" if number >= 500 else "invalid_request")
+    return ""
 
 
-def _by_message(message: str, otherwise: str) -> str:
-    text = message.lower()
-    return next((kind for kind, signs in _BY_WORD if any(sign in text for sign in signs)), otherwise)
+def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
+    lowered = text.lower()
+    return next((kind for kind, signs in table if any(sign in lowered for sign in signs)), "")
 
 
 def unfinished(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:

@@ -44,6 +44,8 @@ class Call(NamedTuple):
     """The input is plain text, not JSON."""
     executed: bool = False
     """The vendor itself runs it."""
+    dynamic: bool = False
+    """Its tool is none that we offered."""
     metadata: JsonObject | None = None
     """providerMetadata."""
 
@@ -125,23 +127,27 @@ class Writer:
         return next((call for call in reversed(self._parts.calls) if call.key == key), None)
 
     def call(
-        self, key: int, vendor_id: str, name: str, *, free: bool = False, executed: bool = False, metadata: JsonObject | None = None
+        self,
+        key: int,
+        vendor_id: str,
+        name: str,
+        *,
+        free: bool = False,
+        executed: bool = False,
+        dynamic: bool = False,
+        metadata: JsonObject | None = None,
     ) -> Call:
         """A new call; its first chunk waits until its name is known."""
         self.end()
         parts = self._parts
         id = _new_id(parts, vendor_id)
-        call = Call(key, id, vendor_id, name, free=free, executed=executed, metadata=metadata)
+        call = Call(key, id, vendor_id, name, free=free, executed=executed, dynamic=dynamic, metadata=metadata)
         self._parts = parts._replace(calls=(*parts.calls, call), used=(*parts.used, id))
         return self._start(call) if name else call
 
     def name(self, call: Call, name: str) -> Call:
         """The call with the name that came late."""
         return self._start(self._put(call, call._replace(name=name)))
-
-    def note(self, call: Call, metadata: JsonObject) -> Call:
-        """The call with metadata that came late."""
-        return self._put(call, call._replace(metadata=metadata))
 
     def arguments(self, call: Call, text: str) -> Call:
         """The call with some more of its input."""
@@ -199,6 +205,8 @@ def _head(call: Call) -> JsonObject:
     head: JsonObject = {"toolCallId": call.id, "toolName": call.name}
     if call.executed:
         head["providerExecuted"] = True
+    if call.dynamic:
+        head["dynamic"] = True
     if call.metadata:
         head["providerMetadata"] = call.metadata
     tool: JsonObject = {}

@@ -227,18 +227,26 @@ def test_earlier_calls_are_shown_in_the_shape_the_model_says_them():
     messages = body["messages"]
     assert isinstance(messages, list)
     assert messages[-2] == {"role": "assistant", "content": '{"tool":"read_file","arguments":{"path":"notes.txt"}}'}
-    assert messages[-1] == {
-        "role": "user",
-        "content": "Output of read_file:\nbread\nmilk\n\nUsing this output, answer: What is in notes.txt?",
-    }
+    assert messages[-1]["content"] == "Output of read_file:\nbread\nmilk\n\nUsing this output, answer: What is in notes.txt?"
 
 
 def test_the_third_step_is_offered_the_reply_alone():
-    two = assistant(call(1, "x", "list_files"), call(2, "y", path="notes.txt"))
+    two = assistant(call(1, "x", "list_files"), call(2, "y", "list_files"))
     schema = request([user("What is in notes.txt?"), two])["response_format"]["json_schema"]["schema"]  # type: ignore[index,call-overload]
     assert [list(item["properties"]) for item in schema["anyOf"]] == [["reply"]]
     again = request([user("one"), two, user("two")])["response_format"]["json_schema"]["schema"]  # type: ignore[index,call-overload]
     assert len(again["anyOf"]) == 3
+
+
+def offered(question: str, *parts: JsonObject) -> int:
+    return len(request([user(question), assistant(*parts)])["response_format"]["json_schema"]["schema"]["anyOf"])  # type: ignore[index,call-overload]
+
+
+def test_a_file_that_was_read_is_not_read_again():
+    assert offered("What is in notes.txt?", call(1, "y", path="notes.txt")) == 1
+    assert offered("What is in notes.txt and more.txt?", call(1, "y", path="notes.txt")) == 3
+    assert offered("What is in notes.txt?", call(1, "y", path="other.txt")) == 3
+    assert offered("What is in notes.txt?", call(1, "y", path="notes.txt") | {"state": "output-error"}) == 3
 
 
 def test_temperature_is_low_unless_somebody_says_otherwise():

@@ -1,0 +1,263 @@
+"""Anthropic messages, on the way out: a prompt as a request body (reference: Claude API, create a message).
+
+Roles take turns, so neighbours of one role become one message; outputs come first in the message behind their calls. Thinking goes
+back byte for byte, and only to the provider that signed it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert import _files
+from moot.convert._thinking import max_tokens, takes_sampling, thinking_fields
+from moot.convert._tools import arguments_of, made_here, output_of, wire_ids
+from moot.convert.anthropic_stream import METADATA, AnthropicStream
+from moot.convert.history import Step, split_steps
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message
+from moot.types.model import Model
+from moot.types.part import Part, is_tool, tool_name
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+__all__ = ["AnthropicMessages"]
+
+_IDS = r"[a-zA-Z0-9_-]{1,64}"
+_CACHED: JsonObject = {"type": "ephemeral"}
+_UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_BEGIN = "(The conversation's earlier messages are left out.)"
+
+
+class AnthropicMessages:
+    """The dialect of Anthropic's own models, and of the endpoints that copy it."""
+
+    name = "anthropic"
+
+    @property
+    def translator(self) -> AnthropicStream:
+        return AnthropicStream()
+
+    def to_request(self, prompt: ModelPrompt) -> JsonObject:
+        """The body of a streaming request, with cache breakpoints behind the system prompt and the last two user messages."""
+        settings, model = prompt.settings, prompt.model
+        limit = max_tokens(settings, model)
+        messages = _messages(prompt)
+        thinking = thinking_fields(settings, model, limit)
+        if _mode(thinking) == "enabled" and _unsigned(messages):
+            thinking = {}  # a turn of calls that began without thinking, on another model, can't go on with a budget for it
+        body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
+        if prompt.tools and model.tools == "native":
+            tools: list[Json] = [_tool(tool) for tool in prompt.tools]
+            if not prompt.system:
+                _mark(tools[-1])
+            body["tools"] = tools
+        if prompt.system:
+            body["system"] = [{"type": "text", "text": prompt.system, "cache_control": _CACHED}]
+        _mark_messages(messages)
+        body["messages"] = list[Json](messages)
+        body["stream"] = True
+        if settings.stop:
+            body["stop_sequences"] = list(settings.stop)
+        if _mode(thinking) in ("", "disabled") and takes_sampling(model):
+            body |= _sampling(settings.temperature, settings.top_p)
+        body |= thinking
+        if settings.schema is not None:
+            schema = canonical.loads(canonical.dumps(settings.schema))
+            effort = body.get("output_config")
+            body["output_config"] = {**(effort if isinstance(effort, dict) else {}), "format": {"type": "json_schema", "schema": schema}}
+        return body | prompt.quirks.extra
+
+
+def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
+    """Newer models take only one of the two."""
+    if temperature is not None:
+        return {"temperature": min(temperature, 1.0)}
+    return {"top_p": top_p} if top_p is not None else {}
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+
+
+def _messages(prompt: ModelPrompt) -> list[JsonObject]:
+    turns: list[JsonObject] = []
+    taken: set[str] = set()  # ids must be unique in the whole request
+    last = prompt.messages[-1] if prompt.messages else None
+    for message in prompt.messages:
+        if message.role != "assistant":
+            _add(turns, "user", _content(message.parts, prompt.model))
+            continue
+        steps = split_steps(message)
+        for step in steps:
+            _add(turns, "user", _content(step.steering, prompt.model))
+            ids = wire_ids(step.calls, _IDS, taken)
+            _add(turns, "assistant", _said(step, ids, message, prompt, goes_on=message is last and step is steps[-1]))
+            _add(turns, "user", _outputs(step, ids, message, prompt))
+    if turns and turns[0]["role"] == "assistant":
+        turns.insert(0, {"role": "user", "content": [_text(_BEGIN)]})
+    _trim_last(turns)
+    return turns
+
+
+def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
+    """Appends to the last message when it has that role, outputs before everything else."""
+    if not blocks:
+        return
+    content = turns[-1]["content"] if turns and turns[-1]["role"] == role else None
+    if not isinstance(content, list):
+        turns.append({"role": role, "content": blocks})
+        return
+    content += blocks
+    content.sort(key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))
+
+
+def _trim_last(turns: list[JsonObject]) -> None:
+    """An answer to be gone on with may not end in white space."""
+    content = turns[-1]["content"] if turns and turns[-1]["role"] == "assistant" else None
+    block = content[-1] if isinstance(content, list) else None
+    if isinstance(block, dict) and isinstance(text := block.get("text"), str):
+        block["text"] = text.rstrip()
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
+    """What a person said, or a tool gave; texts of white space alone are refused and so left out."""
+    blocks: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and str(part.get("text", "")).strip():
+            blocks.append(_text(str(part["text"])))
+        elif part.get("type") == "file":
+            blocks.append(_file(part, model))
+    return blocks
+
+
+def _file(part: Part, model: Model) -> JsonObject:
+    file = _files.read(part)
+    if file.kind not in ("image", "pdf") or not _files.taken(file, model):
+        return _text(_files.words(file))
+    source: JsonObject = {"type": "url", "url": file.url}
+    if file.base64:
+        source = {"type": "base64", "media_type": file.media_type, "data": file.base64}
+    if file.kind == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, **({"title": file.name} if file.name else {})}
+
+
+def _said(step: Step, ids: list[str], message: Message, prompt: ModelPrompt, *, goes_on: bool) -> list[Json]:
+    """The assistant's own blocks of a step, in order."""
+    provider = prompt.model.id.provider
+    waiting = iter(ids)
+    blocks: list[Json] = []
+    for part in step.parts:
+        if is_tool(part):
+            blocks += _call(part, next(waiting), message, provider, goes_on=goes_on)
+            continue
+        made = made_here(part, METADATA, message, provider)
+        match part.get("type"):
+            case "text" if str(part.get("text", "")).strip():
+                blocks.append(_answer(part, made))
+            case "reasoning" if made is not None:
+                blocks += _thought(part, made)
+            case "custom" if made is not None and isinstance(block := made.get("block"), dict):
+                blocks.append(dict(block))
+            case _:
+                pass
+    return blocks
+
+
+def _answer(part: Part, made: JsonObject | None) -> JsonObject:
+    block = _text(str(part["text"]))
+    if made is not None and made.get("citations"):
+        block["citations"] = made["citations"]
+    return block
+
+
+def _thought(part: Part, made: JsonObject) -> list[Json]:
+    if "redactedData" in made:
+        return [{"type": "redacted_thinking", "data": made["redactedData"]}]
+    if made.get("signature"):
+        return [{"type": "thinking", "thinking": part.get("text", ""), "signature": made["signature"]}]
+    return []  # unsigned thinking is refused
+
+
+def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool) -> list[Json]:
+    """A call; one that the vendor ran itself goes back with its result, or alone when the answer was paused in the middle of it."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
+    rest = made.get("block")
+    kind = "tool_use"
+    if _is_servers(part, message, provider):
+        kind = str(made.get("type"))
+    call: JsonObject = {"type": kind, "id": id, "name": _name(part), "input": arguments_of(part)}
+    if isinstance(rest, dict):
+        call |= rest
+    if kind == "tool_use":
+        return [call]
+    result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
+    if result is None or "type" not in result:
+        return [call] if goes_on else []
+    extra = result.get("block")
+    content = result["content"] if "content" in result else part.get("output")
+    answer: JsonObject = {"type": result["type"], "tool_use_id": id, "content": content, **(extra if isinstance(extra, dict) else {})}
+    return [call, answer]
+
+
+def _is_servers(part: Part, message: Message, provider: str) -> bool:
+    """Whether this very provider ran the call itself."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
+    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
+
+
+def _name(part: Part) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", tool_name(part))[:128] or "unknown"
+
+
+def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) -> list[Json]:
+    """A result for every call of the step that the provider has not answered itself."""
+    results: list[Json] = []
+    for call, id in zip(step.calls, ids, strict=True):
+        if _is_servers(call, message, prompt.model.id.provider):
+            continue
+        output = output_of(call)
+        result: JsonObject = {"type": "tool_result", "tool_use_id": id, "content": output.text}
+        if output.files:
+            texts = [_text(output.text)] if output.text.strip() else []
+            result["content"] = [*texts, *(_file(file, prompt.model) for file in output.files)]
+        if output.error:
+            result["is_error"] = True
+        results.append(result)
+    return results
+
+
+def _mode(thinking: JsonObject) -> str:
+    asked = thinking.get("thinking")
+    return str(asked.get("type")) if isinstance(asked, dict) else ""
+
+
+def _unsigned(messages: list[JsonObject]) -> bool:
+    """Whether the turn that is going on has an assistant message with calls that does not begin with thinking."""
+    for message in reversed(messages):
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content := message["content"], list) else []
+        if message["role"] == "user":
+            if not any(block.get("type") == "tool_result" for block in blocks):
+                return False
+        elif blocks and blocks[0].get("type") not in _THINKING:
+            return any(block.get("type") == "tool_use" for block in blocks)
+    return False
+
+
+def _mark_messages(messages: list[JsonObject]) -> None:
+    """Breakpoints on the last two user messages: the older one is what the last request has written to the cache."""
+    users = [message for message in messages if message["role"] == "user"]
+    for message in users[-2:]:
+        content = message["content"]
+        if isinstance(content, list):
+            _mark(content[-1])
+
+
+def _mark(block: Json) -> None:
+    if isinstance(block, dict) and block.get("type") not in _UNCACHEABLE:
+        block["cache_control"] = _CACHED

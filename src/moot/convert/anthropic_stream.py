@@ -1,0 +1,369 @@
+"""Anthropic messages, on the way in: block events to chunks (reference: Claude API, streaming messages).
+
+The wire says where each block begins and ends. Blocks that we have no part for live on as `custom` parts, whole, and go back as they
+came. A signature arrives just before its block's end and leaves on the part's own end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+import orjson
+
+from moot.convert import _sse
+from moot.convert._anthropic_facts import PAUSES, REASONS, cited, source, usage_of
+from moot.convert._vendor import as_list, as_object, as_text, failure, unfinished
+from moot.convert._writer import Parts, Writer, begin
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk, tool_error, tool_output
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+
+__all__ = ["METADATA", "AnthropicStream", "State"]
+
+METADATA = "anthropic"
+"""The key of this dialect in providerMetadata."""
+
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_EVENT = b"event: content_block_delta\ndata: "
+_FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
+_NO_FACTS: JsonObject = {"response_id": None}
+
+
+class State(NamedTuple):
+    """Everything that a later event may need; made of what JSON can hold."""
+
+    parts: Parts
+    provider: str = ""
+    facts: JsonObject | None = None
+    """None = no event yet."""
+    at: int = -1
+    """The index of the block that is open."""
+    kind: Literal["", "text", "thinking", "other"] = ""
+    """What that block is; calls are found by their own index."""
+    block: JsonObject | None = None
+    """Of an open block: its signature, its citations, or all of it."""
+    sources: tuple[str, ...] = ()
+    """Sources already named."""
+    reason: str = ""
+    ending: JsonObject | None = None
+    """What the end of the message says besides its reason."""
+    usage: JsonObject | None = None
+    error: JsonObject | None = None
+    """`Failure.to_json`."""
+    stopped: bool = False
+    unreadable: int = 0
+    body: str = ""
+    """The begin of what came in place of a stream."""
+
+
+class AnthropicStream:
+    """The translator of the dialect."""
+
+    name = "anthropic"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(begin(options), as_text(options.extra.get("provider")))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        # nearly all events are one more piece of what is open: they leave the state as it is
+        if state.kind and state.parts.kind and raw.startswith(_EVENT):
+            try:
+                event = orjson.loads(raw[33:])
+                delta = event["delta"]
+                if event["index"] == state.at:
+                    if state.kind == "text":
+                        text = delta["text"]
+                        if text.__class__ is str and text and delta["type"] == "text_delta":
+                            return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
+                    elif state.kind == "thinking" and delta["type"] == "thinking_delta":
+                        text = delta["thinking"]
+                        if text.__class__ is str and text:
+                            return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
+            except (ValueError, LookupError, TypeError):
+                pass
+        return _feed(state, raw)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        whole = bool(state.reason or (state.stopped and state.facts is not None)) and state.error is None
+        error = Failure.from_json(state.error) if state.error is not None else None
+        if error is None and not whole:
+            error = unfinished(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
+        turn = _Turn(state)
+        turn.end_block()
+        turn.writer.close(cut=not whole)
+        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
+        metadata |= state.ending or {}
+        if state.reason in PAUSES:
+            metadata["continue"] = True
+        if state.unreadable:
+            metadata["unreadable_events"] = state.unreadable
+        reason = REASONS.get(state.reason, "other") if state.reason else "stop" if whole else "other"
+        if error is not None:
+            reason = "error"
+        return tuple(turn.writer.chunks), Ending(reason, state.reason or None, usage_of(state.usage or {}), None, error, metadata)
+
+
+def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+    if not _sse.is_event(raw):
+        return _feed_body(state, raw)
+    name, data = _sse.read(raw)
+    if not data.strip():
+        return state, ()
+    return _feed_data(state, data, name)
+
+
+def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+    """A whole message in place of a stream; after the first event it is the cut tail of one, and says nothing."""
+    if state.facts is not None:
+        return state, ()
+    if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":
+        after, chunks = _feed_data(state, raw.removeprefix(b"\xef\xbb\xbf"), "")
+        if not after.unreadable:
+            return after, chunks
+    return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
+
+
+def _feed_data(state: State, data: bytes, name: str) -> tuple[State, tuple[Chunk, ...]]:
+    try:
+        event = _sse.parse(data)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        # other servers end every stream with the word that openai-chat ends with
+        return (state if data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
+    turn = _Turn(state)
+    turn.take(_exact(event, data), name)
+    return turn.state, tuple(turn.writer.chunks)
+
+
+def _exact(event: JsonObject, data: bytes) -> JsonObject:
+    """The event to the letter where a call's whole input comes as an object: its integers must keep their digits."""
+    if b'"input"' not in data or _FILLED_INPUT.search(data) is None:
+        return event
+    try:
+        return as_object(canonical.loads_exact(data)) or event
+    except ValueError:
+        return event
+
+
+class _Turn:
+    """One event at work on the state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.writer = Writer(state.parts)
+
+    @property
+    def state(self) -> State:
+        parts = self.writer.parts
+        return self._state if parts is self._state.parts else self._state._replace(parts=parts)
+
+    def take(self, event: JsonObject, name: str) -> None:
+        kind = as_text(event.get("type")) or name
+        if self._state.facts is None and kind != "ping":
+            self._state = self._state._replace(facts=_NO_FACTS)
+        if kind == "error" or event.get("error"):
+            self._fail(event.get("error") or event)
+            return
+        match kind:
+            case "message_start":
+                self._message(as_object(event.get("message")))
+            case "content_block_start":
+                self._start(_index(event), as_object(event.get("content_block")))
+            case "content_block_delta":
+                self._delta(_index(event), as_object(event.get("delta")))
+            case "content_block_stop":
+                self._stop(_index(event))
+            case "message_delta":
+                self._message_delta(as_object(event.get("delta")), event.get("usage"))
+            case "message_stop":
+                self._state = self._state._replace(stopped=True)
+            case "message":
+                self._whole(event)
+            case _:
+                pass  # ping, and whatever comes to be
+
+    def _fail(self, error: Json) -> None:
+        if self._state.error is None:
+            self._state = self._state._replace(error=failure(error).to_json())
+
+    def _message(self, message: JsonObject) -> None:
+        facts: JsonObject = {"response_id": message.get("id"), "model": message.get("model")}
+        self._state = self._state._replace(facts=facts)
+        self._count(message.get("usage"))
+
+    def _whole(self, message: JsonObject) -> None:
+        """A message answered without streaming."""
+        self._message(message)
+        for index, block in enumerate(as_list(message.get("content"))):
+            self._start(index, as_object(block))
+            self._stop(index)
+        self._message_delta(message, None)
+
+    def _count(self, usage: Json) -> None:
+        if isinstance(usage, dict):
+            known = self._state.usage or {}
+            self._state = self._state._replace(usage={**known, **{name: value for name, value in usage.items() if value is not None}})
+
+    def _message_delta(self, delta: JsonObject, usage: Json) -> None:
+        self._count(usage)
+        self.end_block()
+        reason = as_text(delta.get("stop_reason"))
+        if reason and not self._state.reason:
+            self.writer.close(cut=False)
+            ending: JsonObject = {
+                name: delta[name] for name in ("stop_sequence", "stop_details", "container") if delta.get(name) is not None
+            }
+            self._state = self._state._replace(reason=reason, ending=ending or None)
+
+    def _start(self, index: int, block: JsonObject) -> None:
+        kind = as_text(block.get("type"))
+        self.end_block()
+        if kind in _CALLS:
+            self._call(index, kind, block)
+        elif kind.endswith("_tool_result"):
+            self._result(kind, block)
+        elif kind == "text":
+            self._open(index, "text", {"citations": as_list(block.get("citations"))})
+            self._say(as_text(block.get("text")))
+            for citation in as_list(block.get("citations")):
+                self._source(as_object(citation))
+        elif kind == "thinking":
+            self._open(index, "thinking", {"signature": as_text(block.get("signature"))})
+            self.writer.begin("reasoning", self._made_by({}))
+            self.writer.say("reasoning", as_text(block.get("thinking")))
+        elif kind == "redacted_thinking":
+            self.writer.begin("reasoning", self._made_by({"redactedData": block.get("data")}))
+            self.writer.end()
+        elif kind:
+            self._open(index, "other", block)
+
+    def _open(self, index: int, kind: Literal["text", "thinking", "other"], block: JsonObject) -> None:
+        self._state = self._state._replace(at=index, kind=kind, block=block)
+
+    def _call(self, index: int, kind: str, block: JsonObject) -> None:
+        id = as_text(block.get("id"))
+        known = self.writer.find(index)
+        if known is not None and id and known.vendor_id == id:
+            return  # the same start again
+        rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "id", "name", "input")}
+        own = kind == "tool_use"
+        noted = self._made_by({} if own and not rest else {"type": kind, "block": rest})
+        name, server = as_text(block.get("name")), not own
+        call = self.writer.call(
+            index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=noted if server or rest else None
+        )
+        given = block.get("input")
+        if isinstance(given, dict) and given:
+            self.writer.arguments(call, canonical.dumps(given).decode())
+        elif isinstance(given, str):
+            self.writer.arguments(call, given)
+
+    def _result(self, kind: str, block: JsonObject) -> None:
+        """What a tool of the vendor's own gave: the output of a call of this exchange, or of one that was paused before it."""
+        vendor_id, content = as_text(block.get("tool_use_id")), block.get("content")
+        calls = self.writer.parts.calls
+        call = next((call for call in reversed(calls) if call.vendor_id == vendor_id), None)
+        if call is not None:
+            self.writer.finish(call)
+        rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "tool_use_id", "content")}
+        noted: JsonObject = {"type": kind, "block": rest}
+        id = call.id if call is not None else vendor_id
+        error = as_text(as_object(content).get("error_code"))
+        chunk = tool_output(id, content)
+        if error:
+            chunk = tool_error(id, error)
+            noted["content"] = content
+        chunk["providerExecuted"] = True
+        chunk["providerMetadata"] = self._made_by(noted)
+        self.writer.chunks.append(chunk)
+
+    def _delta(self, index: int, delta: JsonObject) -> None:
+        match delta.get("type"):
+            case "text_delta":
+                self._expect(index, "text", {"citations": []})
+                self._say(as_text(delta.get("text")))
+            case "thinking_delta":
+                self._expect(index, "thinking", {"signature": ""})
+                self.writer.say("reasoning", as_text(delta.get("thinking")), self._made_by({}))
+            case "signature_delta":
+                self._expect(index, "thinking", {"signature": ""})
+                signature = as_text(as_object(self._state.block).get("signature")) + as_text(delta.get("signature"))
+                self._state = self._state._replace(block={"signature": signature})
+            case "citations_delta":
+                self._expect(index, "text", {"citations": []})
+                citation = as_object(delta.get("citation"))
+                citations: list[Json] = [*as_list(as_object(self._state.block).get("citations")), citation]
+                self._state = self._state._replace(block={"citations": citations})
+                self._source(citation)
+            case "input_json_delta":
+                call = self.writer.find(index)
+                if call is not None:
+                    self.writer.arguments(call, as_text(delta.get("partial_json")))
+            case _:
+                self._grow(index, delta)
+
+    def _expect(self, index: int, kind: Literal["text", "thinking"], block: JsonObject) -> None:
+        """Opens the block that a delta speaks of when its start was lost."""
+        if self._state.kind != kind or self._state.at != index:
+            self.end_block()
+            self._open(index, kind, block)
+
+    def _grow(self, index: int, delta: JsonObject) -> None:
+        """A delta of a kind we don't know, for a block of a kind we don't know: texts are joined, all else replaced."""
+        state = self._state
+        if state.kind != "other" or state.at != index:
+            return
+        block = dict(state.block or {})
+        for name, value in delta.items():
+            known = block.get(name)
+            if name != "type":
+                block[name] = known + value if isinstance(known, str) and isinstance(value, str) else value
+        self._state = state._replace(block=block)
+
+    def _stop(self, index: int) -> None:
+        call = self.writer.find(index)
+        if call is not None and not call.done:
+            self.writer.finish(call)
+        elif index == self._state.at:
+            self.end_block()
+
+    def end_block(self) -> None:
+        """Closes the open block, with all that its provider wants back."""
+        state = self._state
+        block = state.block or {}
+        if state.kind == "thinking" and block.get("signature"):
+            if self.writer.parts.kind != "reasoning":
+                self.writer.begin("reasoning")
+            self.writer.end(self._made_by({"signature": block["signature"]}))
+        elif state.kind == "text" and block.get("citations"):
+            self.writer.end(self._made_by({"citations": block["citations"]}))
+        elif state.kind == "other":
+            self.writer.end()
+            kept: Chunk = {"type": "custom", "kind": f"{METADATA}.{block.get('type')}", "providerMetadata": self._made_by({"block": block})}
+            self.writer.chunks.append(kept)
+        self.writer.end()
+        if state.kind:
+            self._state = state._replace(at=-1, kind="", block=None)
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.writer.say("text", text)
+
+    def _source(self, citation: JsonObject) -> None:
+        name = cited(citation)
+        if name and name not in self._state.sources:
+            self._state = self._state._replace(sources=(*self._state.sources, name))
+            self.writer.chunks.append(source(citation, self.writer.part_id()))
+
+    def _made_by(self, fields: JsonObject) -> JsonObject:
+        return {METADATA: {**fields, "provider": self._state.provider} if self._state.provider else fields}
+
+
+def _index(event: JsonObject) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else -1
