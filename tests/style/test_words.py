@@ -99,7 +99,13 @@ def banned_names(root: Path) -> list[str]:
 
 VENDORS: dict[str, tuple[str, ...]] = {
     # a vendor's words → the files below src/moot that are its adapter, or that must tell it from others
-    "anthropic claude": ("providers/anthropic*.py", "convert/anthropic*.py", "providers/_shapes.py", "providers/ollama.py"),
+    "anthropic claude": (
+        "providers/anthropic*.py",
+        "convert/*anthropic*.py",
+        "convert/_thinking.py",
+        "providers/_shapes.py",
+        "providers/ollama.py",
+    ),
     "openai gpt": ("providers/*.py", "convert/openai*.py"),
     "openrouter": ("providers/openrouter.py",),
     "ollama": ("providers/ollama.py", "providers/_local_machine.py", "providers/weights/pull.py"),

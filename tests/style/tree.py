@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -26,9 +26,9 @@ def room_of(name: str) -> str:
     return name.partition("/")[0].removesuffix(".py")
 
 
-def none_of(found: list[str]) -> None:
+def none_of(found: Sequence[object]) -> None:
     """Fails with one line for each finding."""
-    assert not found, "\n" + "\n".join(found)
+    assert not found, "\n" + "\n".join(map(str, found))
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
