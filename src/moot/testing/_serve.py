@@ -12,6 +12,10 @@ from typing import Any, Self, cast
 
 from aiohttp import web
 
+from moot.config.settings import ProviderSettings
+from moot.testing._frames import error_body
+from moot.testing.script import Reply
+
 _POLL = 0.01
 
 
@@ -135,13 +139,31 @@ class Server:
             recorded.hung_up = True
         return response
 
+    def refuse(self, recorded: Recorded, reply: Reply) -> web.Response:
+        """An answer whose status is no success."""
+        headers = dict(reply.headers)
+        if reply.retry_after is not None:
+            after = reply.retry_after
+            headers["Retry-After"] = after if isinstance(after, str) else f"{after:.3f}".rstrip("0").rstrip(".")
+        body = error_body(reply, recorded.dialect) if reply.raw is None else reply.raw
+        recorded.sent = len(body)
+        kind = "application/json" if reply.raw is None else reply.content_type
+        return web.Response(status=reply.status, body=body, headers={"Content-Type": kind, **headers})
+
+    def provider(self, name: str = "mine", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
+        """The settings of a custom provider that calls this server."""
+        base_url = self.url if dialect == "anthropic" else self.openai_url
+        values: dict[str, Any] = {"api_key": "scripted-key", "models": {model: {} for model in self.models}, **more}
+        return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
+
     async def hang(self, recorded: Recorded, request: web.Request) -> None:
-        """Waits until the client goes or the server stops."""
+        """Waits until the client goes; the server's own end breaks the connection."""
         while not self._stopping.is_set():
             if request.transport is None or request.transport.is_closing():
                 recorded.hung_up = True
                 return
             await asyncio.sleep(_POLL)
+        raise BrokenPipeError
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}

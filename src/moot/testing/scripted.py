@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import re
 import sys
@@ -32,8 +33,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from moot.config.settings import ProviderSettings
-from moot.testing._frames import error_body, frames
+from moot.testing._frames import frames
 from moot.testing._serve import Recorded, Server, text_of
 from moot.testing.script import Reply, ToolCall, replies_from_json
 
@@ -56,28 +56,15 @@ class ScriptedServer(Server):
         self._obey = obey
         self._ids = (str(number) for number in itertools.count(1))
 
-    def provider(self, name: str = "mine", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
-        """The settings of a custom provider that calls this server."""
-        base_url = self.url if dialect == "anthropic" else self.openai_url
-        values: dict[str, Any] = {"api_key": "scripted-key", "models": {model: {} for model in self.models}, **more}
-        return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
-
     async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
         reply = obeyed(recorded) if self._obey else self._choose(recorded)
         if reply.wait:
             await asyncio.sleep(reply.wait)
-        headers = dict(reply.headers)
-        if reply.retry_after is not None:
-            after = reply.retry_after
-            headers["Retry-After"] = after if isinstance(after, str) else f"{after:g}" if after < 1e6 else f"{after:.0f}"
         if reply.status != 200:
-            body = error_body(reply, recorded.dialect) if reply.raw is None else reply.raw
-            recorded.sent = len(body)
-            kind = "application/json" if reply.raw is None else reply.content_type
-            return web.Response(status=reply.status, body=body, headers={"Content-Type": kind, **headers})
+            return self.refuse(recorded, reply)
         made = [reply.raw] if reply.raw is not None else frames(reply, recorded.dialect, str(recorded.json.get("model", "")), self._ids)
         writes = self._writes(reply, made, recorded, request)
-        return await self.send(recorded, request, writes, {"Content-Type": reply.content_type, **headers})
+        return await self.send(recorded, request, writes, {"Content-Type": reply.content_type, **reply.headers})
 
     def _choose(self, recorded: Recorded) -> Reply:
         if callable(self._script):
@@ -159,4 +146,5 @@ async def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main())
