@@ -64,24 +64,23 @@ def _append(conversation: str, events: Sequence[Event], fence: Fence | None, cha
         if changes:
             raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
         return transaction.add(no, events)
-    row = transaction.row("SELECT no, fence, status, conversation FROM run WHERE id = ?", (fence.run,))
-    if row is None or row[1] != fence.number or row[2] != "running" or row[3] != no:
+    seqs = transaction.add_held(no, events, fence.run, fence.number)
+    if seqs is None:
+        row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(fence.run),))
         raise FenceLost(f"the run {fence.run!r} is no longer ours: {_holder(row)}", fix="somebody else goes on with it; nothing was added")
-    seqs = transaction.add(no, events, (fence.run, row[0])) if events else range(0)
     if changes:
-        through = seqs[-1] if events else transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (no,))[0]
-        target = changing.Target(fence, no, through)
+        target = changing.Target(fence, no, seqs.stop - 1)
         for change in changes:
             changing.make(transaction, target, change)
     return seqs
 
 
 def _holder(row: Any) -> str:
-    return "there is no such run" if row is None else f"its fence is {row[1]} and it is {row[2]}"
+    return "there is no such run" if row is None else f"its fence is {row[0]} and it is {row[1]}"
 
 
 def _refuse_live_runs(transaction: Transaction, events: Sequence[Event]) -> None:
     for run in {event.run for event in events if event.run is not None}:
-        row = transaction.row("SELECT no, fence, status FROM run WHERE id = ?", (run,))
-        if row is None or row[2] in ("queued", "running", "waiting", "interrupted"):
+        row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
+        if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
             raise FenceLost(f"only its owner adds events to the run {run!r}: {_holder(row)}", fix="append with the run's fence")

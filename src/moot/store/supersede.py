@@ -25,12 +25,12 @@ _TEXT = "superseded by a new prompt"
 
 def supersede(transaction: Transaction, events: Events, conversation: int, run: str) -> None:
     """Denies the run's open approvals, closes its message, and ends it cancelled; whoever held its fence loses it."""
-    row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING no, fence, message", (run,))
-    no, number, message_id = row
+    row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
+    number, message_id = row
     deny_open(transaction, run, REASON)
     message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
     closing = (*_closing(message.parts), chunks.abort(REASON), chunks.finish("other"))
-    seq = transaction.add(conversation, (Event("chunks", closing, run=run),), (run, no))[-1]
+    seq = transaction.add(conversation, (Event("chunks", closing, run=run),))[-1]
     folder = Folder(message.parts, message.metadata)
     for chunk in closing:
         folder.feed(chunk)

@@ -20,6 +20,9 @@ SEQ_BITS = 32
 # A bytearray takes the short way, and the frames of a stream, which are nearly all rows, have no None.
 _FRAME = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+_NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
+_HELD = "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND status = 'running' AND conversation = ?)"
+_REMEMBERED = 10_000
 _LENGTHS = struct.Struct(">Qiiiiii").pack
 
 
@@ -37,10 +40,17 @@ class Transaction:
 
     def __init__(self, connection: Connection, now: Callable[[], int]) -> None:
         self.execute = connection.execute
-        self._many = connection.executemany
+        self._cursor = connection.cursor()
+        self._many = self._cursor.executemany
         self._now = now
         self._numbers: dict[str, int] = {}
         """Conversation id → no. Never changes while the conversation exists."""
+        self._runs: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """Drops what was looked up: a transaction that is rolled back may have made it."""
+        self._numbers.clear()
+        self._runs.clear()
 
     @property
     def now(self) -> int:
@@ -53,7 +63,9 @@ class Transaction:
 
     def row(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         """The first row, None when there is none."""
-        return self.execute(sql, parameters).fetchone()
+        # all rows are fetched: a statement that is still under way would keep the transaction from committing
+        rows = self._cursor.execute(sql, parameters).fetchall()
+        return rows[0] if rows else None
 
     def conversation_no(self, id: str) -> int:
         """Raises NotFound."""
@@ -62,19 +74,34 @@ class Transaction:
             row = self.row("SELECT no FROM conversation WHERE id = ?", (id,))
             if row is None:
                 raise NotFound(f"no conversation with the id {id!r}")
-            if len(self._numbers) > 10_000:
-                self._numbers.clear()
-            no = self._numbers[id] = row[0]
+            no = _remember(self._numbers, id, row[0])
         return no
 
-    def add(self, conversation: int, events: Sequence[Event], run: tuple[str, int] | None = None) -> range:
-        """Numbers and inserts the events; their seqs. `run` is the id and no that most of them carry."""
-        head = self.row(
-            "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ? RETURNING next_seq", (len(events), conversation)
-        )
+    def add(self, conversation: int, events: Sequence[Event]) -> range:
+        """Numbers and inserts the events; their seqs. Raises NotFound when the conversation is gone."""
+        head = self.row(f"{_NUMBER} RETURNING next_seq", (len(events), conversation))
         if head is None:
             raise NotFound("the conversation is gone")
-        first = head[0] - len(events)
+        return self._insert(conversation, head[0], events, None)
+
+    def add_held(self, conversation: int, events: Sequence[Event], run: str, fence: int) -> range | None:
+        """The same for the owner of a run; None, and nothing happened, when that fence is no longer the run's or it is not running."""
+        no = self.run_no(run)
+        head = self.row(f"{_NUMBER} AND {_HELD} RETURNING next_seq", (len(events), conversation, no, fence, conversation))
+        return None if head is None else self._insert(conversation, head[0], events, (run, no))
+
+    def run_no(self, id: str) -> int:
+        """Raises NotFound."""
+        no = self._runs.get(id)
+        if no is None:
+            row = self.row("SELECT no FROM run WHERE id = ?", (id,))
+            if row is None:
+                raise NotFound(f"no run with the id {id!r}")
+            no = _remember(self._runs, id, row[0])
+        return no
+
+    def _insert(self, conversation: int, end: int, events: Sequence[Event], run: tuple[str, int] | None) -> range:
+        first = end - len(events)
         frames, others = self._rows(conversation << SEQ_BITS, first, events, run)
         try:
             if frames:
@@ -83,7 +110,7 @@ class Transaction:
                 self._many(_ANY, others)
         except Exception as error:
             raise _explained(error, others) from error
-        return range(first, first + len(events))
+        return range(first, end)
 
     def _rows(
         self, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None
@@ -96,7 +123,7 @@ class Transaction:
         for kind, chunks, raw, event_run, exchange, phase, key, body, at, _ in events:
             content = dumps(chunks)
             if event_run != run_id:
-                run_id, run_no = event_run, self._run_no(event_run)
+                run_id, run_no = event_run, None if event_run is None else self.run_no(event_run)
                 exchange_id = None
             if exchange != exchange_id:
                 exchange_id, exchange_text = exchange, _shortened(exchange, run_id)
@@ -111,13 +138,12 @@ class Transaction:
             seq += 1
         return frames, others
 
-    def _run_no(self, id: str | None) -> int | None:
-        if id is None:
-            return None
-        row = self.row("SELECT no FROM run WHERE id = ?", (id,))
-        if row is None:
-            raise NotFound(f"no run with the id {id!r}")
-        return row[0]
+
+def _remember(numbers: dict[str, int], id: str, no: int) -> int:
+    if len(numbers) >= _REMEMBERED:
+        numbers.clear()
+    numbers[id] = no
+    return no
 
 
 def _shortened(exchange: str | None, run: str | None) -> str | None:

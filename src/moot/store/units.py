@@ -47,15 +47,24 @@ def settle(units: Sequence[Unit[object]]) -> None:
 
 
 async def outcome(unit: Unit[T]) -> T:
-    """What became of a queued unit, also under cancellation, which goes on afterwards."""
-    with CancelScope(shield=True):
-        try:
-            await unit.future
-        except asyncio.CancelledError:
-            # somebody cancelled the task itself, and the future with it; what is queued happens all the same
+    """What became of a queued unit, also under cancellation: a cancelled scope then goes on at the caller's next await, a cancelled task
+    at once."""
+    try:
+        await unit.future
+    except asyncio.CancelledError as error:
+        # the future is lost, but what is queued happens all the same
+        with CancelScope(shield=True):
             await _known(unit)
+        if not _by_scope(error):
             raise
+        if unit.error is not None:
+            raise unit.error from None
     return unit.result
+
+
+def _by_scope(error: asyncio.CancelledError) -> bool:
+    """Whether a scope cancelled, which does it again at every await until it is left; `task.cancel()` does it once."""
+    return bool(error.args) and isinstance(said := error.args[0], str) and said.startswith("Cancelled via cancel scope ")
 
 
 async def _known(unit: Unit[T]) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Literal, TypeVar
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
 from moot.store.faults import broken_sync, translated
@@ -77,6 +79,7 @@ class Writer:
 
     async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
         """What `work` returns, once it is committed (with `sync`: fsynced). It is awaited to its outcome also under cancellation."""
+        await checkpoint_if_cancelled()
         unit = Unit(self._loop.create_future(), work, group, sync=sync)
         self._put(unit)
         return await outcome(unit)
@@ -209,6 +212,7 @@ class Writer:
                 raise
             connection.execute("ROLLBACK TO unit")
             connection.execute("RELEASE unit")
+            transaction.forget()
             if len(group) > 1:
                 return False
             group[0].error = translated(error, self._path) if isinstance(error, sqlite.Error | UnicodeEncodeError) else error
@@ -260,6 +264,8 @@ class Writer:
         connection = self._connection
         if connection is None:
             return
+        if self._transaction is not None:
+            self._transaction.forget()
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
