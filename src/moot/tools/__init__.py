@@ -23,10 +23,12 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `diffs` | what an edit changes, for people |
 | `globs` | path patterns |
 | `ignores` | `.gitignore` rules |
+| `jobs` | commands that run, in the foreground or beside the conversation |
 | `matching` | lines that match, in a process of its own |
 | `offers` | which tools an agent is offered |
 | `pages` | numbered lines out of a text of any size |
 | `schema` | a tool's definition for models, arguments from them |
+| `spool` | what a command writes, bounded |
 | `texts` | bytes of a file to text and back, exactly |
 """
 

@@ -1,0 +1,118 @@
+"""shell: a command in the conversation's folder, in the foreground or the background."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError
+from moot.guard.environment import child_environment
+from moot.tools.basics import Defaults, failed, words
+from moot.tools.jobs import Job, Jobs, drain, started
+from moot.tools.spool import shown
+from moot.types.canonical import JsonObject
+from moot.types.tool import Effect, ToolContext, ToolOutput, View
+
+SECONDS = 120.0
+MAX_SECONDS = 3600.0
+REPORTED_CHARACTERS = 2000
+_TITLE_CHARACTERS = 100
+
+
+class ShellArguments(BaseModel):
+    command: str = Field(default="", max_length=100_000, description="Command to run; may have many lines")
+    timeout: float = Field(default=SECONDS, gt=0, le=MAX_SECONDS, description="Seconds after which it is killed")
+    background: bool = Field(default=False, description="Return at once with an id; it runs on")
+    action: Literal["run", "status", "output", "kill"] = Field(default="run", description="All but run are for background commands")
+    id: str = Field(default="", description="Id of a background command")
+
+
+class Shell(Defaults):
+    """Runs commands with bash, without input, with few environment variables."""
+
+    name: str = "shell"
+    description: str = (
+        "Run a shell command and get its output. It has no input and no terminal. When it ends, all it started is killed, "
+        "so run servers with background=true."
+    )
+    arguments: type[BaseModel] = ShellArguments
+    effects: frozenset[Effect] = frozenset({"execute"})
+
+    async def run(self, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
+        jobs = context.kept("jobs", Jobs)
+        if arguments.action != "run":
+            return await _look(arguments, jobs, context)
+        if not arguments.command.strip():
+            return failed("command is empty; say what to run")
+        try:
+            env = child_environment(_names(context.settings))
+            job = await started(arguments.command, cwd=context.directory, env=env, note=context.note)
+        except MootError as error:
+            return failed(words(error))
+        if arguments.background:
+            id = jobs.add(job)
+            return ToolOutput(f"Running in the background with id {id}; see it with action=output, end it with action=kill.", {"id": id})
+        return await _foreground(job, arguments, context)
+
+    def doing(self, arguments: ShellArguments) -> View:
+        if arguments.action != "run":
+            return View(f"Shell {arguments.action} {arguments.id}")
+        first, _, rest = arguments.command.strip().partition("\n")
+        cut = rest or len(first) > _TITLE_CHARACTERS
+        title = f"$ {first[:_TITLE_CHARACTERS]}{' …' if cut else ''}"
+        return View(title, "in the background" if arguments.background else "", arguments.command if cut else "", "bash")
+
+    def done(self, arguments: ShellArguments, output: ToolOutput) -> View:
+        doing = self.doing(arguments)
+        return View(doing.title, doing.detail, output.text)
+
+
+def _names(settings: JsonObject) -> list[str]:
+    names = settings.get("environment")
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
+    reporting = asyncio.create_task(_report(job, context))
+    try:
+        async with asyncio.timeout(arguments.timeout):
+            await drain(job)
+    except TimeoutError:
+        job.why = f"killed after {arguments.timeout:g} seconds"
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    text = await shown(job.spool, context.blobs)
+    value: JsonObject = {"exit_code": job.code}
+    if job.code == 0:
+        return ToolOutput(text or "(no output)", value)
+    return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, error=True)
+
+
+async def _report(job: Job, context: ToolContext) -> None:
+    """Shows the end of what a long command has said, ever less often."""
+    pause, told = 2.0, 0
+    while True:
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 30.0)
+        if job.spool.total > told:
+            told = job.spool.total
+            await context.report(job.spool.data()[-REPORTED_CHARACTERS:].decode("utf-8", "replace"))
+
+
+async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> ToolOutput:
+    if arguments.action == "status" and not arguments.id:
+        lines = [f"{id}: {job.state}: {job.command}" for id, job in jobs.jobs.items()]
+        return ToolOutput("\n".join(lines) or "no background command was started")
+    job = jobs.jobs.get(arguments.id)
+    if job is None:
+        known = ", ".join(jobs.jobs) or "none"
+        return failed(f"there is no background command with id {arguments.id!r}; known: {known} (they end when moot does)")
+    if arguments.action == "kill":
+        await jobs.end(job)
+    if arguments.action == "output":
+        value: JsonObject = {"exit_code": job.code}
+        return ToolOutput(f"{await shown(job.spool, context.blobs)}\n({job.state})".lstrip("\n"), value)
+    return ToolOutput(f"{arguments.id}: {job.state}")

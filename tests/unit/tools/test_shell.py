@@ -1,0 +1,213 @@
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.guard.processes import process_started
+from moot.tools import jobs as room
+from moot.tools.shell import Shell, ShellArguments
+from moot.tools.spool import HEAD_BYTES, TAIL_BYTES, Spool
+from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.tool import ToolOutput
+
+pytestmark = pytest.mark.anyio
+
+
+async def shell(context: Any, command: str = "", **more: Any) -> ToolOutput:
+    return await Shell().run(ShellArguments(command=command, **more), context)
+
+
+@pytest.fixture(autouse=True)
+async def closed(context: Any) -> AsyncIterator[None]:
+    yield
+    if "jobs" in context.drawer:
+        await context.drawer["jobs"].aclose()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def pid_in(path: Path) -> int:
+    while not (path.exists() and path.read_text().endswith("\n")):
+        await asyncio.sleep(0.01)
+    return int(path.read_text())
+
+
+async def test_a_command_runs_in_the_folder_and_says_what_it_said(context: Any, folder: Path):
+    (folder / "a.txt").write_text("hello")
+    output = await shell(context, "pwd; cat a.txt; echo err >&2")
+    assert output.text == f"{folder}\nhelloerr\n"
+    assert not output.error
+    assert output.value == {"exit_code": 0}
+
+
+async def test_a_failing_command_says_its_exit_code(context: Any):
+    assert await shell(context, "echo no; exit 3") == ToolOutput("no\n\n(exit code 3)", {"exit_code": 3}, error=True)
+    assert (await shell(context, "true")).text == "(no output)"
+    assert (await shell(context, "kill -9 $$")).text == "(exit code -9)"
+
+
+async def test_an_empty_command_is_a_failure(context: Any):
+    assert (await shell(context, "  ")).error
+
+
+async def test_input_is_closed(context: Any):
+    assert (await shell(context, "cat; read x || echo end", timeout=5)).text == "end\n"
+
+
+async def test_secrets_and_loaders_do_not_reach_a_command(context: Any, monkeypatch: pytest.MonkeyPatch):
+    for name in ("ANTHROPIC_API_KEY", "MOOT_TOKEN", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "GIT_DIR", "UNHEARD_OF"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("WANTED", "wanted")
+    context.settings = {"environment": ["WANTED"]}
+    text = (await shell(context, "env")).text
+    assert "canary" not in text
+    assert "WANTED=wanted" in text
+    context.settings = {"environment": ["MY_API_KEY"]}
+    assert "never handed" in (await shell(context, "env")).text
+
+
+async def test_the_journal_knows_the_group_before_the_command_acts(context: Any, folder: Path):
+    seen: list[bool] = []
+    note = context.note
+
+    async def slow(body: Any) -> None:
+        await asyncio.sleep(0.2)
+        seen.append((folder / "acted").exists())
+        assert process_started(body["pgid"]) == body["started"]
+        await note(body)
+
+    context.note = slow
+    await shell(context, "touch acted")
+    assert seen == [False]
+    assert (folder / "acted").exists()
+    assert len(context.noted) == 1
+
+
+async def test_a_command_whose_note_fails_never_acts(context: Any, folder: Path):
+    async def refuse(body: Any) -> None:
+        raise RuntimeError
+
+    context.note = refuse
+    with pytest.raises(RuntimeError):
+        await shell(context, "touch acted")
+    await asyncio.sleep(0.1)
+    assert not (folder / "acted").exists()
+
+
+ZOO = {
+    "ignores TERM": "trap '' TERM; echo $$ > pid; while :; do sleep 1; done",
+    "double-forks": "(sleep 60 & echo $! > pid) & wait; sleep 60",
+    "leaves its session": "setsid bash -c 'echo $$ > pid; exec sleep 60' & sleep 60",
+    "prints no newline": "echo $$ > pid; while :; do printf x; sleep 0.01; done",
+}
+
+
+@pytest.mark.parametrize("command", ZOO.values(), ids=ZOO.keys())
+async def test_a_timeout_kills_all_that_was_started(context: Any, folder: Path, command: str):
+    begun = time.monotonic()
+    output = await shell(context, command, timeout=0.5)
+    assert time.monotonic() - begun < 5
+    assert output.error
+    assert "killed after 0.5 seconds" in output.text
+    assert not alive(await pid_in(folder / "pid"))
+
+
+async def test_what_holds_the_pipe_open_does_not_hold_the_call(context: Any, folder: Path):
+    begun = time.monotonic()
+    output = await shell(context, "echo first; (sleep 60; echo late) & echo $! > pid; env -i setsid sleep 3 & echo last", timeout=30)
+    assert time.monotonic() - begun < 3
+    assert output.text == "first\nlast\n"
+    assert not alive(await pid_in(folder / "pid"))
+
+
+async def test_a_cancelled_call_kills_its_command(context: Any, folder: Path):
+    task = asyncio.create_task(shell(context, "sleep 60 & echo $! > pid; wait"))
+    pid = await pid_in(folder / "pid")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(pid)
+
+
+async def test_binary_and_invalid_output_is_made_readable(context: Any):
+    assert (await shell(context, r"printf 'a\xff\x00\x1b[31mred\x1b]0;t\x07\rb'")).text == "a\ufffdred\nb"
+
+
+async def test_a_long_output_keeps_both_ends_and_the_rest_in_a_blob(context: Any):
+    output = await shell(context, "seq 100000")
+    assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
+    assert output.text.startswith("1\n2\n")
+    assert output.text.endswith("\n100000\n")
+    sha256 = output.text.partition("blob:")[2][:64]
+    assert context.blobs.kept[sha256] == "".join(f"{n}\n" for n in range(1, 100_001)).encode()
+
+
+async def test_a_command_that_writes_without_end_is_ended(context: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(room, "OUTPUT_BYTES", 20_000_000)
+    output = await shell(context, "yes 0123456789", timeout=60)
+    assert output.error
+    assert "it wrote more than 20 MB" in output.text
+    assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
+    (kept,) = context.blobs.kept.values()
+    assert len(kept) < HEAD_BYTES + TAIL_BYTES + 100
+    assert b"bytes left out" in kept
+
+
+async def test_a_spool_holds_both_ends_exactly():
+    spool = Spool()
+    whole = b"".join(b"%09d\n" % number for number in range(700_000))
+    for start in range(0, len(whole), 99_991):
+        spool.add(whole[start : start + 99_991])
+    head, tail = whole[:HEAD_BYTES], whole[-TAIL_BYTES:]
+    assert spool.data() == head + b"\n[%d bytes left out]\n" % (len(whole) - HEAD_BYTES - TAIL_BYTES) + tail
+
+
+async def test_a_background_command_is_seen_and_killed(context: Any, folder: Path):
+    output = await shell(context, "echo hello; echo $$ > pid; sleep 60", background=True)
+    assert output.value == {"id": "1"}
+    pid = await pid_in(folder / "pid")
+    assert (await shell(context, action="status")).text == "1: running: echo hello; echo $$ > pid; sleep 60"
+    while "hello" not in (await shell(context, action="output", id="1")).text:
+        await asyncio.sleep(0.01)
+    assert alive(pid)
+    assert (await shell(context, action="kill", id="1")).text == "1: killed"
+    assert not alive(pid)
+    assert (await shell(context, action="status", id="1")).text == "1: killed"
+    assert (await shell(context, action="kill", id="1")).text == "1: killed"
+    assert context.noted[0]["pgid"]
+
+
+async def test_a_background_command_that_ended_says_how(context: Any):
+    await shell(context, "echo done; exit 4", background=True)
+    while "running" in (text := (await shell(context, action="output", id="1")).text):
+        await asyncio.sleep(0.01)
+    assert text == "done\n\n(exit code 4)"
+    assert (await shell(context, action="output", id="9")).error
+
+
+async def test_background_commands_end_with_the_loop(context: Any, folder: Path):
+    await shell(context, "echo $$ > pid; sleep 60", background=True)
+    pid = await pid_in(folder / "pid")
+    task = context.drawer["jobs"].jobs["1"].task
+    task.cancel()
+    await asyncio.wait({task})
+    assert not alive(pid)
+
+
+async def test_a_long_command_shows_how_far_it_is(context: Any):
+    await shell(context, "echo so far; sleep 2.3")
+    assert context.reported == ["so far\n"]
+
+
+async def test_views_show_the_whole_command_when_it_is_long():
+    assert Shell().doing(ShellArguments(command="ls")).title == "$ ls"
+    view = Shell().doing(ShellArguments(command="ls\nrm x"))
+    assert (view.title, view.body, view.language) == ("$ ls …", "ls\nrm x", "bash")
