@@ -16,7 +16,7 @@ from moot.convert.openai_chat import OpenAIChat
 from moot.convert.openai_stream import OpenAIStream
 from moot.convert.openai_stream import State as Inner
 from moot.convert.schema_arguments import answer_schema
-from moot.convert.schema_prompt import HISTORY_TOKENS, STEPS, cost, examples, history, steps_taken, system_prompt
+from moot.convert.schema_prompt import HISTORY_TOKENS, cost, examples, history, is_settled, system_prompt
 from moot.convert.schema_scan import Scan
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -46,8 +46,8 @@ class OpenAISchema:
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
         """The body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
 
-        Without tools on offer, or when the caller asks for a schema of their own, it is plain chat within the same limits. From the last
-        step on the reply is the only alternative, so that every prompt gets an answer.
+        Without tools on offer, or when the caller asks for a schema of their own, it is plain chat within the same limits. Once the
+        question is settled (see `is_settled`) the reply is the only alternative, so that every prompt gets an answer.
         """
         tools = () if prompt.settings.schema is not None else _offered(prompt.tools)
         settings = dataclasses.replace(
@@ -59,7 +59,7 @@ class OpenAISchema:
         body = OpenAIChat().to_request(dataclasses.replace(prompt, system="", messages=(), tools=(), settings=settings))
         body["messages"] = _messages(prompt, tools)
         if tools:
-            offered: Sequence[ToolDefinition] = tools if steps_taken(prompt.messages) < STEPS - 1 else ()
+            offered: Sequence[ToolDefinition] = () if is_settled(prompt.messages) else tools
             schema = answer_schema(offered)
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
         return body

@@ -80,7 +80,7 @@ def examples(tools: Sequence[ToolDefinition]) -> list[Line]:
 
 def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
     """The newest lines that fit `room`, oldest first; the last question and what its tools said are always among them."""
-    start = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
+    start = _question_at(messages)
     question = text_of(messages[start].parts) if messages else ""
     as_json = bool(tools)
     current = [line for message in messages[start:] for line in _lines(message, as_json)]
@@ -104,10 +104,15 @@ def cost(lines: Sequence[Line]) -> int:
     return sum(map(_cost, lines))
 
 
-def steps_taken(messages: Sequence[Message]) -> int:
-    """Tool calls since the last question."""
-    start = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
-    return sum(1 for message in messages[start:] for part in message.parts if is_tool(part))
+def is_settled(messages: Sequence[Message]) -> bool:
+    """Whether only an answer is wanted now: the steps are used up, or what the question names has been read."""
+    start = _question_at(messages)
+    calls = _calls_since(messages, start)
+    if len(calls) >= STEPS - 1:
+        return True
+    read = {_path_of(part) for part in calls if tool_name(part) == "read_file" and part.get("state") == "output-available"}
+    named = set(_FILE.findall(text_of(messages[start].parts))) if messages else set[str]()
+    return bool(read) and named <= read
 
 
 def _tool_line(tool: ToolDefinition) -> str:
@@ -158,16 +163,33 @@ def _pointed(lines: list[Line], question: str, messages: Sequence[Message]) -> l
     """The lines with the last one saying what is wanted now: a small model does what it read last."""
     if not lines or lines[-1].role != "user":
         return lines
-    wanted = _FILE.search(question)
-    read = any(is_tool(part) and tool_name(part) == "read_file" for message in messages for part in message.parts)
     last = lines[-1].text
     if len(lines) == 1:
         pointed = _hinted(last)
-    elif wanted and not read and steps_taken(messages) < STEPS - 1:
-        pointed = f"{last}\n\n{_hint(wanted[0])}"
-    else:
+    elif is_settled(messages) or not (missing := _unread(question, messages)):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
+    else:
+        pointed = f"{last}\n\n{_hint(missing)}"
     return [*lines[:-1], Line("user", pointed)]
+
+
+def _question_at(messages: Sequence[Message]) -> int:
+    return max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
+
+
+def _calls_since(messages: Sequence[Message], start: int) -> list[Part]:
+    return [part for message in messages[start:] for part in message.parts if is_tool(part)]
+
+
+def _path_of(part: Part) -> str:
+    arguments = part.get("input")
+    return str(arguments.get("path", "")) if isinstance(arguments, dict) else ""
+
+
+def _unread(question: str, messages: Sequence[Message]) -> str:
+    """The first file that the question names and no call has read; empty when there is none."""
+    read = {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
+    return next((file for file in _FILE.findall(question) if file not in read), "")
 
 
 def _hinted(question: str) -> str:
@@ -177,7 +199,7 @@ def _hinted(question: str) -> str:
 
 
 def _hint(file: str) -> str:
-    return f"(Hint: {_dumps({'tool': 'read_file', 'arguments': {'path': file}})})"
+    return f"(Use read_file on {file}.)"
 
 
 def _fitted(lines: list[Line], room: int) -> list[Line]:

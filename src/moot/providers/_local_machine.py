@@ -20,17 +20,17 @@ def cannot(reason: str, fix: str = "") -> ProviderError:
     return ProviderError(f"the embedded model can't run here: {reason}", fix=f"{fix}; {INSTEAD}" if fix else INSTEAD.removeprefix("or "))
 
 
-def check_machine(weights_size: int) -> None:
-    """Raises ProviderError naming the first thing that is missing."""
+def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
+    """Raises ProviderError naming the first thing that is missing; `proc` is where Linux tells of itself."""
     if importlib.util.find_spec("xllamacpp") is None:
         if _musl():
             raise cannot("xllamacpp has no wheel for musl (Alpine)")
         if sys.platform == "win32" and platform.machine().lower() == "arm64":
             raise cannot("xllamacpp has no wheel for Windows on arm64")
         raise cannot("the package xllamacpp is not installed", "pip install 'moot[local]'")
-    if missing := sorted(_FLAGS - _processor_flags()):
+    if missing := sorted(_FLAGS - _processor_flags(proc / "cpuinfo")):
         raise cannot(f"this processor lacks {', '.join(missing)}")
-    available = _available_memory()
+    available = _available_memory(proc / "meminfo")
     if available is not None and available < weights_size + _BESIDE_WEIGHTS:
         needed = (weights_size + _BESIDE_WEIGHTS) >> 20
         raise cannot(f"it needs about {needed} MB of memory and {available >> 20} MB are free", "close something")
@@ -47,7 +47,7 @@ def _musl() -> bool:
     return sys.platform == "linux" and platform.libc_ver()[0] != "glibc"
 
 
-def _processor_flags(path: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+def _processor_flags(path: Path) -> frozenset[str]:
     """The flags of an x86 processor under Linux; everywhere else we can't know and assume the best."""
     if platform.machine().lower() not in ("x86_64", "amd64") or not path.exists():
         return _FLAGS
@@ -57,7 +57,7 @@ def _processor_flags(path: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     return _FLAGS
 
 
-def _available_memory(path: Path = Path("/proc/meminfo")) -> int | None:
+def _available_memory(path: Path) -> int | None:
     if not path.exists():
         return None
     for line in path.read_text().splitlines():

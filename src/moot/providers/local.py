@@ -16,7 +16,7 @@ from moot.providers._facts import Facts
 from moot.providers._http import HttpProvider
 from moot.providers._local_machine import INSTEAD, check_machine
 from moot.providers._local_server import CONTEXT, Server, start
-from moot.providers.weights.manifest import DEFAULT, MANIFEST, Weights
+from moot.providers.weights.manifest import DEFAULT, Weights, find
 from moot.providers.weights.partial import models_folder
 from moot.providers.weights.pull import installed, path_of
 from moot.types.event import Raw
@@ -62,12 +62,22 @@ class Local:
                 raise ProviderError(message, fix="try again: it is started anew", kind="transport", retryable=True) from error
             raise
 
+    @property
+    def live(self) -> int:
+        """Streams that are open now."""
+        return sum(http.live for _, http in self._servers.values())
+
+    def describe(self, name: str) -> Model:
+        """All that is known of a model. Raises UsageError for one that is neither in the manifest nor the person's own file."""
+        own = self._own_file()
+        return describe_own(self.name, own) if own and own.stem == name else describe(self.name, find(name))
+
     async def models(self) -> Sequence[Model]:
         """Those whose weights are here; when none are, the one that can be fetched by name."""
         here = [describe(self.name, weights) for weights in installed(self._home)]
         if own := self._own_file():
             here.insert(0, describe_own(self.name, own))
-        return here or [describe(self.name, MANIFEST[DEFAULT])]
+        return here or [describe(self.name, find(DEFAULT))]
 
     async def close(self) -> None:
         """Ends the child processes."""
@@ -104,7 +114,7 @@ class Local:
             return own
         path = path_of(name, self._home)
         if path is None:
-            weights = MANIFEST[name]
+            weights = find(name)
             message = f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not in {str(models_folder(self._home))!r}"
             raise ProviderError(message, fix=f"moot models pull {name}, or --yes-download; {INSTEAD}", kind="invalid_request")
         return path

@@ -317,7 +317,7 @@ def test_the_last_question_is_always_sent_and_a_long_output_is_cut_with_a_mark()
 
 def test_a_file_that_is_named_but_not_read_is_pointed_out():
     body = request([user("What is in notes.txt?"), assistant(call(1, "notes.txt", "find_files", pattern="b*"))])
-    assert body["messages"][-1]["content"].endswith('(Hint: {"tool":"read_file","arguments":{"path":"notes.txt"}})')  # type: ignore[index,call-overload]
+    assert body["messages"][-1]["content"].endswith("(Use read_file on notes.txt.)")  # type: ignore[index,call-overload]
 
 
 def test_cut_keeps_both_ends():

@@ -19,7 +19,6 @@ REACH_SECONDS = 5.0
 """For name, connection and first answer: a hub that is not there must not hold up the next source."""
 _SILENCE_SECONDS = 60.0
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
-_PIECE = 1 << 20
 
 
 async def reach(hub: HubFile, weights: Weights) -> None:
@@ -43,7 +42,7 @@ async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, pr
             if response.status not in (200, 206):
                 raise ProviderError(f"{_host(hub)} answered {response.status}", kind="failed")
             await to_thread.run_sync(_rewind, file, start)
-            await _append(response.content.iter_chunked(_PIECE), file, start, weights.size, progress)
+            await _append(response.content.iter_any(), file, start, weights.size, progress)
     except _ERRORS as error:
         raise ProviderError(f"the download from {_host(hub)} broke off ({_words(error)})", kind="transport", retryable=True) from error
 

@@ -62,13 +62,13 @@ def truncate(file: BinaryIO, size: int) -> None:
 
 
 def settle(file: BinaryIO, partial: Path, target: Path, sha256: str) -> None:
-    """Checks the whole, makes it durable and moves it into place. A file with the wrong hash is removed; ProviderError."""
+    """Checks the whole, makes it durable and moves it into place. A file with the wrong hash is emptied; ProviderError."""
     file.flush()
     os.fsync(file.fileno())
     found = file_hash(partial)
     if found != sha256:
-        partial.unlink()
-        raise ProviderError(f"the file has sha256 {found[:12]}… where {sha256[:12]}… was expected; it was removed", kind="protocol")
+        truncate(file, 0)
+        raise ProviderError(f"the file has sha256 {found[:12]}… where {sha256[:12]}… was expected; nothing of it was kept", kind="protocol")
     partial.replace(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:

