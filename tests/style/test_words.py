@@ -34,8 +34,8 @@ BANNED: dict[str, frozenset[str]] = {
     "transcript": EVERYWHERE,
     "confirmation": EVERYWHERE,
     "consent": CORE,
-    "job": EVERYWHERE,
-    "jobs": EVERYWHERE,
+    "job": OURS,  # the shell has jobs of its own
+    "jobs": OURS,
     "execution": CORE,
     "workspace": EVERYWHERE,
     "repo": EVERYWHERE,
