@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import os
@@ -55,6 +56,7 @@ async def hub(data: bytes = DATA, *, stop_after: int | None = None) -> AsyncIter
         await response.prepare(request)
         if stop_after is not None and not start:
             await response.write(data[:stop_after])
+            await asyncio.sleep(0.2)
             assert request.transport is not None
             request.transport.close()
             return response

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -106,9 +107,8 @@ def _member(folder: Path, wheel: Wheel) -> Path:
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # the client moves its files while we look
-            continue
+    for root, _, names in os.walk(folder):  # passes over what the client moves away while we look
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(root, name).stat().st_size
     return total
