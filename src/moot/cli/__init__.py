@@ -8,7 +8,8 @@ the engine; `following` watches a run to its end and turns it into an exit code,
 | `app.py` | `main`: parses, runs the command, turns errors into exit codes |
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `asking.py` | approvals and questions on a terminal |
-| `chat.py` `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the commands |
+| `chat.py` `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
+| `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
 | `contract.py` | whether an answer fits `--schema` |

@@ -14,18 +14,45 @@ from moot.cli.arguments import settle, wants_json
 from moot.cli.errors import INTERRUPTED, report
 from moot.cli.output import Output, close_quietly
 
-_COMMANDS = {
-    "run": ("moot.cli.run:run", "One prompt to its answer."),
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "run": (
+        "moot.cli.run:run",
+        """One prompt to its answer.
+
+For instance:
+  moot run "what does README.md say?"
+  git diff | moot run "write a commit message" -m small
+  moot run -c "and now the tests" --json
+  moot run --schema answer.json -f photo.png "what is on it?\"""",
+    ),
     "chat": ("moot.cli.chat:app", "Conversations: new, continue, list, show, resume, stop, delete."),
-    "search": ("moot.cli.search:search", "Find words in all conversations."),
+    "search": (
+        "moot.cli.search:search",
+        """Find words in all conversations, newest first.
+
+For instance:
+  moot search "exit code" --limit 10""",
+    ),
     "models": ("moot.cli.models:app", "Models: list, pull, test."),
     "providers": ("moot.cli.providers:app", "Providers: list, test."),
     "tools": ("moot.cli.tools:app", "Tools: list, show."),
     "config": ("moot.cli.config:app", "The configuration: show, check."),
-    "doctor": ("moot.cli.doctor:doctor", "Is everything in order?"),
-    "version": ("moot.cli.version:version", "moot's version."),
+    "doctor": (
+        "moot.cli.doctor:doctor",
+        """Is everything in order? Exit code 1 when something is broken.
+
+For instance:
+  moot doctor --json""",
+    ),
+    "version": (
+        "moot.cli.version:version",
+        """moot's version.
+
+For instance:
+  moot version --json""",
+    ),
 }
-"""Name → where it is and what the list of commands says of it; imported when called."""
+"""Name → where it is, imported when called, and its help, the first line of which is in the list of commands."""
 
 
 def build() -> App:

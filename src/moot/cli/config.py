@@ -22,7 +22,8 @@ def show(
 ) -> None:
     """Every setting in force, secrets masked.
 
-    Example: moot config show --origin
+    For instance:
+      moot config show --origin
     """
     output = Output()
     loaded = configured(output)
@@ -41,7 +42,8 @@ def show(
 def check(*, json: AsJson = False) -> None:
     """Whether the configuration is right: silent when it is, else file, line and column of every fault.
 
-    Example: moot config check
+    For instance:
+      moot config check
     """
     output = Output()
     loaded = configured(output)

@@ -19,7 +19,6 @@ from moot.cli.output import Output
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.loading import FILE, load
 from moot.config.settings import Settings
-from moot.engine.owners import Owner
 from moot.errors import MootError
 from moot.plugins import PROVIDERS
 from moot.providers.local import check_machine
@@ -28,7 +27,6 @@ from moot.providers.weights.pull import installed
 from moot.store import open_store
 from moot.store.library import NAME, VERSION, affected
 from moot.types.canonical import Json, JsonObject
-from moot.types.ids import new_id
 
 State: TypeAlias = Literal["ok", "note", "broken"]
 ROOM = 200_000_000
@@ -52,10 +50,7 @@ Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
 
 
 async def doctor(*, json: AsJson = False) -> int:
-    """Is everything in order? Exit code 1 when something is broken.
-
-    Example: moot doctor --json
-    """
+    """Is everything in order? Exit code 1 when something is broken."""
     output = Output()
     settings, configuration = _configuration(output)
     findings = [Finding("moot", "ok", f"{version('moot')}, Python {platform.python_version()}, {platform.platform()}"), configuration]
@@ -129,20 +124,16 @@ async def _library(settings: Settings) -> Finding:
 async def _database(settings: Settings) -> Finding:
     if not settings.database.exists():
         return Finding("database", "ok", f"none yet at {settings.database}")
-    owner = Owner(settings.owners, new_id())
+    store = await open_store(settings)
     try:
-        store = await open_store(settings, others_live=owner.others_live)
-        try:
-            health = await store.health()
-        finally:
-            await store.close()
+        health = await store.health()
     finally:
-        owner.close()
-    words = ", ".join(f"{key} {value}" for key, value in health.items() if not isinstance(value, dict | list))
-    sound = health.get("integrity", "ok") == "ok"
-    return Finding(
-        "database", "ok" if sound else "broken", f"{settings.database}: {words}", "" if sound else "moot backup, then moot verify"
-    )
+        await store.close()
+    words = ", ".join(f"{key} {health[key]}" for key in ("schema", "integrity", "bytes", "conversations", "messages", "runs"))
+    words = f"{settings.database}: {words}; protection: {health['protection']}"
+    if health["integrity"] == "ok":
+        return Finding("database", "ok", words)
+    return Finding("database", "broken", words, f"Copy {settings.database.parent} away before anything else.")
 
 
 async def _providers(settings: Settings) -> Finding:

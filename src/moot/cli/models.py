@@ -25,7 +25,7 @@ app = App(name="models", help="Models: list, pull, test.", help_format="plaintex
 async def list_(provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False) -> None:
     """The models of every provider that can be reached.
 
-    Examples:
+    For instance:
       moot models list
       moot models list ollama --json
     """
@@ -53,7 +53,8 @@ async def pull(
 ) -> None:
     """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.
 
-    Example: moot models pull
+    For instance:
+      moot models pull
     """
     output = Output()
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
@@ -64,7 +65,8 @@ async def pull(
 async def test(model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False) -> int:
     """Asks a model for one word.
 
-    Example: moot models test claude-sonnet-4-5@anthropic
+    For instance:
+      moot models test claude-sonnet-4-5@anthropic
     """
     output = Output()
     return await try_model(configured(output).settings, model, output, as_json=json)

@@ -19,6 +19,7 @@ from moot.types.model import Effort
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout.")]
 Limit = Annotated[int, Parameter(validator=Number(gte=1, lte=200), help="At most that many, 1 to 200.")]
 Cursor = Annotated[str | None, Parameter(help="Where the last page ended: its next_cursor.")]
+Which = Annotated[str, Parameter(help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
 Files = Annotated[list[Path], Parameter(name=["--file", "-f"], negative=(), help="A file to go with the prompt; give it again for more.")]
 
 NANO = 1_000_000_000

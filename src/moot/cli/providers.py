@@ -22,7 +22,8 @@ app = App(name="providers", help="Providers: list, test.", help_format="plaintex
 async def list_(*, json: AsJson = False) -> None:
     """Every provider, in the order in which a bare model name is looked up, and what it lacks.
 
-    Example: moot providers list
+    For instance:
+      moot providers list
     """
     output = Output()
     settings = configured(output).settings
@@ -46,7 +47,8 @@ async def test(
 ) -> int:
     """Asks one model of a provider for one word.
 
-    Example: moot providers test anthropic
+    For instance:
+      moot providers test anthropic
     """
     output = Output()
     return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)

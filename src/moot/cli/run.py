@@ -49,14 +49,7 @@ async def run(
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
 ) -> int:
-    """One prompt to its answer.
-
-    Examples:
-      moot run "what does README.md say?"
-      git diff | moot run "write a commit message" -m small
-      moot run -c "and now the tests" --json
-      moot run --schema answer.json -f photo.png "what is on it?"
-    """
+    """One prompt to its answer."""
     output = Output()
     return await perform(Request(gather(prompt, file or [], output), flags, shown, continue_), output)
 

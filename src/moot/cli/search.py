@@ -25,10 +25,7 @@ async def search(
     cursor: Cursor = None,
     json: AsJson = False,
 ) -> None:
-    """Find words in all conversations, newest first.
-
-    Example: moot search "exit code" --limit 10
-    """
+    """Find words in all conversations, newest first."""
     output = Output()
     async with opened(output) as engine:
         within = (await find_conversation(engine.store, conversation, str(here()))).id if conversation else None

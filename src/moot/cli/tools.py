@@ -24,7 +24,8 @@ app = App(name="tools", help="Tools: list, show.", help_format="plaintext", vers
 def list_(*, json: AsJson = False) -> None:
     """Every tool, and whether it can be used here.
 
-    Example: moot tools list
+    For instance:
+      moot tools list
     """
     output = Output()
     settings = configured(output).settings
@@ -40,7 +41,8 @@ def list_(*, json: AsJson = False) -> None:
 def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False) -> None:
     """What a model is told of a tool.
 
-    Example: moot tools show read_file
+    For instance:
+      moot tools show read_file
     """
     output = Output()
     settings = configured(output).settings

@@ -10,10 +10,7 @@ from moot.cli.output import Output
 
 
 def version(*, json: AsJson = False) -> None:
-    """moot's version.
-
-    Example: moot version --json
-    """
+    """moot's version."""
     output = Output()
     if json:
         output.json({"version": installed("moot"), "python": platform.python_version()})

@@ -1,0 +1,61 @@
+"""`moot chat new | continue | resume`: what runs a prompt."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from moot.cli.configured import here
+from moot.cli.following import Follower
+from moot.cli.opening import opened
+from moot.cli.options import Files, RunFlags, ShowFlags, Which
+from moot.cli.output import Output
+from moot.cli.prompts import gather
+from moot.cli.references import find_conversation, live_run
+from moot.cli.run import Request, make_show, perform
+from moot.errors import UsageError
+
+_NO_FLAGS = RunFlags()
+_NO_SHOW = ShowFlags()
+
+
+async def new(
+    prompt: Annotated[str | None, Parameter(help="What to do; stdin is joined below it.")] = None,
+    /,
+    *,
+    file: Files | None = None,
+    flags: RunFlags = _NO_FLAGS,
+    shown: ShowFlags = _NO_SHOW,
+) -> int:
+    """Begins a conversation."""
+    output = Output()
+    return await perform(Request(gather(prompt, file or [], output), flags, shown), output)
+
+
+async def continue_(
+    conversation: Which,
+    prompt: Annotated[str | None, Parameter(help="What to do; stdin is joined below it.")] = None,
+    /,
+    *,
+    file: Files | None = None,
+    flags: RunFlags = _NO_FLAGS,
+    shown: ShowFlags = _NO_SHOW,
+) -> int:
+    """Goes on with a conversation."""
+    output = Output()
+    return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
+
+
+async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW) -> int:
+    """Takes up an interrupted or waiting run, and shows what was said so far and what comes."""
+    output = Output()
+    display = make_show(shown, output)
+    async with opened(output) as engine:
+        found = await find_conversation(engine.store, conversation, str(here()))
+        run = await live_run(engine.store, found)
+        if run is None:
+            raise UsageError(f"nothing of {found.id!r} is waiting or interrupted", fix=f"moot chat continue {found.id[:13]}")
+        message = await engine.store.conversations.message(run.message)
+        taken = run if run.status == "waiting" else await engine.runs.resume(run.id)
+        return await Follower(engine, output, display).follow(taken, found, max(message.first_seq - 1, 0))
