@@ -2,22 +2,26 @@
 
 A provider takes a request that a dialect has written and gives back the vendor's own bytes, frame by frame; what they mean is the
 translator's business (`convert/`). `Providers` is the way in: it knows which ones are configured, finds a model by name and says
-what it costs.
+what it costs. The endpoints themselves are listed by the registry `PROVIDERS` alone; `custom.py` is any endpoint of the configuration,
+`demo.py` no model at all, `local.py` the embedded one.
 
 | file | what |
 |---|---|
 | `pool.py` | `Providers`: settings to providers, names to models, first run's detection |
 | `catalogue.py` | what is known of a model: context, modalities, price, each provider's own name for it |
 | `_facts.py` | the plain facts that a provider's file states |
-| `_http.py` | the one HTTP client: a POST, its frames, its errors |
-| `_sse.py` | socket reads to raw frames |
-| `_refusals.py` | statuses, error bodies and broken connections to `ProviderError` |
+| `_families.py` | what families of models take and do |
 | `_prices.py` | the price snapshot of `genai-prices`, loaded when first wanted |
-| `openai_compatible.py` | what all that speak openai-chat have in common |
-| `anthropic.py`, `openai.py`, `deepseek.py`, … | one endpoint each |
-| `custom.py` | any endpoint of the configuration |
-| `demo.py` | no model at all: scripted words, to try moot without one |
-| `local.py` | the embedded model |
+| `_http.py` | the one HTTP client: a POST, its frames, its errors |
+| `_shapes.py` | paths and authentication of each dialect |
+| `_sse.py` | socket reads to raw frames |
+| `_refusals.py` | statuses and error bodies to `ProviderError` |
+| `_mask.py` | keeps keys out of errors and frames |
+| `_own_machine.py` | what Ollama and LM Studio have in common |
+| `_local_machine.py` | whether the embedded model can run here |
+| `_local_server.py` | its child process, seen from moot |
+| `_local_child.py` | its child process, seen from inside |
+| `weights/` | where the embedded model's weights come from |
 """
 
 __all__: list[str] = []

@@ -1,75 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
 
 from moot.config.settings import ProviderSettings
-from moot.errors import ConfigError, ProviderError
-from moot.providers._http import HttpProvider
 from moot.providers.custom import Custom
-from moot.providers.ollama import Ollama
-from moot.providers.zhipu import Zhipu
 from moot.testing.scripted import Reply, ScriptedServer
 from moot.types.provider import ModelRequest
+from unit.providers.endpoint import KEY, REQUEST, answered, heard, raw_server
 
 pytestmark = pytest.mark.anyio
-
-REQUEST = ModelRequest(b'{"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "stream": true}', "scripted")
-KEY = "sk-very-secret-0123456789"
-
-
-async def heard(provider: HttpProvider, request: ModelRequest = REQUEST) -> tuple[list[bytes], ProviderError | None]:
-    """All raws of one exchange and the error that ended it; the provider is closed after it."""
-    raws: list[bytes] = []
-    try:
-        async with aclosing(provider.stream(request)) as reads:
-            async for read in reads:
-                assert read, "an empty tuple says nothing"
-                raws.extend(read)
-    except ProviderError as error:
-        return raws, error
-    finally:
-        await provider.close()
-    return raws, None
-
-
-async def answered(reply: Reply, **settings: object) -> tuple[list[bytes], ProviderError | None]:
-    async with ScriptedServer([reply]) as server:
-        return await heard(Custom(server.provider(**settings)))
-
-
-@asynccontextmanager
-async def raw_server(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]) -> AsyncIterator[ProviderSettings]:
-    """A server below HTTP, for what no HTTP server would do."""
-
-    tasks: list[asyncio.Task[object]] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.append(asyncio.current_task())  # type: ignore[arg-type]
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            await answer(reader, writer)  # type: ignore[misc]
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
-        yield ProviderSettings("mine", base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, timeout=0.3)
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,102 +144,6 @@ async def test_huge_refusal_is_cut_and_a_hanging_one_is_not_waited_for(monkeypat
     assert (error.kind, error.raw) == ("overloaded", b"half")
 
 
-# ── bodies ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-RECORDED = (
-    b'\xef\xbb\xbfdata: {"choices":[{"delta":{"content":"h\xc3\xa9"}}]}\r\n\r\n: keep-alive\n\n'
-    b'event: x\ndata: {"a":\ndata: 1}\n\ndata: \xff\xfe\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
-)
-
-
-async def test_stream_cut_at_every_byte_gives_every_byte_and_a_typed_error() -> None:
-    replies = [Reply(raw=RECORDED, cut_at_byte=end, write_size=11) for end in range(len(RECORDED))]
-    async with ScriptedServer(replies) as server:
-        provider = Custom(server.provider())
-        for end in range(len(RECORDED)):
-            raws, error = await heard(provider)
-            assert b"".join(raws) == RECORDED[:end]
-            assert error is not None, end
-            assert (error.kind, error.retryable) == ("transport", True)
-
-
-async def test_stream_that_ends_early_without_a_fault_ends_quietly_with_its_tail() -> None:
-    raws, error = await answered(Reply(raw=RECORDED, end_at_byte=80))
-    assert error is None
-    assert b"".join(raws) == RECORDED[:80]
-    assert not raws[-1].endswith(b"\n\n")
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"", []),
-        (b"<!doctype html>\n\n<p>hello</p>\n\n", [b"<!doctype html>\n\n<p>hello</p>\n\n"]),
-        (b'{"error":\n\n{"message": "no"}}', [b'{"error":\n\n{"message": "no"}}']),
-        (b": keep-alive\n\n: keep-alive\n\n", [b": keep-alive\n\n", b": keep-alive\n\n"]),
-        (b"\n\n\n\n", [b"\n\n\n\n"]),
-        (b"data: half an ev", [b"data: half an ev"]),
-        (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"data: a\r\n\r\n", b"data: b\r\n\r\n"]),
-    ],
-)
-@pytest.mark.parametrize("write_size", [0, 1])
-async def test_any_body_of_a_success_comes_through_as_it_is(body: bytes, expected: list[bytes], write_size: int) -> None:
-    assert await answered(Reply(raw=body, write_size=write_size)) == (expected, None)
-
-
-async def test_five_megabytes_on_one_line_come_through() -> None:
-    line = b'data: {"content": "' + b"x" * 5_000_000 + b'"}\n\n'
-    assert await answered(Reply(raw=line + b"data: [DONE]\n\n", write_size=300_000)) == ([line, b"data: [DONE]\n\n"], None)
-
-
-async def test_compressed_stream_is_decoded() -> None:
-    body = b"data: a\n\ndata: b\n\n"
-    raws, error = await answered(Reply(raw=gzip.compress(body), headers={"Content-Encoding": "gzip"}))
-    assert (raws, error) == ([b"data: a\n\n", b"data: b\n\n"], None)
-
-
-async def test_endless_line_is_stopped_at_the_frame_limit() -> None:
-    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ")
-        block = b"x" * 1_000_000
-        sent = 0
-        try:
-            while sent < 1_000_000_000:
-                writer.write(block)
-                await writer.drain()
-                sent += len(block)
-        except ConnectionError:
-            assert sent < 100_000_000
-
-    async with raw_server(endless) as settings:
-        raws, error = await heard(Custom(replace(settings, timeout=5)))
-    assert raws == []
-    assert error is not None
-    assert (error.kind, error.retryable) == ("protocol", False)
-    assert len(error.raw) == 65_536
-
-
-async def test_what_came_before_a_fault_is_given_first() -> None:
-    raws, error = await answered(Reply(text="Hello there.", hang_at=3, chunk_size=4), timeout=0.2)
-    assert len(raws) == 3
-    assert error is not None
-    assert (error.kind, error.retryable) == ("timeout", True)
-    assert "0.2 s" in error.message
-
-
-async def test_slow_reader_is_no_silence() -> None:
-    async with ScriptedServer([Reply(raw=b"data: x\n\n" * 200_000, write_size=65_536)]) as server:
-        provider = Custom(server.provider(timeout=0.2))
-        count = 0
-        async with aclosing(provider.stream(REQUEST)) as reads:
-            async for read in reads:
-                if not count:
-                    await asyncio.sleep(0.5)
-                count += len(read)
-        await provider.close()
-    assert count == 200_000
-
-
 # ── connections ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -380,100 +228,3 @@ async def test_connection_is_used_again_and_closing_leaves_nothing_open() -> Non
         await provider.close()
         await provider.close()
     assert len(server.requests) == 2
-
-
-# ── configuration ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "url", ["ftp://host/v1", "127.0.0.1:9000", "http://", "http://host:99999/v1", "http://host:x/v1", "http://me:pw@host/v1"]
-)
-def test_base_url_that_is_none_is_a_config_error_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigError, match="base_url of provider 'mine'") as caught:
-        Custom(ProviderSettings("mine", base_url=url))
-    assert "pw" not in caught.value.message
-
-
-def test_endpoint_of_ones_own_needs_a_base_url() -> None:
-    with pytest.raises(ConfigError, match="no base_url"):
-        Custom(ProviderSettings("mine"))
-
-
-def test_unknown_dialect_and_plan_are_config_errors() -> None:
-    with pytest.raises(ConfigError, match="unknown dialect 'klingon'; known: anthropic, openai-chat"):
-        Custom(ProviderSettings("mine", dialect="klingon", base_url="http://host"))
-    with pytest.raises(ConfigError, match="no plan 'code'; known: china, china-coding, coding"):
-        Zhipu(ProviderSettings("zhipu", plan="code"))
-
-
-def test_plan_chooses_its_own_address_unless_one_is_given() -> None:
-    assert Zhipu(ProviderSettings("zhipu", plan="coding")).base.geturl() == "https://api.z.ai/api/coding/paas/v4"
-    assert Zhipu(ProviderSettings("zhipu", plan="coding", base_url="http://host/x/")).base.geturl() == "http://host/x"
-
-
-@pytest.mark.parametrize("url", ["", "http://127.0.0.1:11434", "http://127.0.0.1:11434/", "http://127.0.0.1:11434/v1"])
-def test_ollama_adds_the_version_itself(url: str) -> None:
-    assert Ollama(ProviderSettings("ollama", base_url=url)).base.geturl() == "http://127.0.0.1:11434/v1"
-
-
-async def test_key_with_a_line_break_is_refused_without_showing_it() -> None:
-    provider = Custom(ProviderSettings("mine", base_url="http://127.0.0.1:1/v1", api_key="secret-one\nsecret-two"))
-    with pytest.raises(ConfigError, match="header 'Authorization'") as caught:
-        await heard(provider)
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("quirks", [{"max_tokns": "x"}, ["max_tokens"], {"max_tokens": 3}, {"stream_usage": "yes"}])
-def test_quirk_that_is_none_is_a_config_error(quirks: object) -> None:
-    with pytest.raises(ConfigError, match="quirks"):
-        Custom(ProviderSettings("mine", base_url="http://host", options={"quirks": quirks}))  # type: ignore[dict-item]
-
-
-def test_quirks_of_the_entry_hold() -> None:
-    custom = Custom(ProviderSettings("mine", base_url="http://host", options={"quirks": {"max_tokens": "max_completion_tokens"}}))
-    assert custom.quirks.max_tokens == "max_completion_tokens"
-
-
-# ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_endpoint_lists_its_models() -> None:
-    async with ScriptedServer(models=("big", "small")) as server:
-        provider = Custom(server.provider())
-        assert [str(model.id) for model in await provider.models()] == ["big@mine", "small@mine"]
-        await provider.close()
-
-
-@pytest.mark.parametrize(
-    ("head", "body", "kind"),
-    [
-        ("200 OK", b"<html>", "protocol"),
-        ("200 OK", b"{}", "protocol"),
-        ("200 OK", b'{"data": {"id": "x"}}', "protocol"),
-        ("401 No", b'{"error": "no"}', "auth"),
-    ],
-)
-async def test_list_that_is_none_is_a_typed_error(head: str, body: bytes, kind: str) -> None:
-    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body))
-
-    async with raw_server(speak) as settings:
-        provider = Custom(settings)
-        with pytest.raises(ProviderError) as caught:
-            await provider.models()
-        await provider.close()
-    assert caught.value.kind == kind
-
-
-async def test_ollama_listens_only_when_it_answers_with_a_model() -> None:
-    async with ScriptedServer(models=("qwen3:4b",)) as server:
-        ollama = Ollama(ProviderSettings("ollama", base_url=server.url))
-        assert await ollama.listening()
-        await ollama.close()
-    gone = Ollama(ProviderSettings("ollama", base_url=server.url))
-    assert not await gone.listening()
-    await gone.close()
-    async with ScriptedServer(models=()) as empty:
-        ollama = Ollama(ProviderSettings("ollama", base_url=empty.url))
-        assert not await ollama.listening()
-        await ollama.close()
