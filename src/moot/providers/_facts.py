@@ -22,6 +22,8 @@ class Facts:
     """Smaller goes first for a bare model name: vendors 10 to 39, custom 40, hosts 50, gateways 60, own machine 80, local 800, demo 990."""
     plans: Mapping[str, str] = field(default_factory=dict[str, str])
     """`plan` of the configuration → the base URL that serves it."""
+    plan_models: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Names that only a plan has, the one to propose first."""
     main: str = ""
     """The model proposed when nothing is configured; empty = the first that the endpoint lists."""
     prices: str = ""

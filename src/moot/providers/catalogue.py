@@ -75,8 +75,13 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
 
 
 def known(facts: Facts, settings: ProviderSettings) -> list[str]:
-    """The names that a provider is known to have: those of the configuration, then those of the snapshot. No network."""
-    return list(dict.fromkeys([*settings.models, *_offered(facts)]))
+    """The names that a provider is known to have: those of the configuration, of its plan, of the snapshot. No network."""
+    return list(dict.fromkeys([*settings.models, *facts.plan_models.get(settings.plan, ()), *_offered(facts)]))
+
+
+def proposed(facts: Facts, settings: ProviderSettings) -> str:
+    """The model to take where none is named; empty when only the endpoint can say."""
+    return next(iter((*settings.models, *facts.plan_models.get(settings.plan, ()), facts.main)))
 
 
 def wire_name_of(facts: Facts, name: str) -> str | None:

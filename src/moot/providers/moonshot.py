@@ -15,6 +15,7 @@ class Moonshot(HttpProvider):
         "https://api.moonshot.ai/v1",
         priority=33,
         plans={"coding": "https://api.kimi.com/coding/v1", "china": "https://api.moonshot.cn/v1"},
+        plan_models={"coding": ("kimi-for-coding",)},
         main="kimi-k3",
         prices="moonshotai",
         quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),

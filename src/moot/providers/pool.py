@@ -160,7 +160,7 @@ class Providers:
         """The main model where none is configured."""
         for name in self.available():
             facts, entry = self.facts(name), self._entry(name)
-            main = next(iter(entry.models), facts.main)
+            main = catalogue.proposed(facts, entry)
             if name == "demo":
                 continue  # words of a script must never pass for an answer that nobody asked a script for
             provider = self.provider(name) if facts.open_ended else None
@@ -196,7 +196,7 @@ class Providers:
     async def _known(self, name: str, model: str) -> Sequence[str]:
         """The given name if the provider has it, however spelled; where only the endpoint knows, what it lists."""
         facts, entry = self.facts(name), self._entry(name)
-        if model in entry.models or catalogue.wire_name_of(facts, model):
+        if model in catalogue.known(facts, entry) or catalogue.wire_name_of(facts, model):
             return (model,)
         if facts.prices:
             return ()
@@ -217,7 +217,7 @@ class Providers:
 
     async def _model(self, provider: Provider, name: str, wanted: str) -> Model:
         facts = self.facts(name)
-        model = wanted or facts.main
+        model = wanted or catalogue.proposed(facts, self._entry(name))
         if not model:
             listed = await provider.models()
             if not listed:

@@ -73,6 +73,14 @@ async def test_plan_that_is_paid_for_goes_first() -> None:
         assert providers.available()[0] == "zhipu"
 
 
+async def test_plan_proposes_and_knows_models_of_its_own() -> None:
+    async with pool(ProviderSettings("moonshot", api_key="0123456789", plan="coding")) as providers:
+        assert str((await providers.choice()).model.id) == "kimi-for-coding@moonshot"
+        assert str((await providers.choice("kimi-for-coding")).model.id) == "kimi-for-coding@moonshot"
+    async with pool(ProviderSettings("moonshot", api_key="0123456789")) as providers:
+        assert str((await providers.choice()).model.id) == "kimi-k3@moonshot"
+
+
 async def test_bare_name_is_looked_for_on_a_server_of_this_machine() -> None:
     async with (
         ScriptedServer(models=("qwen3:4b",)) as server,
