@@ -33,9 +33,9 @@ def partial_json(text: str) -> Json:
 
 
 def _completed(text: str) -> str:
-    """The text up to its last complete value, with all that is open closed."""
+    """The text up to its last complete value, with all that is open closed. Nothing behind that value changes what is open."""
     stack: list[str] = []
-    sound, closing = 0, ""
+    sound = 0
     key = False  # whether the next string of an object is a key
     position = 0
     while (match := _TOKEN.match(text, position)) is not None:
@@ -43,6 +43,8 @@ def _completed(text: str) -> str:
         if token in _CLOSE:
             stack.append(token)
             key = token == "{"
+            if len(stack) > canonical.MAX_DEPTH:
+                raise NoValue
         elif token in ("}", "]"):
             if not stack:
                 break
@@ -53,10 +55,10 @@ def _completed(text: str) -> str:
             continue
         elif token.isspace() or key:
             continue
-        sound, closing = position, _closed(stack)
+        sound = position
     if position < len(text) and not key and (rest := _tail(text[position:])):
         return text[:position] + rest + _closed(stack)
-    return _without_number_tail(text[:sound]) + closing
+    return _without_number_tail(text[:sound]) + _closed(stack)
 
 
 def _closed(stack: list[str]) -> str:

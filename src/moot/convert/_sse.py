@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 
 from moot.types import canonical
 from moot.types.canonical import Json
 
 _BOM = b"\xef\xbb\xbf"
+_LINES = re.compile(rb"\r\n|\n|\r")
 _FIELDS = frozenset({b"data", b"event", b"id", b"retry"})
 
 
-def is_event(raw: bytes) -> bool:
-    """Whether a frame is part of an event stream at all; a whole JSON or HTML body answered in its place is not."""
-    text = raw.removeprefix(_BOM).lstrip()
-    if not text:
-        return True
-    return text[:1] not in (b"<", b"{", b"[") and any(line[:1] == b":" or line.partition(b":")[0] in _FIELDS for line in text.splitlines())
+def read(raw: bytes) -> tuple[str, bytes] | None:
+    """Event name and data of a frame, both empty where it has none (a comment, a keep-alive).
+
+    None for what is no frame of an event stream: a whole JSON or HTML body answered in its place.
+    """
+    if raw.endswith(b"\n\n") and b"\r" not in raw:
+        head, _, rest = raw.partition(b"\n")
+        if head.startswith(b"data: ") and rest == b"\n":
+            return "", head[6:]
+        if head.startswith(b"event: ") and rest.startswith(b"data: ") and rest.find(b"\n") == len(rest) - 2:
+            return head[7:].decode("utf-8", "replace"), rest[6:-2]
+    return _read_lines(raw.removeprefix(_BOM).lstrip())
 
 
-def read(raw: bytes) -> tuple[str, bytes]:
-    """Event name and data of a frame, both empty where the frame has none: a comment, a keep-alive."""
-    event, data = b"", list[bytes]()
-    for line in raw.removeprefix(_BOM).splitlines():
+def _read_lines(text: bytes) -> tuple[str, bytes] | None:
+    if text[:1] in (b"<", b"{", b"["):
+        return None
+    event, data, known = b"", list[bytes](), not text
+    for line in _LINES.split(text):
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
+        known = known or not name or name in _FIELDS
         if name == b"data":
             data.append(value)
         elif name == b"event":
             event = value
-    return event.decode("utf-8", "replace"), b"\n".join(data)
+    return (event.decode("utf-8", "replace"), b"\n".join(data)) if known else None
 
 
 def parse(data: bytes) -> Json:

@@ -108,12 +108,11 @@ class AnthropicStream:
 
 
 def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    if not _sse.is_event(raw):
+    frame = _sse.read(raw)
+    if frame is None:
         return _feed_body(state, raw)
-    name, data = _sse.read(raw)
-    if not data.strip():
-        return state, ()
-    return _feed_data(state, data, name)
+    name, data = frame
+    return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
 
 
 def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
@@ -127,14 +126,14 @@ def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
 
 
-def _feed_data(state: State, data: bytes, name: str) -> tuple[State, tuple[Chunk, ...]]:
+def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
     try:
         event = _sse.parse(data)
     except ValueError:
         event = None
     if not isinstance(event, dict):
         # other servers end every stream with the word that openai-chat ends with
-        return (state if data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
+        return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
     turn.take(_exact(event, data), name)
     return turn.state, tuple(turn.writer.chunks)

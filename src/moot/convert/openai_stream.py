@@ -133,18 +133,15 @@ def _only(delta: JsonObject, name: str) -> bool:
 
 
 def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    if raw.startswith(b"data: ") and raw.endswith(b"\n\n") and raw.count(b"\n") == 2 and b"\r" not in raw:
-        name, text = "", raw[6:-2].strip()
-    elif _sse.is_event(raw):
-        name, data = _sse.read(raw)
-        text = data.strip()
-    else:
+    frame = _sse.read(raw)
+    if frame is None:
         return _feed_body(state, raw)
+    name, text = frame[0], frame[1].strip()
     if not text:
         return state, ()
     if text == b"[DONE]":
         return state._replace(done=True), ()
-    return _feed_data(state, text, name)
+    return _feed_data(state, text, name, cut=raw[-1:] not in (b"\n", b"\r"))
 
 
 def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
@@ -158,13 +155,13 @@ def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
 
 
-def _feed_data(state: State, data: bytes, name: str) -> tuple[State, tuple[Chunk, ...]]:
+def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
     try:
         event = _sse.parse(data)
     except ValueError:
-        return state._replace(unreadable=state.unreadable + 1), ()
+        event = None
     if not isinstance(event, dict):
-        return state._replace(unreadable=state.unreadable + 1), ()
+        return (state if cut else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
     turn.take(_exact(event, data), name)
     return turn.state, tuple(turn.writer.chunks)
