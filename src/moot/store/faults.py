@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +11,9 @@ from pathlib import Path
 from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
 from moot.store.library import sqlite
 
-__all__ = ["broken_sync", "translated", "translating"]
+__all__ = ["corrupt", "distrusted", "translated", "translating"]
 
-_BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
-_IOERR_WRITE, _IOERR_SYNCS = 778, frozenset({1034, 1290})
-"""Extended codes: a write beyond a quota or a file size limit; fsync of a file or of its directory."""
+_IOERR, _FULL = 10, 13
 
 
 def translated(error: Exception, path: Path) -> MootError:
@@ -22,13 +22,13 @@ def translated(error: Exception, path: Path) -> MootError:
         return error
     if isinstance(error, UnicodeEncodeError):
         return UsageError(f"{error.object!r} is not valid Unicode text, so it can't be stored", fix="remove the lone surrogates from it")
-    code = getattr(error, "sqlite_errorcode", 0) or 0
-    if code == _IOERR_WRITE or code & 0xFF == _FULL:
+    code = _code(error)
+    if code == _FULL or (code == _IOERR and _no_room(path)):
         return StoreFull(
             f"no room to write {str(path)!r} ({error}); nothing of this change was kept",
             fix="free space on that disk (or raise the quota or file size limit) and try again",
         )
-    match code & 0xFF:
+    match code:
         case 11 | 26:
             return corrupt(path, str(error))
         case 5 | 6:
@@ -47,10 +47,31 @@ def corrupt(path: Path, why: str) -> StoreCorrupt:
     )
 
 
-def broken_sync(error: Exception) -> bool:
-    """Whether the disk failed in a way after which a connection must not be trusted any more."""
-    code = getattr(error, "sqlite_errorcode", 0) or 0
-    return code in _IOERR_SYNCS or (code & 0xFF == _IOERR and code != _IOERR_WRITE)
+def distrusted(error: Exception, path: Path) -> bool:
+    """Whether the disk failed in a way after which a connection must not be trusted any more: above all a failed fsync."""
+    return _code(error) == _IOERR and not _no_room(path)
+
+
+def _code(error: Exception) -> int:
+    """The primary code; extended ones are not to be had from every library."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _no_room(path: Path) -> bool:
+    """Whether a quota or a file size limit stands behind an I/O error, which SQLite does not say: by writing where the log would."""
+    probe = path.with_name(f".room-{os.getpid()}")
+    try:
+        size = max((file.stat().st_size for file in path.parent.glob(f"{path.name}*")), default=0)
+        with probe.open("wb") as file:
+            file.seek(size)
+            file.write(bytes(1 << 16))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    finally:
+        probe.unlink(missing_ok=True)
+    return False
 
 
 @contextmanager

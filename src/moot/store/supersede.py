@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from moot.convert.closing import close_open, settle_calls
 from moot.convert.fold import Folder
 from moot.store import lookup
 from moot.store.changes import Target, deny_open, make
 from moot.store.events import Events
 from moot.store.rows import message_of
 from moot.store.transaction import Transaction
-from moot.types import chunk as chunks
-from moot.types.chunk import Chunk
+from moot.types.chunk import Chunk, abort, finish, tool_denied
 from moot.types.event import Event
-from moot.types.part import TOOL_DONE, Part, is_tool, tool_name
+from moot.types.part import Part, is_tool
 from moot.types.store import End, Fence, Fold
 
 __all__ = ["supersede"]
@@ -29,7 +29,7 @@ def supersede(transaction: Transaction, events: Events, conversation: int, run: 
     number, message_id = row
     deny_open(transaction, run, REASON)
     message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
-    closing = (*_closing(message.parts), chunks.abort(REASON), chunks.finish("other"))
+    closing = (*_closing(message.parts), abort(REASON), finish("other"))
     seq = transaction.add(conversation, (Event("chunks", closing, run=run),))[-1]
     folder = Folder(message.parts, message.metadata)
     for chunk in closing:
@@ -41,19 +41,7 @@ def supersede(transaction: Transaction, events: Events, conversation: int, run: 
 
 def _closing(parts: Sequence[Part]) -> Iterator[Chunk]:
     """What ends everything that is open: exactly one output per tool call, and no part left streaming."""
-    for part in parts:
-        kind, state, id = part.get("type"), part.get("state"), part.get("id")
-        if kind in ("text", "reasoning") and state == "streaming" and isinstance(id, str):
-            yield {"type": f"{kind}-end", "id": id}
-        elif is_tool(part) and state not in TOOL_DONE:
-            yield _output(part, str(part.get("toolCallId", "")))
-
-
-def _output(part: Part, id: str) -> Chunk:
-    match part.get("state"):
-        case "approval-requested" | "approval-responded":
-            return chunks.tool_denied(id)
-        case "input-streaming":
-            return chunks.tool_input_error(id, tool_name(part), part.get("input"), _TEXT)
-        case _:
-            return chunks.tool_error(id, _TEXT)
+    asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
+    yield from close_open(parts)
+    yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
+    yield from settle_calls([part for part in parts if part not in asked], _TEXT)

@@ -154,7 +154,7 @@ def _shortened(exchange: str | None, run: str | None) -> str | None:
 
 
 def _explained(error: Exception, rows: list[tuple[object, ...]]) -> Exception:
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_CONSTRAINT_UNIQUE":
+    if "event.key" in str(error):  # the unique index of the journal; its extended code is not to be had from every library
         keys = ", ".join(f"{row[7]} of {row[8]!r}" for row in rows if row[8] is not None)
         return StoreError(f"the run's journal has that already: {keys}")
     return error

@@ -19,13 +19,13 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
-from moot.store.faults import broken_sync, translated
+from moot.store.faults import distrusted, translated
 from moot.store.library import sqlite
 from moot.store.locks import FileLock, Presence
 from moot.store.migrate import version_of
 from moot.store.transaction import Transaction
 from moot.store.units import Unit, outcome, settle
-from moot.types import crash
+from moot.types.crash import point
 from moot.types.ids import Clock
 
 __all__ = ["Writer"]
@@ -167,9 +167,9 @@ class Writer:
                 self._begin(connection)
                 began = time.monotonic()
                 rest = self._apply(connection, transaction, units, applied, began + LONGEST)
-                crash.point("store.before-commit")
+                point("store.before-commit")
                 connection.execute("COMMIT")
-                crash.point("store.after-commit")
+                point("store.after-commit")
         except Exception as error:  # noqa: BLE001 - it is the callers', on the other thread
             self._recover(error)
             reason = translated(error, self._path)
@@ -269,7 +269,7 @@ class Writer:
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if not broken_sync(error):
+            if not distrusted(error, self._path):
                 return
         except sqlite.Error:
             pass  # the connection is thrown away below
