@@ -5,6 +5,7 @@ passes one function of this room, and nothing else in moot does these things by 
 
 | file | border |
 |---|---|
+| `addresses` | which addresses belong to the public network |
 | `descent` | the walk to a path that no link and no race leads astray |
 | `environment` | the variables that a child process gets |
 | `paths` | files: confined to the allowed folders, no link leads out of them |

@@ -22,6 +22,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `basics` | what every tool starts from: defaults, failures, work in a thread |
 | `diffs` | what an edit changes, for people |
 | `globs` | path patterns |
+| `html` | a web page as Markdown |
 | `ignores` | `.gitignore` rules |
 | `jobs` | commands that run, in the foreground or beside the conversation |
 | `matching` | lines that match, in a process of its own |

@@ -1,0 +1,93 @@
+"""fetch_url: a page of the public web, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+
+import anyio.to_thread
+from aiohttp.abc import AbstractResolver
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError, UsageError
+from moot.guard.urls import PORTS, Page, Policy, fetch
+from moot.tools import texts
+from moot.tools.basics import Defaults, failed, size_word, words
+from moot.tools.html import to_markdown
+from moot.types.canonical import Json, JsonObject
+from moot.types.tool import Effect, ToolContext, ToolOutput, View
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class FetchUrlArguments(BaseModel):
+    url: str = Field(min_length=1, max_length=8000, description="http or https address")
+
+
+class FetchUrl(Defaults):
+    """Fetches through the guard. Settings: `allow` (networks beside the public one), `ports` (beside the usual ones)."""
+
+    name: str = "fetch_url"
+    description: str = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."
+    arguments: type[BaseModel] = FetchUrlArguments
+    concurrent: bool = True
+    idempotent: bool = True
+    effects: frozenset[Effect] = frozenset({"network"})
+
+    def __init__(self, resolver: AbstractResolver | None = None) -> None:
+        self._resolver = resolver
+
+    async def run(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
+        try:
+            page = await fetch(arguments.url, policy=_policy(context.settings), resolver=self._resolver)
+        except MootError as error:
+            return failed(words(error))
+        return await anyio.to_thread.run_sync(_output, page)
+
+    def doing(self, arguments: FetchUrlArguments) -> View:
+        return View(f"Fetch {arguments.url}")
+
+    def done(self, arguments: FetchUrlArguments, output: ToolOutput) -> View:
+        return View(f"Fetch {arguments.url}", body=output.text, language="markdown")
+
+
+def _policy(settings: JsonObject) -> Policy:
+    allow, ports = _list(settings, "allow"), _list(settings, "ports")
+    try:
+        networks = tuple(ip_network(str(block), strict=False) for block in allow)
+        return Policy(allow=networks, ports=PORTS | {int(str(port)) for port in ports})
+    except ValueError as error:
+        raise UsageError(f"tools.fetch_url: {error}", fix="allow takes networks like 10.0.0.0/8, ports takes numbers") from error
+
+
+def _list(settings: Mapping[str, Json], key: str) -> list[Json]:
+    value = settings.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _output(page: Page) -> ToolOutput:
+    if texts.is_binary(page.body) or not _is_text(page):
+        return failed(f"{page.url} is {page.media_type or 'of no type'} ({size_word(len(page.body))}), which can't be shown as text")
+    text = _text(page)
+    shown = to_markdown(text) if page.media_type in _HTML else text
+    head = f"{page.url} ({page.status}, {page.media_type or 'no type'}{', cut' if page.cut else ''})"
+    return ToolOutput(f"{head}\n\n{shown}", {"url": page.url, "status": page.status}, error=page.status >= 400)
+
+
+def _is_text(page: Page) -> bool:
+    kind = page.media_type
+    known = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind.rpartition("/")[2] in _TEXT_TYPES
+    return known or texts.encoding_of(page.body, whole=not page.cut)[0] != texts.LATIN
+
+
+_TEXT_TYPES = frozenset({"json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-ndjson", "sql", "x-sh", "markdown"})
+
+
+def _text(page: Page) -> str:
+    encoding, mark = texts.encoding_of(page.body, whole=False)
+    if page.charset and not mark:
+        try:
+            return page.body.decode(page.charset, "replace")
+        except LookupError:  # a charset that nobody knows: judge by the bytes
+            pass
+    return page.body[len(mark) :].decode(encoding, "replace")

@@ -1,0 +1,58 @@
+"""todo: the list of what is to be done, kept with the conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pydantic import BaseModel, Field
+
+from moot.tools.basics import Defaults, count
+from moot.types.canonical import Json
+from moot.types.tool import Effect, ToolContext, ToolOutput, View
+
+_MARKS = {"pending": "[ ]", "in_progress": "[~]", "completed": "[x]"}
+
+
+class Item(BaseModel):
+    content: str = Field(min_length=1, max_length=500)
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class TodoArguments(BaseModel):
+    todos: list[Item] | None = Field(default=None, max_length=100, description="The whole new list; leave it out to see the list")
+
+
+@dataclass(slots=True)
+class _List:
+    items: tuple[Item, ...] = ()
+
+
+class Todo(Defaults):
+    """Holds one list for each conversation; every call replaces or shows it as a whole."""
+
+    name: str = "todo"
+    description: str = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
+    arguments: type[BaseModel] = TodoArguments
+    idempotent: bool = True
+    effects: frozenset[Effect] = frozenset({"read"})
+
+    async def run(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
+        kept = context.kept("todos", _List)
+        if arguments.todos is not None:
+            kept.items = tuple(arguments.todos)
+        value = cast("list[Json]", [item.model_dump() for item in kept.items])
+        return ToolOutput(_shown(kept.items) or "The list is empty.", value)
+
+    def doing(self, arguments: TodoArguments) -> View:
+        items = tuple(arguments.todos or ())
+        done = sum(item.status == "completed" for item in items)
+        return View("Todo", f"{done} of {count(len(items), 'step')} done" if items else "", _shown(items))
+
+    def done(self, arguments: TodoArguments, output: ToolOutput) -> View:
+        doing = self.doing(arguments)
+        return View(doing.title, doing.detail, output.text)
+
+
+def _shown(items: tuple[Item, ...]) -> str:
+    return "\n".join(f"{_MARKS[item.status]} {item.content}" for item in items)
