@@ -56,7 +56,7 @@ def answer(chunks: int) -> list[bytes]:
 @cache
 def call(number: int) -> list[bytes]:
     """One call of the todo tool; each has other arguments, so that no repetition limit stops the run."""
-    arguments = json.dumps({"items": [{"text": f"item {number}", "status": "pending"}]})
+    arguments = json.dumps({"todos": [{"content": f"item {number}", "status": "pending"}]})
     opening = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "todo", "arguments": ""}}
     frames = [wire(frame({"role": "assistant", "content": None, "tool_calls": [opening]}))]
     frames.append(wire(frame({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})))
