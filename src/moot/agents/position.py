@@ -101,7 +101,9 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
     """Takes up what an attempt's chunks say: calls, and whether anything was shown."""
     for chunk in chunks:
         kind = chunk["type"]
-        if kind == "tool-input-available" or kind == "tool-input-error":
+        if kind == "tool-input-start":
+            _take_id(position, str(chunk["toolCallId"]))
+        elif kind == "tool-input-available" or kind == "tool-input-error":
             _call(position, attempt, chunk)
         elif kind == "data-attempt":
             attempt.marked = True
@@ -110,13 +112,19 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
             attempt.visible = True
 
 
+def _take_id(position: Position, id: str) -> None:
+    # half a call has taken its id too: the next attempt's vendor may well use it again
+    if id not in position.tool_call_ids:
+        position.tool_call_ids.append(id)
+
+
 def _call(position: Position, attempt: Attempt, chunk: Chunk) -> None:
+    _take_id(position, str(chunk["toolCallId"]))
     if chunk.get("providerExecuted") is True:
         return
     error = str(chunk.get("errorText", "")) if chunk["type"] == "tool-input-error" else ""
     call = Call(str(chunk["toolCallId"]), str(chunk["toolName"]), chunk.get("input"), error)
     attempt.calls.append(call)
-    position.tool_call_ids.append(call.id)
 
 
 def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from moot.config.settings import Models, Permissions, ProviderSettings, Settings
 from moot.engine import Engine, open_engine
+from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import dumps
 from moot.types.event import Event
@@ -30,7 +31,14 @@ def digest(event: Event) -> str:
 
 def settings_for(home: Path, url: str) -> Settings:
     provider = ProviderSettings("mine", dialect="openai-chat", base_url=url, api_key="k", models={"scripted": {}})
-    return Settings(home, models=Models(main="scripted@mine"), providers={"mine": provider}, permissions=Permissions(mode="ask", timeout=0))
+    agent = Agent(tools=("read_file", "shell"))
+    return Settings(
+        home,
+        models=Models(main="scripted@mine"),
+        providers={"mine": provider},
+        agents={"default": agent},
+        permissions=Permissions(mode="ask", timeout=0),
+    )
 
 
 async def take_up(engine: Engine, directory: str) -> Run:

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "moot"
 
 BEFORE: dict[str, tuple[str, ...]] = {
-    "attempt.abandoned": ("exchange.read",),
+    "attempt.abandoned": ("exchange.read:6",),
     "call.unknown": ("tool.worked:3",),
 }
 """Points that only a resumed run passes: where the run was killed first."""
@@ -51,7 +51,9 @@ def script(recorded: Recorded) -> Reply:
     if outputs == 0:
         reads = [ToolCall("read_file", {"path": name}, id=f"read-{name}") for name in ("a.txt", "b.txt")]
         write = ToolCall("shell", {"command": "echo done >> effects.txt"}, id="effect")
-        return Reply(text="I look and write.", tool_calls=[*reads, write, ToolCall("nothing", {}, id="unknown-tool")], write_size=40)
+        return Reply(
+            text="I look and write.", tool_calls=[*reads, write, ToolCall("nothing", {}, id="unknown-tool")], write_size=150, delay=0.005
+        )
     return Reply(text="All is done.", reasoning="It was easy.", write_size=60)
 
 

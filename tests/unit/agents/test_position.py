@@ -99,3 +99,8 @@ def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None
     assert stopped is not None and "not known" in stopped.message
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[4]), 0) is None
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[5]), 0) is not None
+
+
+def test_half_a_call_keeps_its_id_so_that_the_next_attempt_takes_another() -> None:
+    half: chunk.Chunk = {"type": "tool-input-start", "toolCallId": "c1", "toolName": "shell"}
+    assert locate([started(1, 0), said(1, 0, half), started(1, 1), said(1, 1, half)]).tool_call_ids == ["c1"]
