@@ -8,7 +8,7 @@ from typing import cast
 from moot.types.canonical import Json, JsonObject
 from moot.types.provider import ToolDefinition
 
-REPLY_LENGTH = 1_200
+REPLY_LENGTH = 800
 """Characters of an answer."""
 STRING_LENGTH = 200
 """Characters of any other string."""

@@ -35,6 +35,8 @@ _RULES = (
     "Never guess what a file says: call read_file with its name first. Greetings, sums and general knowledge need no tool. "
     "After a tool's output, reply in a full sentence with what it says."
 )
+_SELDOM = "ask_user"
+"""Offered without an example: shown one, the model asks back instead of looking."""
 _REPLIES = (("Hello!", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
 # a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
 _FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
@@ -62,7 +64,7 @@ def examples(tools: Sequence[ToolDefinition]) -> list[Line]:
     """A made-up conversation that shows each tool and two replies, as far as it fits; empty without tools."""
     if not tools:
         return []
-    own, *others = [_calls(tool) for tool in tools]
+    own, *others = [_calls(tool) if tool.name != _SELDOM else [] for tool in tools]
     firsts = [calls[0] for calls in others if calls]
     replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
     # what comes last weighs most: a call of the first tool, which is the one that most questions need
