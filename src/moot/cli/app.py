@@ -11,7 +11,7 @@ import anyio
 from cyclopts import App
 
 from moot.cli.arguments import settle, wants_json
-from moot.cli.errors import INTERRUPTED, report
+from moot.cli.errors import INTERRUPTED, innermost, report
 from moot.cli.output import Output, close_quietly
 
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -80,13 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         command, bound, _ = build().parse_args(arguments)
         result: Any = _on_loop(command, bound) if inspect.iscoroutinefunction(command) else command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
-    except BrokenPipeError:
-        close_quietly()
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BaseException as error:  # noqa: BLE001  the face's border
-        return _failed(error, output, as_json=wants_json(arguments))
+        return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
 
 
@@ -100,8 +95,12 @@ def _on_loop(command: Callable[..., Any], bound: inspect.BoundArguments) -> Any:
 def _failed(error: BaseException, output: Output, *, as_json: bool) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
     try:
-        return report(error, output, as_json=as_json)
+        if not isinstance(error, BrokenPipeError):
+            return report(error, output, as_json=as_json)
     except BrokenPipeError:
-        close_quietly()
-        return 1
+        pass  # whoever would have read the words is gone too
+    close_quietly()
+    return 1

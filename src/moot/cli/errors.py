@@ -19,9 +19,6 @@ INTERRUPTED = 130
 
 def report(error: BaseException, output: Output, *, as_json: bool) -> int:
     """Says what went wrong on stderr (and as a document on stdout for a script that wants JSON); the exit code."""
-    error = innermost(error)
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
     if isinstance(error, CycloptsError):
         error = _usage(error)
     if isinstance(error, MootError):

@@ -62,7 +62,7 @@ class Output:
     def to_json(self, value: Json) -> str:
         """JSON text; for a screen with everything escaped that could act on it."""
         text = dumps(value).decode()
-        return _escaped(text) if self.stdout_terminal else text
+        return screen_json(text) if self.stdout_terminal else text
 
     # ── stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +109,8 @@ def _write(file: object, text: str) -> None:
     binary.flush()
 
 
-def _escaped(text: str) -> str:
+def screen_json(text: str) -> str:
+    """JSON text with every character escaped that is not plainly printable: valid only for JSON, where such stand in strings alone."""
     if text.isascii():
         return text
     return "".join(character if character.isprintable() else _unicode_escape(character) for character in text)

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(30)
+
+HOSTILE = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei [bold]j[/bold] {k}"
+SHOWN = "abcde"
+STYLES = re.compile(rb"\x1b\[[0-9]{1,2}m")
+CANARY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    """Answers by what the prompt says."""
+    script = [
+        Reply(when="hostile", text=HOSTILE, chunk_size=1, times=0),
+        Reply(when="slowly", text="one two three four five six seven eight", chunk_size=4, delay=0.3, times=0),
+        Reply(when="html", raw=b"<!DOCTYPE html><html><body>captive portal</body></html>", content_type="text/html", times=0),
+        Reply(when="nothing", raw=b"", times=0),
+        Reply(when="half an event", text="some words that are cut", cut_at_byte=150, times=0),
+        Reply(when="refused", status=401, error=f"Incorrect API key provided: {CANARY}", times=0),
+        Reply(when="json please", text='{"n": 1}', times=0),
+        Reply(when="", text="Hello **you** and `code`.", times=0),
+    ]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def obedient() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess(obey=True) as server:
+        yield server
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> MootProcess:
+    return make(tmp_path, cache, model.config().replace("scripted-key", CANARY))
+
+
+def nothing_leaked(moot: MootProcess, *outputs: bytes) -> bool:
+    files = [path for path in moot.home.rglob("*") if path.is_file() and path.name != "config.yaml"]
+    return not any(CANARY.encode() in data for data in (*outputs, *(path.read_bytes() for path in files)))
+
+
+# ── pipes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_a_pipe_the_answer_is_bare_text_and_comes_as_it_is_said(moot: MootProcess) -> None:
+    ended = moot.run("run", "--no-tools", "hi")
+    assert (ended.returncode, ended.stdout) == (0, b"Hello **you** and `code`.\n")
+    assert b"\x1b" not in ended.stderr
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    assert process.stdout.read(4) == b"one "
+    assert process.poll() is None
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, b"one " + out) == (0, b"one two three four five six seven eight\n")
+    assert nothing_leaked(moot, ended.stdout, ended.stderr, out, err)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [("html", b""), ("nothing", b""), ("half an event", b""), ("refused", b"key")],
+)
+def test_a_provider_that_misbehaves_is_exit_5_with_a_word(moot: MootProcess, prompt: str, words: bytes) -> None:
+    ended = moot.run("run", "--no-tools", "--json", prompt)
+    assert ended.returncode == 5, ended.stderr
+    assert ended.stderr.startswith(b"moot: ") or b"\nmoot: " in ended.stderr
+    assert words in ended.stderr
+    assert b"Traceback" not in ended.stderr
+    document = json.loads(ended.stdout)
+    assert (document["ok"], document["status"]) == (False, "failed")
+    assert document["error"]["message"]
+    assert nothing_leaked(moot, ended.stdout, ended.stderr)
+
+
+def test_the_answer_must_fit_the_schema(moot: MootProcess) -> None:
+    (moot.work / "good.json").write_text('{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}')
+    (moot.work / "bad.json").write_text('{"type": "object", "required": ["m"]}')
+    assert moot.run("run", "--no-tools", "--schema", "good.json", "json please").returncode == 0
+    ended = moot.run("run", "--no-tools", "--schema", "bad.json", "json please")
+    assert (ended.returncode, b"answer.m is missing" in ended.stderr) == (4, True)
+
+
+def test_what_is_too_much_on_stdin_is_refused_at_once(moot: MootProcess) -> None:
+    with (moot.work / "zeros").open("wb+") as file:
+        file.truncate(100_000_000)
+        ended = moot.run("run", "look", stdin=file)
+    assert (ended.returncode, b"stdin holds more than 10 MiB" in ended.stderr, ended.stdout) == (2, True, b"")
+
+
+def test_without_locale_home_and_terminal_nothing_breaks(moot: MootProcess) -> None:
+    moot.more = {"LC_ALL": "C", "LANG": "C", "TERM": "dumb", "HOME": ""}
+    ended = moot.run("run", "--no-tools", "caf\u00e9 \U0001f600", "--json")
+    assert ended.returncode == 0
+    shown = json.loads(moot.run("chat", "show", "1", "--json").stdout)
+    assert shown["data"][0]["parts"][0]["text"] == "caf\u00e9 \U0001f600"
+
+
+def test_a_reader_that_hangs_up_is_no_traceback(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(20) == 1
+    assert error == b""
+
+
+def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obedient: ScriptedProcess) -> None:
+    (moot.home / "config.yaml").write_text(obedient.config())
+    ended = moot.run("run", 'call write_file {"path": "made.txt", "content": "x"}')
+    assert ended.returncode == 3, ended.stderr
+    assert b"nobody is there" in ended.stderr
+    assert not (moot.work / "made.txt").exists()
+
+
+def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess, obedient: ScriptedProcess) -> None:
+    ended = moot.run("run", "--no-tools", "--timeout", "1.5", "slowly")
+    assert (ended.returncode, ended.stdout.startswith(b"one"), b"1.5 seconds" in ended.stderr) == (124, True, True)
+    (moot.home / "config.yaml").write_text(obedient.config())
+    (moot.work / "again.txt").write_text('call read_file {"path": "again.txt"}')
+    ended = moot.run("run", "--max-steps", "2", 'call read_file {"path": "again.txt"}')
+    assert (ended.returncode, ended.stderr.count(b"read_file")) == (6, 2), ended.stderr
+
+
+def test_ctrl_c_stops_the_run_and_keeps_what_was_said(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    process.stdout.read(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+    shown: Any = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][-1]
+    assert shown["status"] == "cancelled"
+    assert any(part.get("text", "").startswith("one ") for part in shown["parts"])
+
+
+def test_a_killed_run_is_listed_as_interrupted_and_resumed(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    process.stdout.read(8)
+    process.kill()
+    process.communicate()
+    (listed,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    assert listed["status"] == "interrupted"
+    ended = moot.run("chat", "resume", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(b"one two ")
+    assert ended.stdout.endswith(b"one two three four five six seven eight\n")
+
+
+# ── a terminal ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_but_our_own_styles_reaches_a_screen(moot: MootProcess) -> None:
+    terminal = moot.terminal("run", "--no-tools", "hostile")
+    terminal.expect(pexpect.EOF)
+    assert terminal.before is not None
+    left = STYLES.sub(b"", terminal.before)
+    text = left.decode()
+    assert SHOWN in text
+    assert "[bold]j[/bold] {k}" in text
+    assert not set(text) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}
+    assert "evil" not in text
+    assert "ZXZpbA" not in text
+    again = moot.terminal("chat", "show", "1")
+    again.expect(pexpect.EOF)
+    assert again.before is not None
+    assert b"\x1b" not in STYLES.sub(b"", again.before)
+
+
+def test_a_dumb_terminal_gets_no_styles_at_all(moot: MootProcess) -> None:
+    terminal = moot.terminal("run", "--no-tools", "hi", term="dumb")
+    terminal.expect(pexpect.EOF)
+    assert terminal.before is not None
+    assert b"\x1b" not in terminal.before
+    assert b"Hello **you** and `code`." in terminal.before
+
+
+@pytest.mark.parametrize(("typed", "made", "said"), [("\ny\n", True, b"Done."), ("no because it is mine\n", False, b"denied")])
+def test_a_person_decides_about_a_call(moot: MootProcess, obedient: ScriptedProcess, typed: str, made: bool, said: bytes) -> None:
+    (moot.home / "config.yaml").write_text(obedient.config())
+    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x\\u001b[2Jy"}')
+    terminal.expect(rb"write_file wants to run")
+    terminal.expect(rb"Allow it\?")
+    assert terminal.before is not None
+    assert rb"\x1b[2J" in terminal.before  # spelled out, not acted on
+    assert b"\x1b[2J" not in terminal.before
+    assert not (moot.work / "made.txt").exists()
+    terminal.send(typed)
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert (moot.work / "made.txt").exists() == made
+    assert said in terminal.before
+    assert terminal.exitstatus == 0
+
+
+# ── the start ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (("version",), {"cyclopts", "pydantic", "aiohttp", "rich", "anyio", "ruamel", "asyncio"}),
+        (("--help",), {"pydantic", "aiohttp", "ruamel", "moot.engine", "moot.config"}),
+        (("chat", "list"), {"aiohttp", "rich", "genai_prices"}),
+    ],
+)
+def test_a_command_imports_only_what_it_uses(moot: MootProcess, arguments: tuple[str, ...], unwanted: set[str]) -> None:
+    moot.more = {"PYTHONPROFILEIMPORTTIME": "1"}
+    ended = moot.run(*arguments)
+    assert ended.returncode == 0
+    names = {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines() if line.startswith("import time:")}
+    assert "moot.plugins" in names
+    assert unwanted & (names | {name.partition(".")[0] for name in names}) == set()

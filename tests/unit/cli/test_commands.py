@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.types.chunk import problems
+
+Moot = Callable[..., Any]
+DEMO = ("-m", "demo", "--no-tools")
+
+
+def test_an_answer_goes_to_stdout_and_everything_else_to_stderr(moot: Moot) -> None:
+    ended = moot("run", *DEMO, "hello there")
+    assert ended.code == 0
+    assert "You said: hello there" in ended.out
+    assert ended.out.endswith("\n")
+    assert "note: demo provider" in ended.err
+    assert "note:" not in ended.out
+    assert "\x1b" not in ended.out + ended.err
+
+
+def test_stdin_is_joined_below_the_prompt(moot: Moot) -> None:
+    assert "You said: look:\n\nfrom stdin" in moot("run", *DEMO, "look:", stdin=b"from stdin").out
+    assert "You said: alone" in moot("run", *DEMO, stdin=b"alone").out
+    ended = moot("run", *DEMO, stdin=b"caf\xe9 \xff")
+    assert (ended.code, "caf\ufffd \ufffd" in ended.out) == (0, True)
+    assert "stdin is not UTF-8 from byte 3 on" in ended.err
+
+
+def test_a_value_that_looks_like_a_flag_is_literal_behind_two_dashes(moot: Moot) -> None:
+    assert "You said: --help -c" in moot("run", *DEMO, "--", "--help -c").out
+    assert "You said: @file\n" in moot("run", *DEMO, "@file\n\0{x}[bold]").out.replace("\0", "")
+
+
+def test_json_is_one_document_with_the_whole_result(moot: Moot) -> None:
+    ended = moot("run", *DEMO, "--json", "hi")
+    assert (ended.json["ok"], ended.json["status"], ended.json["model"], ended.json["error"]) == (True, "finished", "demo@demo", None)
+    assert "You said: hi" in ended.json["text"]
+    assert ended.json["note"].startswith("demo provider")
+
+
+def test_jsonl_is_every_event_in_order_and_the_result_last(moot: Moot) -> None:
+    lines = [json.loads(line) for line in moot("run", *DEMO, "--jsonl", "hi").out.splitlines()]
+    *events, last = lines
+    assert last["kind"] == "result"
+    seqs = [event["seq"] for event in events]
+    assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+    assert {"seq", "at", "run", "kind", "exchange", "chunks"} <= events[0].keys()
+    assert "raw" not in events[0]
+    text = "".join(chunk["delta"] for event in events for chunk in event["chunks"] if chunk["type"] == "text-delta")
+    assert text == last["text"]
+
+
+def test_ui_is_chunks_that_a_client_takes(moot: Moot) -> None:
+    chunks = [json.loads(line) for line in moot("run", *DEMO, "--ui", "hi").out.splitlines()]
+    assert (chunks[0]["type"], chunks[-1]["type"]) == ("start", "finish")
+    assert [problems(chunk, 6) for chunk in chunks if problems(chunk, 6)] == []
+
+
+def test_files_go_with_the_prompt(moot: Moot, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("file text")
+    assert "file text" in moot("run", *DEMO, "-f", "a.txt", "what?", "--json").json["text"] + moot("chat", "show", "1").out
+    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n....")
+    moot("run", *DEMO, "-f", "p.png", "what?")
+    part = moot("chat", "show", "1", "--json").json["data"][0]["parts"][0]
+    assert (part["type"], part["mediaType"], part["filename"]) == ("file", "image/png", "p.png")
+    assert part["url"].startswith(("data:image/png;base64,", "blob:"))
+
+
+# ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_conversation_is_found_by_index_prefix_and_title_and_goes_on(moot: Moot) -> None:
+    moot("chat", "new", *DEMO, "first thing")
+    moot("chat", "new", *DEMO, "second thing")
+    listed = moot("chat", "list", "--json").json["data"]
+    assert [item["title"] for item in listed] == ["second thing", "first thing"]
+    assert listed[0].keys() >= {"id", "no", "title", "model", "status", "message_count", "updated_at"}
+    first = listed[1]["id"]
+    for reference in ("2", first, first[:16], "first thing"):
+        assert moot("chat", "show", reference, "--json").json["conversation"]["id"] == first
+    assert moot("chat", "continue", "2", "--no-tools", "--json", "more").json["conversation"] == first
+    assert len(moot("chat", "show", "1", "--json").json["data"]) == 4
+    assert moot("run", "--no-tools", "-c", "--json", "again").json["conversation"] == first
+    assert moot("run", "--no-tools", "-c", "2", "--json", "again").json["conversation"] == listed[0]["id"]
+
+
+def test_a_list_is_paged_and_a_person_gets_columns(moot: Moot) -> None:
+    for text in ("one", "two", "three"):
+        moot("chat", "new", *DEMO, text)
+    page = moot("chat", "list", "--limit", "2", "--json").json
+    assert [item["title"] for item in page["data"]] == ["three", "two"]
+    rest = moot("chat", "list", "--cursor", page["next_cursor"], "--json").json
+    assert [item["title"] for item in rest["data"]] == ["one"]
+    assert rest["next_cursor"] is None
+    head, first, *_ = moot("chat", "list").out.splitlines()
+    assert head.split() == ["NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE"]
+    assert first.split()[0] == "1"
+    assert moot("chat", "list", "--limit", "201").code == 2
+
+
+def test_show_delete_stop_and_search(moot: Moot) -> None:
+    moot("chat", "new", *DEMO, "a needle in the hay")
+    shown = moot("chat", "show", "1")
+    assert "── user" in shown.out
+    assert "a needle in the hay" in shown.out
+    found = moot("search", "needle", "--json").json
+    assert {hit["role"] for hit in found["data"]} == {"user", "assistant"}
+    assert found["index"]["done"] == found["index"]["total"]
+    assert "needle" in moot("search", "needle").out
+    assert moot("search", "nowhere").code == 0
+    assert "nothing is running" in moot("chat", "stop", "1").err
+    assert moot("chat", "resume", "1").code == 2
+    assert moot("chat", "delete", "1").code == 0
+    assert moot("chat", "list", "--json").json["data"] == []
+
+
+# ── bad input ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MINE = "models: {main: big@mine}\nproviders: {mine: {base_url: 'http://127.0.0.1:9/v1', models: {big: {}}}}\n"
+
+BAD = [
+    (["runn"], "", 2, "did you mean 'run'?"),
+    (["chat", "shew"], "", 2, "did you mean 'show'?"),
+    (["run", "--modell", "x", "hi"], "", 2, "Did you mean --model?"),
+    (["run", "-m", "big@mien", "hi"], MINE, 2, "did you mean 'mine'?"),
+    (["run", "-m", "nope", "hi"], MINE, 2, "no available provider has a model 'nope'"),
+    (["run", "-a", "reviewr", "hi"], MINE + "agents: {reviewer: {}}", 2, "no agent named 'reviewr'"),
+    (["run", "--tools=reed_file", "hi"], MINE, 2, "did you mean 'read_file'?"),
+    (["tools", "show", "reed_file"], "", 2, "did you mean 'read_file'?"),
+    (["providers", "test", "opena"], "", 2, "did you mean 'openai'?"),
+    (["models", "pull", "qwen"], "", 2, "no weights named 'qwen'"),
+    (["chat", "show", "no such thing"], "", 2, "no such thing"),
+    (["chat", "show", "7"], "", 2, "no conversation number 7"),
+    (["run", "-c", "hi"], MINE, 2, "no conversation in"),
+    (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", 2, "ANTHROPIC_API_KEY"),
+    (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: unknown key 'mdels'; did you mean 'models'?"),
+    (["run", "hi"], "models: {main: x", 2, "config.yaml:1:"),
+    (["run", "hi"], "providers: {openai: {api_key: '${NOT_SET_X}'}}", 2, "'NOT_SET_X' is not set"),
+    (["run"], MINE, 2, "no prompt"),
+    (["run", "-f", "gone.txt", "hi"], MINE, 2, "cannot read 'gone.txt'"),
+    (["run", "-f", ".", "hi"], MINE, 2, "cannot read '.'"),
+    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, a picture"),
+    (["run", "--json", "--ui", "hi"], MINE, 2, "exclude each other"),
+    (["run", "--tools=shell", "--no-tools", "hi"], MINE, 2, "exclude each other"),
+    (["run", "--timeout", "soon", "hi"], MINE, 2, "90s"),
+    (["run", "--max-cost=-1", "hi"], MINE, 2, "--max-cost"),
+    (["run", "--max-steps", "0", "hi"], MINE, 2, "--max-steps"),
+    (["run", "--mode", "plam", "hi"], MINE, 2, 'Did you mean "plan"?'),
+    (["run", "--schema", "binary", "hi"], MINE, 2, "holds no JSON Schema"),
+    (["chat", "list", "--cursor", "rubbish"], "", 2, "cursor"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "config", "code", "words"), BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_input_gets_a_clear_word_and_its_exit_code(
+    moot: Moot, home: Path, tmp_path: Path, arguments: list[str], config: str, code: int, words: str
+) -> None:
+    (tmp_path / "binary").write_bytes(b"\0\1\2")
+    (home / "config.yaml").write_text(config)
+    ended = moot(*arguments)
+    assert words in ended.err
+    assert ended.code == code
+    assert bool(ended.out) == ("--json" in arguments)
+    assert "Traceback" not in ended.err
+
+
+def test_a_script_gets_the_error_as_a_document(moot: Moot) -> None:
+    ended = moot("run", "--json", "-m", "x@nope", "hi")
+    assert ended.code == 2
+    assert ended.json["ok"] is False
+    assert ended.json["error"].keys() == {"code", "message", "fix", "retryable"}
+    assert ended.json["error"]["code"] == "usage"
+
+
+def test_a_broken_database_or_home_is_a_word_and_the_doctor_survives_it(moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert moot("doctor", "--json").json["ok"] is True
+    moot("chat", "list")
+    (state,) = [row["state"] for row in moot("doctor", "--json").json["data"] if row["name"] == "database"]
+    assert state == "ok"
+    database = home / "data" / "moot.db"
+    sound = database.read_bytes()
+    database.write_bytes(b"rubbish" * 1000)
+    ended = moot("chat", "list")
+    assert (ended.code, "not a sound" in ended.err, "Traceback" in ended.err) == (1, True, False)
+    sick = moot("doctor", "--json")
+    assert (sick.code, sick.json["ok"]) == (1, False)
+    database.write_bytes(sound)
+    for path in database.parent.glob("moot.db-*"):
+        path.unlink()
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+    connection.close()
+    newer = moot("chat", "list")
+    assert (newer.code, "newer" in newer.err) == (2, True)
+    assert moot("doctor").code == 1
+    (home.parent / "file").touch()
+    monkeypatch.setenv("MOOT_HOME", str(home.parent / "file"))
+    assert (moot("chat", "list").code, moot("doctor").code) == (2, 1)
+
+
+def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
+    moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (home / "config.yaml").write_text("models: {main: a@b}\nproviders: {openai: {api_key: key-canary-0001}}\nmcp: {x: {command: y}}\n")
+    (tmp_path / ".moot").mkdir()
+    (tmp_path / ".moot" / "config.yaml").write_text("models: {main: evil@x}")
+    monkeypatch.setenv("MOOT_SERVER__PORT", "4748")
+    shown = moot("config", "show", "--origin")
+    assert f'models.main: "a@b"  (user {home / "config.yaml"}:1:16)' in shown.out
+    assert "server.port: 4748  (environment MOOT_SERVER__PORT)" in shown.out
+    assert "limits.steps: 50  (default)" in shown.out
+    assert "canary" not in shown.out
+    assert "is not trusted" in shown.err
+    assert "mcp: read, but nothing" in shown.err
+    value = moot("config", "show", "--json")
+    assert "canary" not in value.out
+    assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)
+    assert moot("config", "check").code == 0
+    (home / "config.yaml").write_text("models: {mian: x}")
+    assert moot("config", "check").code == 2
+
+
+def test_tools_models_providers_and_version_are_listed(moot: Moot) -> None:
+    tools = moot("tools", "list", "--json").json["data"]
+    assert {"read_file", "shell"} <= {tool["name"] for tool in tools}
+    assert moot("tools", "show", "read_file", "--json").json["schema"]["type"] == "object"
+    assert "read_file" in moot("tools", "list").out
+    providers = {row["name"]: row["state"] for row in moot("providers", "list", "--json").json["data"]}
+    assert (providers["openai"], providers["demo"]) == ("needs a key", "available")
+    assert moot("providers", "test", "demo").code == 0
+    assert moot("models", "list", "local", "--json").json["data"][0]["provider"] == "local"
+    assert "moot 0" in moot("version").out
+    assert "version" in moot("version", "--json").json
+
+
+def test_weights_are_never_fetched_without_a_yes(moot: Moot, tmp_path: Path) -> None:
+    (tmp_path / "w.gguf").write_bytes(b"x")
+    ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf")
+    assert ended.code == 2
+    assert "moot models pull smollm2-135m --yes-download" in ended.err
+    for words in ("Model: SmolLM2", "Size: 98 MB", "Licence: Apache-2.0", "Source: "):
+        assert words in ended.err
+
+
+def test_every_command_has_help_with_an_example(moot: Moot) -> None:
+    commands = ["run", "chat new", "chat continue", "chat list", "chat show", "chat resume", "chat stop", "chat delete", "search"]
+    commands += ["models list", "models pull", "models test", "providers list", "providers test", "tools list", "tools show"]
+    commands += ["config show", "config check", "doctor", "version", ""]
+    for command in commands:
+        ended = moot(*command.split(), "--help")
+        assert (command, ended.code, "For instance" in ended.out, f"moot {command}".strip() in ended.out) == (command, 0, True, True)
+
+
+def test_a_deleted_working_directory_is_a_word(moot: Moot, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    ended = moot("run", *DEMO, "hi")
+    assert (ended.code, "no longer exists" in ended.err) == (2, True)

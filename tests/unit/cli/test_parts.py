@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.cli.arguments import ALL_TOOLS, LATEST, settle, wants_json
+from moot.cli.contract import problems
+from moot.cli.following import exit_code_of
+from moot.cli.options import seconds
+from moot.cli.output import screen_json
+from moot.cli.times import age
+from moot.errors import UsageError
+from moot.types.canonical import Json
+
+
+@pytest.mark.parametrize(
+    ("given_words", "settled"),
+    [
+        (["-c"], [f"--continue={LATEST}"]),
+        (["-c", "3", "x"], ["--continue=3", "x"]),
+        (["--continue", "0193a4b2"], ["--continue=0193a4b2"]),
+        (["-c", "and the tests"], [f"--continue={LATEST}", "and the tests"]),
+        (["-c", "fade"], [f"--continue={LATEST}", "fade"]),
+        (["--continue=A title"], ["--continue=A title"]),
+        (["--", "-c", "3"], ["--", "-c", "3"]),
+        (["--tools", "x"], [f"--tools={ALL_TOOLS}", "x"]),
+        (["--tools=shell"], ["--tools=shell"]),
+    ],
+)
+def test_a_value_that_may_be_left_out_is_settled_before_parsing(given_words: list[str], settled: list[str]) -> None:
+    assert settle(given_words) == settled
+
+
+@given(st.lists(st.text(max_size=8).filter(lambda word: word not in ("-c", "--continue", "--tools"))))
+def test_other_words_go_through_as_they_are(words: list[str]) -> None:
+    assert settle(words) == words
+    assert settle(["--", *words, "-c"]) == ["--", *words, "-c"]
+
+
+def test_json_is_wanted_only_before_two_dashes() -> None:
+    assert wants_json(["run", "--json"])
+    assert not wants_json(["run", "--", "--json"])
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8))
+def test_json_on_a_screen_is_the_same_json_without_anything_that_acts(value: Any) -> None:
+    plain = json.dumps(value, ensure_ascii=False)
+    if any("\ud800" <= character <= "\udfff" for character in plain):
+        return
+    shown = screen_json(plain)
+    assert json.loads(shown) == value
+    assert all(character.isprintable() for character in shown)
+
+
+SCHEMA: Json = {
+    "type": "object",
+    "required": ["n"],
+    "properties": {
+        "n": {"type": "integer"},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+        "x": {"anyOf": [{"type": "null"}, {"const": 3}]},
+    },
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"n": 1}, None),
+        ({"n": 1.0, "tags": ["a", "b"], "x": None}, None),
+        ({"n": 1, "x": 3}, None),
+        ([], "answer is list, expected object"),
+        ({}, "answer.n is missing"),
+        ({"n": True}, "answer.n is bool, expected integer"),
+        ({"n": 1.5}, "answer.n is float, expected integer"),
+        ({"n": 1, "tags": ["c"]}, "answer.tags[0] is 'c'"),
+        ({"n": 1, "x": 4}, "answer.x fits 0 of the schemas of anyOf"),
+        ({"n": 1, "more": 1}, "answer.more may not be there"),
+    ],
+)
+def test_an_answer_is_held_against_its_schema(value: Json, problem: str | None) -> None:
+    found = next(problems(value, SCHEMA), None)
+    assert (found is None) if problem is None else (found or "").startswith(problem)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("90s", 90.0), ("5m", 300.0), ("1h", 3600.0), ("0.5", 0.5)])
+def test_a_duration_is_seconds_in_the_end(text: str, expected: float) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "soon", "-1", "1d2", "1 s s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="90s"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("usage", 2),
+        ("config", 2),
+        ("output_contract", 4),
+        ("limit", 6),
+        ("rate_limit", 5),
+        ("auth", 5),
+        ("anything new", 5),
+        ("timeout", 5),
+    ],
+)
+def test_the_kind_of_a_failure_decides_the_exit_code(kind: str, code: int) -> None:
+    assert exit_code_of(kind, "the provider was silent for 600 seconds") == code
+
+
+def test_the_runs_own_clock_is_no_providers_fault() -> None:
+    assert exit_code_of("timeout", "stopped after 5 seconds") == 124
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"), [(5, "5 s"), (65, "1 min"), (7200, "2 h"), (3 * 86400, "3 d"), (70 * 86400, "2 mo"), (800 * 86400, "2 y")]
+)
+def test_an_age_has_one_unit(ago: int, words: str) -> None:
+    assert age(1_000_000_000_000 - ago * 1000, 1_000_000_000) == words

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moot.config.document import Place, parse, plain
+from moot.config.writing import set_value, write_atomically
+from moot.errors import ConfigError
+
+FILE = """\
+# mine
+models:     # who answers
+    main: "a@b"   # the best
+    fallback:
+        - x@y    # second
+
+# whom to call
+providers:
+    openai: {api_key: "${KEY:-none}"}
+"""
+
+
+def test_a_value_is_set_and_comments_order_and_quotes_stay(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(FILE)
+    set_value(path, "models.main", "new@b", {})
+    set_value(path, "models.small", "s@b", {})
+    set_value(path, "limits.steps", 7, {})
+    expected = FILE.replace('main: "a@b"', 'main: "new@b"').replace("    fallback:", "    small: s@b\n    fallback:")
+    text = path.read_text()
+    assert text.replace("new@b", "a@b").startswith(FILE.splitlines()[0])
+    for line in expected.splitlines():
+        assert "".join(line.split()).replace('"', "") in "".join(text.split()).replace('"', "")
+    assert plain(parse(text, Place("user", str(path))))["limits"] == {"steps": 7}  # type: ignore[index]
+
+
+def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "config.yaml"
+    set_value(path, "models.main", "a@b", {})
+    assert path.read_text() == "models:\n  main: a@b\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("key", "value"), [("models.mian", "x"), ("server.port", "x"), ("providers.antropic.api_key", "x")])
+def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path, key: str, value: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(FILE)
+    with pytest.raises(ConfigError):
+        set_value(path, key, value, {})
+    assert path.read_text() == FILE
+    assert [item.name for item in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
+    folder = tmp_path / "config.yaml"
+    folder.mkdir()
+    (folder / "inside").touch()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_atomically(folder, b"x")
+    assert [item.name for item in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_a_linked_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.yaml").write_text("models: {main: a@b}\n")
+    (tmp_path / "config.yaml").symlink_to(tmp_path / "real.yaml")
+    set_value(tmp_path / "config.yaml", "models.main", "c@d", {})
+    assert (tmp_path / "config.yaml").is_symlink()
+    assert "c@d" in (tmp_path / "real.yaml").read_text()
