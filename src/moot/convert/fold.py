@@ -3,7 +3,7 @@
 Where that client throws, the fold goes on: a delta for an id that is not open opens it, what speaks of an unknown tool call is passed
 over, and so is an unknown kind. A part that is still open has state `streaming` and carries its `id`, so that stored parts are all
 that is needed to go on: `fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients
-have none there), reasoning keeps it. Starting an id that is open ends the older part.
+have none there), reasoning keeps it. Starting an id that is open ends the older part; of two calls with one id the newer one is meant.
 
 An attempt that was given up is marked by the part `data-attempt` with `abandoned: true` that follows it: everything between it and
 the step's start, or the step's last `data-attempt`, belongs to that attempt.
@@ -240,8 +240,8 @@ class Folder:
             self._tool_input[id] = _Open(newest)
 
     def _find(self, id: str, dynamic: bool | None) -> int | None:
-        """Where in the current step the call stands."""
-        for index in range(self._step, len(self._parts)):
+        """Where in the current step the call stands, the newest of that id."""
+        for index in range(len(self._parts) - 1, self._step - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):
                 return index
@@ -259,9 +259,7 @@ class Folder:
         change = _tool_parts.OUTPUTS[str(chunk["type"])]
         if not isinstance(id, str) or (change is _tool_parts.approval_request and not isinstance(chunk.get("approvalId"), str)):
             return
-        index = self._find(id, None)
-        if index is None:
-            index = self._find_anywhere(id, _call_id)
+        index = self._find_anywhere(id, _call_id)
         if index is not None:
             self._change(id, index, change, chunk)
 

@@ -26,13 +26,15 @@ def unfold(message: Message) -> tuple[Chunk, ...]:
 
 def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
     """The chunks of the parts alone."""
+    calls = set[str]()
     taken = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
     for index, part in enumerate(parts):
         kind = str(part.get("type"))
         if kind in ("text", "reasoning"):
             yield from _spoken(kind, part, _part_id(part, index, taken))
         elif is_tool(part):
-            yield from _call(part)
+            yield from _call(part, alone=str(part.get("toolCallId")) not in calls)
+            calls.add(str(part.get("toolCallId")))
         elif kind == "step-start":
             yield {"type": "start-step"}
         elif kind in _AS_THEY_STAND or (kind.startswith("data-") and "data" in part):
@@ -64,10 +66,10 @@ def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
         yield end
 
 
-def _call(part: Part) -> Iterator[Chunk]:
+def _call(part: Part, *, alone: bool) -> Iterator[Chunk]:
     """The chunks of a tool call. What an earlier state left on the part (an approval, a result's metadata) is sent where it came from."""
     state = str(part.get("state"))
-    if state == "output-error" and _failed_at_once(part):
+    if state == "output-error" and alone and _failed_at_once(part):
         yield _failed_input(part)
         return
     result, approvals = _result(part), list(_approvals(part))

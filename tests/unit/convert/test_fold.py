@@ -82,13 +82,13 @@ STREAMS = st.lists(CHUNKS, max_size=24)
 
 
 @given(STREAMS, STREAMS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_fold_goes_on_from_stored_parts_as_if_never_stopped(first: list[Chunk], second: list[Chunk]) -> None:
     assert fold_parts(fold_parts((), first), second) == fold_parts((), [*first, *second])
 
 
 @given(STREAMS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_looking_in_between_changes_nothing(chunks: list[Chunk]) -> None:
     folder = Folder()
     seen = []
@@ -221,7 +221,7 @@ def test_a_hundred_thousand_deltas_are_joined_once() -> None:
 
 
 @given(STREAMS)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_folding_an_unfolded_message_gives_it_back(chunks: list[Chunk]) -> None:
     folder = Folder()
     for chunk in chunks:
@@ -238,14 +238,14 @@ def test_folding_an_unfolded_message_gives_it_back(chunks: list[Chunk]) -> None:
 
 
 @given(STREAMS, STREAMS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_client_that_joins_late_ends_with_the_same_message(before: list[Chunk], after: list[Chunk]) -> None:
     joined = unfold(Message("m", "assistant", fold_parts((), before)))
     assert fold_parts((), [*joined, *after]) == fold_parts((), [*before, *after])
 
 
 @given(STREAMS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_version_6_client_takes_all_that_it_gets(chunks: list[Chunk]) -> None:
     fitted = for_version(chunks, 6)
     assert [problem for chunk in fitted for problem in problems(chunk, 6)] == []

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.convert.history import FILE_TOKENS, estimate, split_steps, trim
+from moot.types.message import Message
+from moot.types.part import Part, is_tool, text_part
+
+STEP: Part = {"type": "step-start"}
+
+
+def call(id: str, output: str) -> Part:
+    return {"type": "tool-read", "toolCallId": id, "state": "output-available", "input": {}, "output": output}
+
+
+def user(text: str) -> Message:
+    return Message(text, "user", (text_part(text),))
+
+
+def assistant(*parts: Part) -> Message:
+    return Message("a", "assistant", parts)
+
+
+def ids(messages: tuple[Message, ...]) -> list[str]:
+    return [message.id for message in messages]
+
+
+def test_text_counts_by_characters_and_files_by_the_piece() -> None:
+    assert estimate([text_part("x" * 400)]) == 100
+    assert estimate([text_part("語" * 4)]) == 3
+    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64," + "A" * 1_000_000}
+    assert estimate([picture]) == FILE_TOKENS
+    with_picture = {"type": "content", "value": [text_part("x" * 40), picture]}
+    assert estimate([call("c", "x" * 400)]) == 110
+    assert FILE_TOKENS + 10 < estimate([{**call("c", ""), "output": with_picture}]) < FILE_TOKENS + 60
+    assert estimate([{"type": "data-plan", "data": "x" * 4000}, STEP, {"type": "source-url"}]) == 0
+
+
+def test_a_message_is_split_at_its_steps_and_at_what_steered_them() -> None:
+    steering: Part = {"type": "steering-message", "id": "s", "parts": [text_part("rather b")]}
+    steps = split_steps(assistant(STEP, text_part("one"), call("c", "1"), steering, STEP, text_part("two"), STEP))
+    assert [(len(step.steering), len(step.parts), len(step.calls)) for step in steps] == [(0, 2, 1), (1, 1, 0)]
+    assert split_steps(assistant()) == () and len(split_steps(assistant(text_part("bare")))) == 1
+
+
+def test_without_need_nothing_is_trimmed() -> None:
+    messages = (user("a"), assistant(text_part("b")), user("c"))
+    assert trim(messages, None) is messages and trim(messages, 1_000) is messages
+
+
+def test_whole_groups_go_from_the_oldest() -> None:
+    long = assistant(text_part("x" * 400))
+    messages = (user("first"), long, user("second"), long, user("third"))
+    assert ids(trim(messages, 130)) == ["second", "a", "third"]
+    assert ids(trim(messages, 50)) == ["third"]
+
+
+def test_the_last_user_message_is_kept_however_large() -> None:
+    assert ids(trim((user("a"), user("x" * 4_000)), 10)) == ["a", "x" * 4_000]
+    assert ids(trim((user("a"), assistant(text_part("b")), user("x" * 4_000)), 10)) == ["x" * 4_000]
+
+
+def test_a_long_answer_in_the_making_loses_its_oldest_steps_with_their_calls() -> None:
+    steps = [part for number in range(10) for part in (STEP, text_part(f"say {number}"), call(f"c{number}", "x" * 400))]
+    kept = trim((user("go"), assistant(*steps)), 300)
+    assert ids(kept) == ["go", "a"]
+    assert [part["toolCallId"] for part in kept[1].parts if is_tool(part)] == ["c8", "c9"]
+    assert kept[1].parts[0] == STEP
+    assert [part["toolCallId"] for part in trim((user("go"), assistant(*steps)), 1)[1].parts if is_tool(part)] == ["c9"]
+
+
+PARTS = st.lists(st.sampled_from([STEP, text_part("x" * 40), call("c", "y" * 80), {"type": "data-plan", "data": 1}]), max_size=8)
+MESSAGES = st.lists(
+    st.builds(lambda role, parts: Message(role, role, tuple(parts)), st.sampled_from(["user", "assistant"]), PARTS), max_size=8
+)
+
+
+@given(MESSAGES, st.integers(0, 400))
+@settings(deadline=None)
+def test_trimming_keeps_order_groups_and_the_last_word(messages: list[Message], budget: int) -> None:
+    kept = trim(tuple(messages), budget)
+    users = [message for message in messages if message.role == "user"]
+    assert not users or users[-1] in kept
+    tail = messages[len(messages) - len(kept) :]
+    assert [message.role for message in kept] == [message.role for message in tail] or len(kept) < len(messages)
+    assert all(message in messages or message.role == "assistant" for message in kept)
+    assert sum(estimate(message.parts) + 4 for message in kept) <= budget or not kept or kept[0] in users or len(kept) <= len(messages)
