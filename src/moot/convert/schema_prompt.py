@@ -37,7 +37,7 @@ _RULES = (
 )
 _SELDOM = "ask_user"
 """Offered without an example: shown one, the model asks back instead of looking."""
-_REPLIES = (("Hello!", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
+_REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
 # a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
 _FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)

