@@ -30,7 +30,7 @@ CONNECT_SECONDS = 10.0
 """For name, connection and TLS together."""
 
 ERROR_SECONDS = 10.0
-"""For the body of a refusal; what has come by then is what we have."""
+"""For the body of a refusal, unless the provider's timeout is shorter; what has come by then is what we have."""
 
 _HEADER_BYTES = 64 * 1024
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
@@ -132,7 +132,7 @@ class HttpProvider:
         if 200 <= response.status < 300:
             return response
         try:
-            raise self._refused(response, await _error_body(response))
+            raise self._refused(response, await _error_body(response, min(ERROR_SECONDS, self.settings.timeout or ERROR_SECONDS)))
         finally:
             response.close()
 
@@ -213,11 +213,11 @@ def _without_password(text: str) -> str:
     return f"{head.partition('://')[0]}://***@{tail}" if at else text
 
 
-async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes:
     """What can be had of a refusal's body, at most `KEPT` bytes: it only explains, so nothing about it is an error of its own."""
     body = bytearray()
     try:
-        async with asyncio.timeout(ERROR_SECONDS):
+        async with asyncio.timeout(seconds):
             while len(body) < KEPT and (data := await response.content.readany()):
                 body += data
     except _ERRORS as error:
