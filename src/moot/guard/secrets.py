@@ -42,7 +42,7 @@ _BLOCK = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z
 _AUTHORIZATION = re.compile(r"\b(bearer|basic|token)(\s{1,4})[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{1,20}://)[^\s/@]{1,500}@", re.IGNORECASE)
 _NAMED = re.compile(
-    r"([\w-]{0,40}(?:api[_-]?key|secret|token|passw(?:or)?d|credential)s?[\w-]{0,20}[\"']?\s{0,4}[:=]\s{0,4}[\"']?)([^\s\"',;&{}\[\]()<>]{6,})",
+    r"((?:api[_-]?key|secret|token|passw(?:or)?d|credential)s?[\w-]{0,20}[\"']?\s{0,4}[:=]\s{0,4}[\"']?)([^\s\"',;&{}\[\]()<>]{6,})",
     re.IGNORECASE,
 )
 

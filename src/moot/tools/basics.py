@@ -12,7 +12,9 @@ from moot.guard.paths import Paths
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput
 
-__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "size_word", "words"]
+__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "size_word", "title", "words"]
+
+TITLE_CHARACTERS = 120
 
 T = TypeVar("T")
 
@@ -52,6 +54,12 @@ async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOut
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
     except MootError as error:
         return failed(words(error))
+
+
+def title(verb: str, subject: str) -> str:
+    """A view's title: one line, whatever the subject holds, and not a long one."""
+    line = f"{verb} {' '.join(subject.split())}"
+    return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]} …"
 
 
 def count(number: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from moot.errors import Refused
 from moot.guard.paths import Paths, Stamp, stamp
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, guarded, paths_of, size_word
+from moot.tools.basics import Defaults, count, guarded, paths_of, size_word, title
 from moot.tools.diffs import unified
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 
@@ -43,7 +43,7 @@ class EditFile(Defaults):
 
     def doing(self, arguments: EditFileArguments) -> View:
         body = "\n".join(unified(arguments.path, edit.old_text, edit.new_text) for edit in arguments.edits)
-        return View(f"Edit {arguments.path}", count(len(arguments.edits), "edit"), body, "diff")
+        return View(title("Edit", arguments.path), count(len(arguments.edits), "edit"), body, "diff")
 
     def done(self, arguments: EditFileArguments, output: ToolOutput) -> View:
         doing = self.doing(arguments)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError, UsageError
 from moot.guard.urls import PORTS, Page, Policy, fetch
 from moot.tools import texts
-from moot.tools.basics import Defaults, failed, size_word, words
+from moot.tools.basics import Defaults, failed, size_word, title, words
 from moot.tools.html import to_markdown
 from moot.types.canonical import Json, JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -45,10 +45,10 @@ class FetchUrl(Defaults):
         return await anyio.to_thread.run_sync(_output, page)
 
     def doing(self, arguments: FetchUrlArguments) -> View:
-        return View(f"Fetch {arguments.url}")
+        return View(title("Fetch", arguments.url))
 
     def done(self, arguments: FetchUrlArguments, output: ToolOutput) -> View:
-        return View(f"Fetch {arguments.url}", body=output.text, language="markdown")
+        return View(title("Fetch", arguments.url), body=output.text, language="markdown")
 
 
 def _policy(settings: JsonObject) -> Policy:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel, Field
 
 from moot.guard.paths import Paths
-from moot.tools.basics import Defaults, guarded, paths_of
+from moot.tools.basics import Defaults, guarded, paths_of, title
 from moot.tools.globs import Glob
 from moot.tools.ignores import walk
 from moot.tools.texts import printable
@@ -40,7 +40,7 @@ class FindFiles(Defaults):
         return await guarded(lambda: _find(paths_of(context), arguments))
 
     def doing(self, arguments: FindFilesArguments) -> View:
-        return View(f"Find {arguments.pattern}", "" if arguments.path in ("", ".") else f"in {arguments.path}")
+        return View(title("Find", arguments.pattern), "" if arguments.path in ("", ".") else f"in {arguments.path}")
 
     def done(self, arguments: FindFilesArguments, output: ToolOutput) -> View:
         doing = self.doing(arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from moot.guard.paths import Entry, Paths
-from moot.tools.basics import Defaults, guarded, paths_of, size_word
+from moot.tools.basics import Defaults, guarded, paths_of, size_word, title
 from moot.tools.texts import printable
 from moot.types.canonical import JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -35,10 +35,10 @@ class ListFiles(Defaults):
         return await guarded(lambda: _list(paths_of(context), arguments.path or "."))
 
     def doing(self, arguments: ListFilesArguments) -> View:
-        return View(f"List {arguments.path or '.'}")
+        return View(title("List", arguments.path or "."))
 
     def done(self, arguments: ListFilesArguments, output: ToolOutput) -> View:
-        return View(f"List {arguments.path or '.'}", body=output.text)
+        return View(title("List", arguments.path or "."), body=output.text)
 
 
 def _list(paths: Paths, path: str) -> ToolOutput:

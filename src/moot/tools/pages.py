@@ -15,7 +15,7 @@ LINE_CHARACTERS = 2000
 """What is shown of one line, unless `start_character` points into it."""
 PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
 """What is shown in all; the rest of the limit is for the closing words."""
-SCANNED_CHARACTERS = 50_000_000
+SCANNED_CHARACTERS = 20_000_000
 """How far lines are counted; what lies behind is said to be there."""
 _PIECE = 1 << 16
 _CUT_WORDS = 150

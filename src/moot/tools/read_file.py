@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError, NotFound
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, failed, guarded, paths_of, size_word, words
+from moot.tools.basics import Defaults, count, failed, guarded, paths_of, size_word, title, words
 from moot.tools.pages import LINES, Page, read_page
 from moot.types.canonical import JsonObject
 from moot.types.part import Part
@@ -50,10 +50,10 @@ class ReadFile(Defaults):
         return await _shown(found, arguments.path, context) if isinstance(found, _Picture) else found
 
     def doing(self, arguments: ReadFileArguments) -> View:
-        return View(f"Read {arguments.path}", _range(arguments))
+        return View(title("Read", arguments.path), _range(arguments))
 
     def done(self, arguments: ReadFileArguments, output: ToolOutput) -> View:
-        return View(f"Read {arguments.path}", _range(arguments), output.text)
+        return View(title("Read", arguments.path), _range(arguments), output.text)
 
 
 @dataclass(frozen=True, slots=True)

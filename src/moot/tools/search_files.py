@@ -19,7 +19,7 @@ from moot.errors import MootError, NotFound, Refused
 from moot.guard import processes
 from moot.guard.environment import child_environment
 from moot.guard.paths import Paths
-from moot.tools.basics import Defaults, failed, guarded, paths_of, words
+from moot.tools.basics import Defaults, failed, guarded, paths_of, title, words
 from moot.tools.globs import expanded
 from moot.tools.matching import FILE_BYTES, Match, Request, is_expression
 from moot.types.canonical import JsonObject
@@ -73,7 +73,7 @@ class SearchFiles(Defaults):
 
     def doing(self, arguments: SearchFilesArguments) -> View:
         places = [arguments.glob, "" if arguments.path in ("", ".") else f"in {arguments.path}"]
-        return View(f"Search {arguments.pattern}", " ".join(place for place in places if place))
+        return View(title("Search", arguments.pattern), " ".join(place for place in places if place))
 
     def done(self, arguments: SearchFilesArguments, output: ToolOutput) -> View:
         doing = self.doing(arguments)

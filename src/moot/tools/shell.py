@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from moot.errors import MootError
 from moot.guard.environment import child_environment
-from moot.tools.basics import Defaults, failed, words
+from moot.tools.basics import Defaults, failed, title, words
 from moot.tools.jobs import Job, Jobs, drain, started
 from moot.tools.spool import shown
 from moot.types.canonical import JsonObject
@@ -18,7 +18,6 @@ from moot.types.tool import Effect, ToolContext, ToolOutput, View
 SECONDS = 120.0
 MAX_SECONDS = 3600.0
 REPORTED_CHARACTERS = 2000
-_TITLE_CHARACTERS = 100
 
 
 class ShellArguments(BaseModel):
@@ -58,11 +57,10 @@ class Shell(Defaults):
 
     def doing(self, arguments: ShellArguments) -> View:
         if arguments.action != "run":
-            return View(f"Shell {arguments.action} {arguments.id}")
-        first, _, rest = arguments.command.strip().partition("\n")
-        cut = rest or len(first) > _TITLE_CHARACTERS
-        title = f"$ {first[:_TITLE_CHARACTERS]}{' …' if cut else ''}"
-        return View(title, "in the background" if arguments.background else "", arguments.command if cut else "", "bash")
+            return View(title("Shell", f"{arguments.action} {arguments.id}"))
+        line = title("$", arguments.command)
+        whole = line == f"$ {arguments.command}"
+        return View(line, "in the background" if arguments.background else "", "" if whole else arguments.command, "bash")
 
     def done(self, arguments: ShellArguments, output: ToolOutput) -> View:
         doing = self.doing(arguments)

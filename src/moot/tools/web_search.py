@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError, Refused
 from moot.guard.secrets import redact
 from moot.guard.urls import Page, Policy, fetch
-from moot.tools.basics import Defaults, failed, words
+from moot.tools.basics import Defaults, failed, title, words
 from moot.tools.html import plain
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -77,10 +77,10 @@ class WebSearch(Defaults):
             return failed(redact(told.replace(key, "***") if key else told))
 
     def doing(self, arguments: WebSearchArguments) -> View:
-        return View(f"Search the web for {arguments.query}")
+        return View(title("Search the web for", arguments.query))
 
     def done(self, arguments: WebSearchArguments, output: ToolOutput) -> View:
-        return View(f"Search the web for {arguments.query}", body=output.text, language="markdown")
+        return View(title("Search the web for", arguments.query), body=output.text, language="markdown")
 
 
 def _brave(query: str, count: int, base: str, key: str) -> _Question:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from moot.errors import NotFound
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, guarded, paths_of
+from moot.tools.basics import Defaults, count, guarded, paths_of, title
 from moot.tools.diffs import unified
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 
@@ -31,14 +31,14 @@ class WriteFile(Defaults):
         return await guarded(lambda: _write(paths_of(context), arguments), abandon=False)
 
     def doing(self, arguments: WriteFileArguments) -> View:
-        return View(f"Write {arguments.path}", _length(arguments.content), unified(arguments.path, "", arguments.content), "diff")
+        return View(title("Write", arguments.path), _length(arguments.content), unified(arguments.path, "", arguments.content), "diff")
 
     def done(self, arguments: WriteFileArguments, output: ToolOutput) -> View:
         if output.error:
-            return View(f"Write {arguments.path}", body=output.text)
+            return View(title("Write", arguments.path), body=output.text)
         diff = output.value.get("diff") if isinstance(output.value, dict) else None
         body = diff if isinstance(diff, str) else unified(arguments.path, "", arguments.content)
-        return View(f"Write {arguments.path}", _length(arguments.content), body, "diff")
+        return View(title("Write", arguments.path), _length(arguments.content), body, "diff")
 
 
 def _write(paths: Paths, arguments: WriteFileArguments) -> ToolOutput:

@@ -172,7 +172,8 @@ async def test_a_leftover_group_is_killed_and_a_reused_id_is_not():
 
 
 async def test_a_leftover_whose_leader_is_gone_is_killed(tmp_path: Path):
-    child = await spawn(["/bin/sh", "-c", "sleep 60 & echo $! > pid"], cwd=tmp_path)
+    child = await spawn(["/bin/sh", "-c", "sleep 60 & echo $! > pid"], cwd=tmp_path, gated=True)
+    await child.release()
     pid = await pid_in(tmp_path / "pid")
     await child.wait()
     assert alive(pid)

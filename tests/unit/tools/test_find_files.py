@@ -139,7 +139,7 @@ NAMES = ["a", "b", "a.x", "b.x", "c"]
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(top=RULES, below=RULES)
 @example(top=["a/", "!a"], below=[])
 def test_ignored_is_what_git_ignores(tmp_path: Path, top: list[str], below: list[str]):

@@ -1,0 +1,217 @@
+"""What holds for every tool, the built-in ones and those of installed packages."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from moot.plugins import TOOLS
+from moot.tools.schema import definition, definition_digest, parse
+from moot.types.canonical import dumps, loads_exact
+from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.store import Blob
+from moot.types.tool import Available, Effect, ToolOutput, View
+
+
+class Surroundings:
+    """A ToolContext over a real folder."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.roots = (directory,)
+        self.settings: dict[str, Any] = {}
+        self.key = "run/tool:0.0.0"
+        self.blobs = self
+        self.drawer: dict[str, Any] = {}
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        return self.drawer.setdefault(name, make())
+
+    async def ask(self, questions: Any) -> Any:
+        return tuple(("yes",) for _ in questions)
+
+    async def report(self, value: Any) -> None: ...
+
+    async def note(self, body: Any) -> None: ...
+
+    async def put(self, data: bytes, media_type: str = "") -> Blob:
+        return Blob("0" * 64, len(data), media_type)
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        return b"kept"
+
+
+@pytest.fixture(params=TOOLS.names())
+def tool(request: pytest.FixtureRequest) -> Any:
+    return TOOLS.load(request.param)()
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Surroundings:
+    (tmp_path / "notes.txt").write_text("Oslo\n")
+    (tmp_path / "docs").mkdir()
+    return Surroundings(tmp_path)
+
+
+def test_it_is_named_as_it_is_registered(tool: Any):
+    assert type(tool)().name == tool.name
+    assert tool.name in TOOLS
+    assert tool.name.isidentifier()
+    assert tool.name == tool.name.lower()
+
+
+def test_it_says_what_it_does_in_few_words(tool: Any):
+    told = definition(tool)
+    assert 20 <= len(told.description) <= 300
+    assert "\n" not in told.description
+    assert len(dumps(told.schema)) < 2000
+
+
+def test_its_flags_are_whole(tool: Any):
+    assert set(tool.effects) <= set(get_args(Effect))
+    assert all(isinstance(flag, bool) for flag in (tool.concurrent, tool.idempotent, tool.hidden, tool.beta))
+    assert isinstance(tool.badge, str)
+    assert inspect.iscoroutinefunction(tool.run)
+
+
+def test_what_writes_or_runs_is_neither_concurrent_nor_repeatable(tool: Any):
+    if tool.effects & {"write", "execute"}:
+        assert not tool.concurrent
+        assert not tool.idempotent
+
+
+def test_its_schema_is_an_object_without_references_and_survives_json(tool: Any):
+    schema = definition(tool).schema
+    assert schema["type"] == "object"
+    assert "$ref" not in str(schema)
+    assert "$defs" not in schema
+    assert loads_exact(dumps(schema)) == schema
+    assert len(definition_digest(tool)) == 32
+
+
+def test_its_examples_fit_its_arguments(tool: Any):
+    for example in tool.examples:
+        assert set(example) == {"user", "arguments"}
+        assert isinstance(parse(tool, example["arguments"]), BaseModel)
+
+
+def test_tools_for_small_models_have_examples():
+    for name in ("ask_user", "find_files", "list_files", "read_file", "search_files"):
+        assert TOOLS.load(name)().examples
+
+
+def test_availability_is_a_question_that_any_settings_answer(tool: Any):
+    if isinstance(tool, Available):
+        for settings_ in ({}, {"provider": None}, {"api_key": 5}, {"base_url": []}):
+            assert isinstance(tool.available(settings_), bool)
+
+
+SAFE = {"shell": {"command": "true"}, "fetch_url": {"url": "http://127.0.0.1/"}, "web_search": {"query": "x"}}
+
+
+def sample(tool: Any) -> BaseModel:
+    """Arguments that do no harm."""
+    given_ = SAFE.get(tool.name) or (tool.examples[0]["arguments"] if tool.examples else None)
+    if given_ is None:
+        given_ = {
+            "write_file": {"path": "new.txt", "content": "x"},
+            "edit_file": {"path": "notes.txt", "edits": [{"old_text": "Oslo", "new_text": "Bergen"}]},
+        }.get(tool.name, {})
+    arguments = parse(tool, given_)
+    assert isinstance(arguments, BaseModel), arguments
+    return arguments
+
+
+@pytest.mark.anyio
+async def test_it_gives_one_output_and_can_show_it(tool: Any, context: Surroundings):
+    arguments = sample(tool)
+    doing = tool.doing(arguments)
+    output = await tool.run(arguments, context)
+    assert isinstance(output, ToolOutput)
+    assert output.text
+    dumps(output.value)
+    for view in (doing, tool.done(arguments, output), tool.done(arguments, ToolOutput("failed", error=True))):
+        assert isinstance(view, View)
+        assert view.title
+        assert "\n" not in view.title
+
+
+@pytest.mark.anyio
+async def test_it_can_be_cancelled(tool: Any, context: Surroundings):
+    task = asyncio.ensure_future(tool.run(sample(tool), context))
+    await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait({task}, timeout=5)
+    assert done
+
+
+ODD = ["..", "/", "/etc/passwd", "~", "a\0b", "x" * 5000, "docs", "notes.txt", "{{{{", "[", "(a+)+$"]
+STRINGS = st.text(max_size=40) | st.sampled_from(
+    ["..", "/", "/etc/passwd", "~", "a\0b", "x" * 5000, "docs", "notes.txt", "{{{{", "[", "(a+)+$"]
+)
+
+
+def values(schema: Any) -> st.SearchStrategy[Any]:
+    """Anything that the schema lets pass, and some that it does not."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    match schema.get("type"):
+        case "string":
+            return STRINGS
+        case "integer":
+            return st.integers(-2, 2000)
+        case "number":
+            return st.floats(0.5, 2)
+        case "boolean":
+            return st.booleans()
+        case "array":
+            return st.lists(values(schema["items"]), max_size=3)
+        case "object":
+            required = set(schema.get("required", ()))
+            fields = {name: values(field) for name, field in schema["properties"].items()}
+            needed = {name: field for name, field in fields.items() if name in required}
+            return st.fixed_dictionaries(needed, optional={name: field for name, field in fields.items() if name not in required})
+        case _:
+            return st.none() | STRINGS
+
+
+HARMLESS = sorted(set(TOOLS.names()) - {"shell", "fetch_url", "web_search"})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", HARMLESS)
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+async def test_no_arguments_make_it_raise(name: str, context: Surroundings, monkeypatch: pytest.MonkeyPatch, data: st.DataObject):
+    tool = TOOLS.load(name)()
+    arguments = parse(tool, data.draw(values(definition(tool).schema)))
+    if isinstance(arguments, str):
+        return
+    if name == "search_files":
+        arguments = arguments.model_copy(update={"pattern": "Oslo"})  # a hostile pattern takes its 20 seconds, elsewhere
+    output = await tool.run(arguments, context)
+    assert isinstance(output, ToolOutput)
+    assert len(output.text) <= TOOL_OUTPUT_CHARACTERS + 200 * 600
+    assert "\n" not in tool.doing(arguments).title
+
+
+WRONG = st.none() | st.integers() | st.text() | st.lists(st.integers()) | st.dictionaries(st.text(), st.none(), min_size=1)
+
+
+@given(name=st.sampled_from(TOOLS.names()), value=st.data())
+def test_arguments_that_do_not_fit_are_answered_in_words(name: str, value: st.DataObject):
+    tool = TOOLS.load(name)()
+    said = parse(
+        tool,
+        value.draw(st.none() | st.integers() | st.text() | st.lists(st.integers()) | st.dictionaries(st.text(), st.integers(), min_size=1)),
+    )
+    assert isinstance(said, str)
+    assert tool.name in said

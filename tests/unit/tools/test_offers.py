@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from moot.config.settings import Settings
+from moot.errors import UsageError
+from moot.plugins import TOOLS
+from moot.tools.offers import offered, tool
+from moot.types.agent import Agent
+
+SEARCHING = {"web_search": {"provider": "searxng", "base_url": "http://127.0.0.1:1"}}
+
+
+def names(agent: Agent, **settings: object) -> list[str]:
+    return [one.name for one in offered(Settings(home=Path("/nowhere"), **settings), agent)]  # type: ignore[arg-type]
+
+
+def test_an_agent_is_offered_all_that_is_there_in_one_order():
+    assert names(Agent()) == [name for name in TOOLS.names() if name != "web_search"]
+    assert names(Agent(), tools=SEARCHING) == TOOLS.names()
+
+
+def test_an_agent_may_name_its_tools():
+    assert names(Agent(tools=("shell", "read_file"))) == ["read_file", "shell"]
+    assert names(Agent(tools=())) == []
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'read_file'"):
+        names(Agent(name="reviewer", tools=("read_fiel",)))
+
+
+def test_a_reader_gets_nothing_that_does_more_than_read():
+    assert names(Agent(role="read"), tools=SEARCHING) == ["ask_user", "find_files", "list_files", "read_file", "search_files", "todo"]
+
+
+def test_what_is_not_configured_is_absent_even_when_it_is_named():
+    assert names(Agent(tools=("web_search", "todo"))) == ["todo"]
+
+
+def test_a_tool_is_found_by_name():
+    assert tool("shell").name == "shell"
+    with pytest.raises(UsageError):
+        tool("shel")

@@ -1,0 +1,131 @@
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from moot.tools.web_search import WebSearch, WebSearchArguments
+from moot.types.tool import Available, ToolOutput
+
+pytestmark = pytest.mark.anyio
+
+FOUND = [{"title": "A <b>title</b> &amp; more", "url": "https://a.example/", "description": "About <i>a</i>"}, {"title": "no address"}]
+
+
+class Engine:
+    """A search engine on a socket: says what it is told to, keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Any = {}
+        self.status = 200
+        self.raw: bytes | None = None
+        self.asked: list[tuple[str, dict[str, str], str]] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.asked.append((str(request.rel_url), dict(request.headers), await request.text()))
+        if self.raw is not None:
+            return web.Response(body=self.raw)
+        return web.json_response(self.answer, status=self.status)
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    engine = Engine()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", engine.handle)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    listening = socket.create_server(("127.0.0.1", 0))
+    await web.SockSite(runner, listening).start()
+    engine.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    yield engine
+    await runner.cleanup()
+
+
+async def search(context: Any, engine: Engine, provider: str, query: str = "a b&c", **settings: Any) -> ToolOutput:
+    context.settings = {"provider": provider, "base_url": engine.url, **settings}
+    return await WebSearch().run(WebSearchArguments(query=query, count=3), context)
+
+
+SHOWN = "1. A title & more\n   https://a.example/\n   About a"
+
+
+async def test_brave_is_asked_in_its_way(context: Any, engine: Engine):
+    engine.answer = {"web": {"results": FOUND}}
+    assert (await search(context, engine, "brave", api_key="canary")).text == SHOWN
+    url, headers, _ = engine.asked[0]
+    assert url == "/res/v1/web/search?q=a+b%26c&count=3"
+    assert headers["X-Subscription-Token"] == "canary"
+
+
+async def test_tavily_is_asked_in_its_way(context: Any, engine: Engine):
+    engine.answer = {"results": FOUND}
+    output = await search(context, engine, "tavily", api_key="canary")
+    assert output.value == [{"title": "A title & more", "url": "https://a.example/", "snippet": "About a"}]
+    url, headers, body = engine.asked[0]
+    assert (url, headers["Authorization"]) == ("/search", "Bearer canary")
+    assert body == '{"query":"a b&c","max_results":3}'
+
+
+async def test_searxng_is_asked_in_its_way(context: Any, engine: Engine):
+    engine.answer = {"results": FOUND}
+    assert (await search(context, engine, "searxng")).text == SHOWN
+    assert engine.asked[0][0] == "/search?q=a+b%26c&format=json"
+
+
+async def test_a_custom_address_is_filled_in(context: Any, engine: Engine):
+    engine.answer = {"results": FOUND}
+    output = await search(context, engine, "custom", base_url=f"{engine.url}/find?text={{query}}&n={{count}}", api_key="canary")
+    assert output.text == SHOWN
+    assert engine.asked[0][0] == "/find?text=a+b%26c&n=3" or engine.asked[0][0] == "/find?text=a%20b%26c&n=3"
+
+
+async def test_nothing_found_is_said(context: Any, engine: Engine):
+    engine.answer = {"results": []}
+    assert (await search(context, engine, "searxng")).text == "nothing was found for 'a b&c'"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "raw"),
+    [
+        ({}, 200, None),
+        ({"results": "x"}, 200, None),
+        ([], 200, None),
+        ({"error": "key canary is bad"}, 401, None),
+        ({}, 200, b"<html>"),
+        ({}, 200, b""),
+    ],
+)
+async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: Engine, answer: Any, status: int, raw: bytes | None):
+    engine.answer, engine.status, engine.raw = answer, status, raw
+    output = await search(context, engine, "tavily", api_key="canary")
+    if answer == []:
+        assert "no list of results" in output.text or "nothing was found" in output.text
+    else:
+        assert output.error
+    assert "canary" not in output.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        ({}, False),
+        ({"provider": "brave"}, False),
+        ({"provider": "brave", "api_key": "x"}, True),
+        ({"provider": "tavily", "api_key": ""}, False),
+        ({"provider": "searxng"}, False),
+        ({"provider": "searxng", "base_url": "http://x"}, True),
+        ({"provider": "custom", "base_url": "http://x/{query}"}, True),
+        ({"provider": "unheard-of", "api_key": "x", "base_url": "http://x"}, False),
+        ({"provider": 5}, False),
+    ],
+)
+async def test_it_is_absent_until_it_is_configured(context: Any, settings: Any, there: bool):
+    tool = WebSearch()
+    assert isinstance(tool, Available)
+    assert tool.available(settings) is there
+    if not there:
+        context.settings = settings
+        assert (await tool.run(WebSearchArguments(query="x"), context)).error
