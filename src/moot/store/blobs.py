@@ -7,7 +7,6 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 from moot.errors import NotFound, StoreCorrupt, StoreError, StoreFull
 from moot.store.connect import Connection
@@ -88,7 +87,7 @@ def _write(path: Path, data: bytes) -> None:
     """The file whole under its name, on the disk, or not at all."""
     if path.exists():
         return
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
+    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:

@@ -10,7 +10,7 @@ from moot.convert.fold import Folder
 from moot.errors import NotFound
 from moot.store import segments
 from moot.store.connect import Queries
-from moot.store.rows import EVENT, event_of
+from moot.store.rows import DAMAGED, EVENT, event_of, parts_of
 from moot.store.transaction import SEQ_BITS, checksum
 from moot.types.event import Event
 from moot.types.message import Message
@@ -43,7 +43,9 @@ class Events:
         return [self._event(queries, row) for row in rows]
 
     def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
-        """The message as it stands in this snapshot: what came after its last fold is folded in."""
+        """The message as it stands in this snapshot: what came after its last fold is folded in. Damaged parts are read from the log."""
+        if message.parts == (DAMAGED,):
+            message = self._restored(queries, message, conversation)
         if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):
             return message
         aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (message.run,))}
@@ -56,6 +58,15 @@ class Events:
                     for chunk in event.chunks:
                         folder.feed(chunk)
         return replace(message, parts=folder.parts(), metadata=folder.metadata(), folded_through=last, last_seq=max(message.last_seq, last))
+
+    def _restored(self, queries: Queries, message: Message, conversation: int) -> Message:
+        if message.run is not None:
+            return replace(message, parts=(), folded_through=message.first_seq - 1)
+        for event in self.page(queries, conversation, message.first_seq - 1, 1):
+            body = event.body
+            if event.kind == "message" and isinstance(body, dict) and body.get("id") == message.id:
+                return replace(message, parts=parts_of(body.get("parts")))
+        return message
 
     def _rows(self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> list[tuple[Any, ...]]:
         base = conversation << SEQ_BITS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,8 +12,10 @@ from pathlib import Path
 from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
 from moot.store.library import sqlite
 
-__all__ = ["corrupt", "distrusted", "translated", "translating"]
+__all__ = ["FOREIGN", "corrupt", "distrusted", "translated", "translating"]
 
+FOREIGN: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
+"""What must not come out of this room as it is: the library's errors, and those of reading and writing JSON and text."""
 _IOERR, _FULL = 10, 13
 
 
@@ -20,8 +23,12 @@ def translated(error: Exception, path: Path) -> MootError:
     """What this failure of the library means for our caller; our own errors come back as they are."""
     if isinstance(error, MootError):
         return error
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return corrupt(path, f"what is stored can't be read ({error})")
     if isinstance(error, UnicodeEncodeError):
         return UsageError(f"{error.object!r} is not valid Unicode text, so it can't be stored", fix="remove the lone surrogates from it")
+    if isinstance(error, ValueError):
+        return StoreError(f"this can't be stored: {error}")
     code = _code(error)
     if code == _FULL or (code == _IOERR and _no_room(path)):
         return StoreFull(
@@ -79,5 +86,5 @@ def translating(path: Path) -> Generator[None]:
     """Lets only our own errors out."""
     try:
         yield
-    except (sqlite.Error, UnicodeEncodeError) as error:
+    except FOREIGN as error:
         raise translated(error, path) from error

@@ -15,10 +15,6 @@ __all__ = ["report"]
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
     """Library, version, protection, schema, integrity and sizes. Reads the whole file."""
     pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
-    problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
-    rows = {
-        name: int(connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]) for name in ("conversation", "message", "run", "blob")
-    }
     return {
         "path": str(path),
         "library": library.NAME,
@@ -26,7 +22,22 @@ def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
         "wal_reset_bug": library.affected(library.VERSION),
         "protection": "one process commits at a time" if protected else "not needed",
         "schema": version_of(connection),
-        "integrity": "ok" if not problems else "; ".join(problems),
+        "integrity": _problems(connection) or "ok",
         "bytes": pages * size,
-        **{f"{name}s": count for name, count in rows.items()},
+        **{f"{name}s": _count(connection, name) for name in ("conversation", "message", "run", "blob")},
     }
+
+
+def _problems(connection: Connection) -> str:
+    try:
+        return "; ".join(str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok")
+    except library.sqlite.DatabaseError as error:
+        return str(error)
+
+
+def _count(connection: Connection, table: str) -> int | None:
+    """None when the table can't be read."""
+    try:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    except library.sqlite.DatabaseError:
+        return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import APPLICATION_ID, Connection, connect
-from moot.store.faults import corrupt, translated, translating
+from moot.store.faults import FOREIGN, corrupt, translated, translating
 from moot.store.library import sqlite
 from moot.store.locks import FileLock
 from moot.store.migrations import Migration, released
@@ -58,7 +58,7 @@ def _checked(path: Path, newest: int) -> int:
             version, mark = version_of(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
         finally:
             connection.close()
-    except sqlite.Error as error:
+    except FOREIGN as error:
         raise translated(error, path) from error
     if mark != APPLICATION_ID:
         raise corrupt(path, "it is some other program's database")

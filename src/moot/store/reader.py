@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from moot.errors import StoreError
 from moot.store.connect import Connection, connect
-from moot.store.faults import translated
+from moot.store.faults import FOREIGN, translated
 from moot.store.units import Unit, settle
 
 __all__ = ["Reader"]
@@ -78,11 +78,7 @@ class Reader:
             try:
                 unit.result = unit.work()
             except Exception as error:  # noqa: BLE001 - it is the caller's, on the other thread
-                unit.error = translated(error, self._path) if _foreign(error) else error
+                unit.error = translated(error, self._path) if isinstance(error, FOREIGN) else error
             if self._loop.is_closed():
                 return
             self._loop.call_soon_threadsafe(settle, (unit,))
-
-
-def _foreign(error: Exception) -> bool:
-    return hasattr(error, "sqlite_errorcode") or isinstance(error, UnicodeEncodeError)

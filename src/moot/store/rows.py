@@ -13,6 +13,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
 from moot.types.message import Message
+from moot.types.part import Part
 from moot.types.run import Run
 from moot.types.usage import Usage
 
@@ -115,8 +116,24 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
+DAMAGED: Part = {"type": "data-damaged", "data": {"column": "parts"}}
+"""Stands for the parts of a message that can't be read."""
+
+
 def message_of(row: Any) -> Message:
-    return Message(row[0], row[1], tuple(cast("list[JsonObject]", kept(row[2]))), kept_object(row[3]), *row[4:13])
+    values: list[Any] = [*row[:13]]
+    try:
+        values[2], values[3] = parts_of(kept(row[2])), kept_object(row[3])
+    except ValueError:
+        values[2], values[3] = (DAMAGED,), {}
+    return Message(*values)
+
+
+def parts_of(value: Json) -> tuple[Part, ...]:
+    """Raises ValueError for what is no list of parts."""
+    if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
+        raise ValueError("a message's parts are a list of objects")
+    return tuple(cast("list[Part]", value))
 
 
 def message_body(value: Message) -> JsonObject:

@@ -79,10 +79,10 @@ class SqliteStore:
         return await self._reader.read(lambda connection: report(connection, self._path, self._protected))
 
     async def close(self) -> None:
-        """Drains the writer first."""
+        """Drains the writer, whose connection goes last: only it can fold the write-ahead log back into the file."""
         self._poller.stop()
-        await self._writer.close()
         await self._reader.close()
+        await self._writer.close()
 
 
 async def open_store(settings: Settings, *, clock: Clock | None = None) -> SqliteStore:

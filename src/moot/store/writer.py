@@ -19,7 +19,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
-from moot.store.faults import distrusted, translated
+from moot.store.faults import FOREIGN, distrusted, translated
 from moot.store.library import sqlite
 from moot.store.locks import FileLock, Presence
 from moot.store.migrate import version_of
@@ -215,7 +215,7 @@ class Writer:
             transaction.forget()
             if len(group) > 1:
                 return False
-            group[0].error = translated(error, self._path) if isinstance(error, sqlite.Error | UnicodeEncodeError) else error
+            group[0].error = translated(error, self._path) if isinstance(error, FOREIGN) else error
             return True
         connection.execute("RELEASE unit")
         return True

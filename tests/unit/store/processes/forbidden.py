@@ -1,0 +1,28 @@
+"""Becomes nobody and tries to write to a home that it may only read; prints the error."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from moot.config.settings import Settings
+from moot.errors import MootError
+from moot.store import open_store
+from moot.types.conversation import Conversation
+
+
+async def main() -> None:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    try:
+        store = await open_store(Settings(home=Path(sys.argv[1])))
+        try:
+            await store.conversations.create(Conversation("b"))
+        finally:
+            await store.close()
+    except MootError as error:
+        sys.stdout.write(f"{type(error).__name__} {error.message}\n")
+
+
+asyncio.run(main())
