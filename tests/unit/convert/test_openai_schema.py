@@ -299,8 +299,8 @@ def test_the_request_keeps_its_limits_whatever_the_conversation(turns: list[tupl
     messages: list[Message] = []
     for number, (question, answer, called) in enumerate(turns):
         messages += [user(question), assistant(call(number, answer, path=question[:50]) if called else text_part(answer))]
-    for history in (messages, messages[:-1]):
-        sent = request(history, system=system)["messages"]
+    for history, tools in ((messages, (READ, FIND)), (messages[:-1], (READ, FIND)), (messages, ())):
+        sent = request(history, tools, system)["messages"]
         assert isinstance(sent, list)
         texts = [(str(item["role"]), str(item["content"])) for item in sent if isinstance(item, dict)]
         assert sum(tokens(text) for role, text in texts if role == "system") <= SYSTEM_TOKENS <= 500
