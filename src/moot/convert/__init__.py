@@ -7,12 +7,31 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | file | what it holds |
 |---|---|
 | `fold.py` | chunks → parts, whole (`fold_parts`) or live (`Folder`); what of them is history (`in_history`) |
+| `_tool_parts.py` | what each tool chunk makes of a tool part |
+| `_partial.py` | the value of a cut JSON text: tool arguments while they stream |
+| `closing.py` | the chunks that close what a broken stream left open |
 | `unfold.py` | a message → the fewest chunks that rebuild it |
 | `versions.py` | chunks as a client of version 6 or 7 takes them |
 | `history.py` | trimming by whole groups, token estimates, an assistant message as its steps |
-| `openai_chat.py` | OpenAI chat completions: requests, and the way back |
+| `openai_chat.py` | OpenAI chat completions: the request |
+| `openai_stream.py` | OpenAI chat completions: the way back |
+| `_effort.py` | reasoning effort as endpoints behind that wire want to be asked for it |
 | `openai_schema.py` | the same wire, with tools called by structured output, for small models |
-| `anthropic_messages.py` | Anthropic messages: requests, and the way back |
+| `schema_arguments.py` | its answer's schema |
+| `schema_prompt.py` | its short prompt |
+| `schema_scan.py` | its answer, read while it streams |
+| `schema_tokens.py` | its estimate of tokens |
+| `anthropic_messages.py` | Anthropic messages: the request |
+| `anthropic_stream.py` | Anthropic messages: the way back |
+| `_anthropic_facts.py` | that wire's finish reasons, counts and citations |
+| `_thinking.py` | how its models are asked to think |
+| `_sse.py` | one frame of an event stream, read |
+| `_writer.py` | parts and calls as both translators write them |
+| `_tools.py` | a stored call as it goes out again: id, arguments, its one output |
+| `_files.py` | file parts as they go out again |
+| `_vendor.py` | what vendors say in the same ways: counts, errors, bodies that are no stream |
+
+A translator's state is a NamedTuple of JSON values: `json.dumps` takes it as it is.
 """
 
 __all__: list[str] = []
