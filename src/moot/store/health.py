@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import LiteralString
 
 from moot.store import library
 from moot.store.connect import Connection
@@ -35,7 +36,7 @@ def _problems(connection: Connection) -> str:
         return str(error)
 
 
-def _count(connection: Connection, table: str) -> int | None:
+def _count(connection: Connection, table: LiteralString) -> int | None:
     """None when the table can't be read."""
     try:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
