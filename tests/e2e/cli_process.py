@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pexpect
-import pytest
 
 COMMAND = [sys.executable, "-m", "moot"]
 _KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -28,8 +27,9 @@ class MootProcess:
     @property
     def environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        # the compiled modules of the first start serve all others
-        return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), "PYTHONPYCACHEPREFIX": str(self.cache), **self.more}
+        if sys.dont_write_bytecode:  # else the usual place has them; here what the first start compiles serves all others
+            kept["PYTHONPYCACHEPREFIX"] = str(self.cache)
+        return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
     def run(self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 30) -> subprocess.CompletedProcess[bytes]:
         given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin or subprocess.DEVNULL}
@@ -58,8 +58,3 @@ def make(tmp_path: Path, cache: Path, config: str = "") -> MootProcess:
     work.mkdir()
     (home / "config.yaml").write_text(config)
     return MootProcess(home, work, cache)
-
-
-def skip_without_proc() -> None:
-    if not Path("/proc/self").exists():
-        pytest.skip("needs /proc")

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
-from moot.testing.script import Reply
+from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -36,7 +38,9 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="html", raw=b"<!DOCTYPE html><html><body>captive portal</body></html>", content_type="text/html", times=0),
         Reply(when="nothing", raw=b"", times=0),
         Reply(when="half an event", text="some words that are cut", cut_at_byte=150, times=0),
+        Reply(when="a billion bytes", raw=b"data: " + b"x" * (17 << 20), times=0),
         Reply(when="refused", status=401, error=f"Incorrect API key provided: {CANARY}", times=0),
+        Reply(when="for ever", tool_calls=[ToolCall("list_files", {"path": "."})], times=0),
         Reply(when="json please", text='{"n": 1}', times=0),
         Reply(when="", text="Hello **you** and `code`.", times=0),
     ]
@@ -78,7 +82,7 @@ def test_in_a_pipe_the_answer_is_bare_text_and_comes_as_it_is_said(moot: MootPro
 
 @pytest.mark.parametrize(
     ("prompt", "words"),
-    [("html", b""), ("nothing", b""), ("half an event", b""), ("refused", b"key")],
+    [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"key")],
 )
 def test_a_provider_that_misbehaves_is_exit_5_with_a_word(moot: MootProcess, prompt: str, words: bytes) -> None:
     ended = moot.run("run", "--no-tools", "--json", prompt)
@@ -127,6 +131,14 @@ def test_a_reader_that_hangs_up_is_no_traceback(moot: MootProcess) -> None:
     assert error == b""
 
 
+def test_closed_streams_are_no_traceback(moot: MootProcess) -> None:
+    quoted = " ".join([sys.executable, "-m", "moot", "run", "--no-tools", "hi"])
+    for closed, code in (("<&-", 0), ("2>&-", 0), (">&-", 1)):
+        ended = subprocess.run(["/bin/sh", "-c", f"{quoted} {closed}"], cwd=moot.work, env=moot.environ, capture_output=True, timeout=20)
+        assert (ended.returncode, b"Traceback" in ended.stderr) == (code, False), closed
+        assert ended.stdout == (b"" if code else b"Hello **you** and `code`.\n")
+
+
 def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obedient: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
     ended = moot.run("run", 'call write_file {"path": "made.txt", "content": "x"}')
@@ -135,13 +147,11 @@ def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obe
     assert not (moot.work / "made.txt").exists()
 
 
-def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess, obedient: ScriptedProcess) -> None:
+def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess) -> None:
     ended = moot.run("run", "--no-tools", "--timeout", "1.5", "slowly")
     assert (ended.returncode, ended.stdout.startswith(b"one"), b"1.5 seconds" in ended.stderr) == (124, True, True)
-    (moot.home / "config.yaml").write_text(obedient.config())
-    (moot.work / "again.txt").write_text('call read_file {"path": "again.txt"}')
-    ended = moot.run("run", "--max-steps", "2", 'call read_file {"path": "again.txt"}')
-    assert (ended.returncode, ended.stderr.count(b"read_file")) == (6, 2), ended.stderr
+    ended = moot.run("run", "--max-steps", "2", "for ever")
+    assert (ended.returncode, ended.stderr.count("→ list_files".encode())) == (6, 2), ended.stderr
 
 
 def test_ctrl_c_stops_the_run_and_keeps_what_was_said(moot: MootProcess) -> None:
@@ -185,10 +195,12 @@ def test_nothing_but_our_own_styles_reaches_a_screen(moot: MootProcess) -> None:
     assert not set(text) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}
     assert "evil" not in text
     assert "ZXZpbA" not in text
-    again = moot.terminal("chat", "show", "1")
-    again.expect(pexpect.EOF)
-    assert again.before is not None
-    assert b"\x1b" not in STYLES.sub(b"", again.before)
+    moot.run("run", "--no-tools", f"{HOSTILE} in a title".replace("\r", ""))
+    for arguments in (("chat", "show", "1"), ("chat", "list"), ("search", "title"), ("run", f"--{HOSTILE}")):
+        again = moot.terminal(*arguments)
+        again.expect(pexpect.EOF)
+        assert again.before is not None
+        assert not set(STYLES.sub(b"", again.before).decode()) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}, arguments
 
 
 def test_a_dumb_terminal_gets_no_styles_at_all(moot: MootProcess) -> None:

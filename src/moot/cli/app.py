@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -74,6 +76,9 @@ def build() -> App:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line; its exit code."""
+    if not _open_missing_streams():
+        Output().say("moot: stdout is closed; use >/dev/null when the output is not wanted", "red")
+        return 1
     arguments = settle(sys.argv[1:] if argv is None else argv)
     output = Output()
     try:
@@ -83,6 +88,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001  the face's border
         return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
+
+
+def _open_missing_streams() -> bool:
+    """Whether there is a stdout. A stream that is closed becomes an empty one first of all, or the database would get its number."""
+    has_stdout = sys.stdout is not None  # pyright: ignore[reportUnnecessaryComparison]  it is None when the descriptor is closed
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it lives as long as the process
+    return has_stdout
 
 
 def _on_loop(command: Callable[..., Any], bound: inspect.BoundArguments) -> Any:

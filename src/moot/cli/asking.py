@@ -26,10 +26,10 @@ async def answer_to(approval: Approval, directory: str, output: Output) -> Answe
         if any(reply is None for reply in replies):
             return Answer(approved=False, reason="the person did not answer")
         return Answer(approved=True, value=[list[Json](reply or ()) for reply in replies])
-    output.say(f"\n{visible(approval.tool)} wants to run", "bold")
-    for line in _pretty(approval.arguments).splitlines():
-        output.say(f"  {visible(line)}")
-    output.say(f"  in {visible(directory)}")
+    output.say(f"\n{visible(approval.tool)} wants to run", "bold", exact=True)
+    for line in visible(_pretty(approval.arguments)).split("\n"):
+        output.say(f"  {line}", exact=True)
+    output.say(f"  in {visible(directory)}", exact=True)
     while True:
         line = await ask_line("Allow it? [y]es, [n]o, or no because …: ", output)
         if line is None:
@@ -68,7 +68,8 @@ async def ask_line(question: str, output: Output) -> str | None:
 
 
 async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
-    output.say(f"\n{question.get('header', '')}: {question.get('text', '')}", "bold")
+    words = ": ".join(str(word) for word in (question.get("header"), question.get("text")) if word)
+    output.say(f"\n{words}", "bold")
     options = [option for option in _list(question.get("options")) if isinstance(option, dict)]
     labels = [str(option.get("label", "")) for option in options]
     for number, option in enumerate(options, 1):

@@ -57,5 +57,6 @@ async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW) -> int:
         if run is None:
             raise UsageError(f"nothing of {found.id!r} is waiting or interrupted", fix=f"moot chat continue {found.id[:13]}")
         message = await engine.store.conversations.message(run.message)
-        taken = run if run.status == "waiting" else await engine.runs.resume(run.id)
+        to_ask = run.status == "waiting" and output.attended and await engine.store.records.approvals(run=run.id)
+        taken = run if to_ask else await engine.runs.resume(run.id)
         return await Follower(engine, output, display).follow(taken, found, max(message.first_seq - 1, 0))

@@ -107,12 +107,16 @@ class Follower:
     async def _answer(self, run: str, directory: str) -> bool:
         """Asks everything that is open; False when there was nothing to ask."""
         asked = await self._engine.store.records.approvals(run=run)
+        late = False
         for approval in asked:
             answer = await answer_to(approval, directory, self._output)
             try:
                 await self._engine.runs.answer(approval.id, answer)
             except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
                 self._output.say(f"moot: {error.message}", "yellow")
+                late = True
+        if late and (await self._engine.store.records.run(run)).status == "waiting":
+            await self._engine.runs.resume(run)  # so that it learns of it
         return bool(asked)
 
     async def _heed_interrupt(self, run: str, scope: anyio.CancelScope) -> None:

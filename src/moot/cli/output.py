@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 import anyio.to_thread
 
+from moot.guard.secrets import redact
 from moot.guard.terminal import clean
 from moot.types.canonical import Json, dumps
 
@@ -66,13 +67,14 @@ class Output:
 
     # ── stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, text: str, style: str = "") -> None:
-        """A line for the person; untrusted text may be in it."""
+    def say(self, text: str, style: str = "", *, exact: bool = False) -> None:
+        """A line for the person, without control sequences and secrets.
+
+        `exact` is for what is decided about: there nothing is left out, and the caller has made every control character visible.
+        """
         if self._mid_line and self.stdout_terminal:
             self.data("\n")
-        text = clean(text)
-        for secret in self._secrets:
-            text = text.replace(secret, "•••")
+        text = text if exact else redact(clean(text), self._secrets)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 

@@ -63,7 +63,7 @@ def _stdin(output: Output, *, alone: bool) -> str:
             raise UsageError(
                 f"stdin holds more than {MAX_TEXT >> 20} MiB; no model reads that much", fix="Cut it, or name the file in the prompt."
             )
-    return _text(b"".join(pieces), "stdin", output)
+    return _text(b"".join(pieces), "stdin", output).removesuffix("\n")
 
 
 def _file(path: Path, output: Output) -> Part:
