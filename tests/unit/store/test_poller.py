@@ -1,0 +1,80 @@
+"""Noticing what other processes commit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from moot.config.settings import Settings
+from moot.store import SqliteStore, open_store
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+
+pytestmark = pytest.mark.anyio
+
+
+async def settle() -> None:
+    """Long enough for the poller to have looked."""
+    await asyncio.sleep(0.1)
+
+
+async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore, settings: Settings) -> None:
+    other = await open_store(settings)
+    await store.conversations.create(Conversation("a"))
+    seen = 0
+
+    async def watch() -> None:
+        nonlocal seen
+        async with aclosing(store.others(interval=0.01)) as others:  # type: ignore[type-var]
+            async for _ in others:
+                seen += 1
+
+    task = asyncio.create_task(watch())
+    await settle()
+    await store.log.append("a", [Event("meta")])
+    await settle()
+    seen = 0  # the first of our own commits can't be told apart
+    for _ in range(5):
+        await store.log.append("a", [Event("meta")])
+        await asyncio.sleep(0.03)
+    await settle()
+    assert seen == 0
+    await other.log.append("a", [Event("meta")])
+    await settle()
+    assert seen == 1
+    await asyncio.gather(other.log.append("a", [Event("meta")]), *(store.log.append("a", [Event("meta")]) for _ in range(5)))
+    await settle()
+    assert seen == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await other.close()
+
+
+async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
+    assert store._poller._thread is None
+    async with aclosing(store.others()) as others:  # type: ignore[type-var]
+        first = asyncio.ensure_future(anext(others))
+        await asyncio.sleep(0.02)
+        looking: Any = store._poller._thread
+        assert looking.is_alive()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+    await settle()
+    assert not looking.is_alive()
+
+
+async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Settings) -> None:
+    other = await open_store(settings)
+    both = [store.others(), store.others(interval=0.01)]
+    waiting = [asyncio.ensure_future(anext(each)) for each in both]
+    await settle()
+    assert len([thread for thread in threading.enumerate() if thread.name == "moot-store-poller"]) == 1
+    await other.conversations.create(Conversation("a"))
+    await asyncio.wait_for(asyncio.gather(*waiting), 2)
+    for each in both:
+        await each.aclose()  # type: ignore[attr-defined]
+    await other.close()
