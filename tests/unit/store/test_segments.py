@@ -85,7 +85,8 @@ async def test_broken_frames_are_named(store: SqliteStore) -> None:
 fields = some.one_of(some.none(), some.binary(max_size=20))
 texts = some.one_of(some.none(), some.text(max_size=9))
 packed_rows = some.tuples(
-    some.integers(1, 2**32 - 1).map(lambda seq: 7 << SEQ_BITS | seq), some.integers(0, 2**62), some.one_of(some.none(), some.integers(1, 2**60)),
+    some.integers(1, 2**32 - 1).map(lambda seq: 7 << SEQ_BITS | seq), some.integers(0, 2**62),
+    some.one_of(some.none(), some.integers(1, 2**60)),
     texts, some.text(max_size=9), some.binary(max_size=20), fields, texts, texts, fields, some.binary(min_size=8, max_size=8),
 )  # fmt: skip
 
