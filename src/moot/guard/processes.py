@@ -80,7 +80,8 @@ class Child:
                 if not _kill_marked(self._mark):
                     break
             self.close()
-            await self.process.wait()
+            with anyio.move_on_after(GRACE):  # one that hangs in the kernel can't be waited for
+                await self.process.wait()
 
     def close(self) -> None:
         """Stops listening to it."""
@@ -129,11 +130,13 @@ async def spawn(
             stderr=outputs[1].ours if outputs[1] else _NO_PIPE[stderr],
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
         for pipe in outputs:
             if pipe is not None:
                 pipe.transport.close()
-        raise Refused(f"{argv[0]!r} can't be started in {str(cwd or Path.cwd())!r}: {error}") from error
+        if isinstance(error, OSError | ValueError):
+            raise Refused(f"{argv[0]!r} can't be started in {str(cwd or Path.cwd())!r}: {error}") from error
+        raise
     finally:
         for pipe in outputs:
             if pipe is not None:

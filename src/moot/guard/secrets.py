@@ -26,7 +26,7 @@ _SHAPES = (
     r"ya29\.[A-Za-z0-9_-]{20,}",
     r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
     r"gsk_[A-Za-z0-9]{20,}",  # Groq
-    r"xai-[A-Za-z0-9_-]{20,}",
+    r"x[a-z]i-[A-Za-z0-9_-]{40,}",
     r"tvly-[A-Za-z0-9_-]{16,}",  # Tavily
     r"BSA[A-Za-z0-9_-]{24,}",  # Brave
     r"npm_[A-Za-z0-9]{30,}",

@@ -54,6 +54,8 @@ async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOut
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
     except MootError as error:
         return failed(words(error))
+    except OSError as error:  # the disk or the network file system gave way in the middle of a file
+        return failed(f"{error.filename or 'the file'}: {error.strerror or error}")
 
 
 def title(verb: str, subject: str) -> str:

@@ -48,12 +48,13 @@ class Jobs:
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
 
-    def add(self, job: Job) -> str:
+    async def add(self, job: Job) -> str:
         """Its id; from now on its output is read."""
         id = str(len(self.jobs) + 1)
         self.jobs[id] = job
         # lives beyond the call by design: kept here, cancelled by `end`, by `aclose`, or with the loop, and kills its command then
         job.task = asyncio.create_task(drain(job), name=f"shell {id}")
+        await asyncio.sleep(0)  # a task that is cancelled before its first step does not clean up
         return id
 
     async def end(self, job: Job) -> None:

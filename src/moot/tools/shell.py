@@ -51,7 +51,7 @@ class Shell(Defaults):
         except MootError as error:
             return failed(words(error))
         if arguments.background:
-            id = jobs.add(job)
+            id = await jobs.add(job)
             return ToolOutput(f"Running in the background with id {id}; see it with action=output, end it with action=kill.", {"id": id})
         return await _foreground(job, arguments, context)
 

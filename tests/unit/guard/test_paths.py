@@ -219,10 +219,10 @@ def test_moots_own_folder_is_refused_by_any_way_in(root: Path, paths: Paths):
 
 def test_writing_keeps_rights_and_makes_folders(root: Path, paths: Paths):
     (root / "run.sh").write_text("x")
-    (root / "run.sh").chmod(0o751)
+    (root / "run.sh").chmod(0o776)
     write(paths, "run.sh", "y")
     write(paths, "new/er/file.txt")
-    assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o751
+    assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o776
     assert (root / "run.sh").read_text() == "y"
     assert (root / "new" / "er" / "file.txt").read_text() == "written"
 

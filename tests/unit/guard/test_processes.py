@@ -65,7 +65,7 @@ def test_the_search_for_starts_finds_them(code: str):
 
 def alive(pid: int) -> bool:
     try:
-        return processes._stat(pid)[0] not in "ZX"  # pyright: ignore
+        return processes._stat(pid)[0] not in "ZX"
     except OSError:
         return False
 
@@ -179,6 +179,15 @@ async def test_a_leftover_whose_leader_is_gone_is_killed(tmp_path: Path):
     assert alive(pid)
     assert await kill_leftover(child.group, child.started)
     assert not alive(pid)
+    child.close()
+
+
+async def test_a_leftover_that_ignores_being_asked_is_killed(tmp_path: Path):
+    child = await spawn(["/bin/sh", "-c", "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"], cwd=tmp_path, gated=True)
+    await child.release()
+    await pid_in(tmp_path / "pid")
+    assert await kill_leftover(child.group, child.started)
+    assert not alive(child.group)
     child.close()
 
 

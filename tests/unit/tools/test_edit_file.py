@@ -45,9 +45,9 @@ async def test_lines_of_a_model_match_and_become_lines_of_the_file(context: Any,
 
 async def test_rights_stay(context: Any, folder: Path):
     (folder / "a.txt").write_text("two")
-    (folder / "a.txt").chmod(0o750)
+    (folder / "a.txt").chmod(0o776)
     await edit(context, ("two", "2"))
-    assert stat.S_IMODE((folder / "a.txt").stat().st_mode) == 0o750
+    assert stat.S_IMODE((folder / "a.txt").stat().st_mode) == 0o776
 
 
 async def test_edits_are_made_in_order_and_said(context: Any, folder: Path):
