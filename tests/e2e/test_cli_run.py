@@ -34,6 +34,7 @@ def model() -> Iterator[ScriptedProcess]:
     """Answers by what the prompt says."""
     script = [
         Reply(when="hostile", text=HOSTILE, chunk_size=1, times=0),
+        Reply(when="very slowly", text="word " * 200, chunk_size=5, delay=0.2, times=0),
         Reply(when="slowly", text="one two three four five six seven eight", chunk_size=4, delay=0.3, times=0),
         Reply(when="html", raw=b"<!DOCTYPE html><html><body>captive portal</body></html>", content_type="text/html", times=0),
         Reply(when="nothing", raw=b"", times=0),
@@ -165,6 +166,18 @@ def test_ctrl_c_stops_the_run_and_keeps_what_was_said(moot: MootProcess) -> None
     shown: Any = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"][-1]
     assert shown["status"] == "cancelled"
     assert any(part.get("text", "").startswith("one ") for part in shown["parts"])
+
+
+def test_a_live_run_is_busy_for_others_and_can_be_stopped_by_them(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly, very slowly")
+    assert process.stdout is not None
+    process.stdout.read(4)
+    (listed,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    assert listed["status"] == "running"
+    assert moot.run("chat", "continue", "1", "--no-tools", "me too").returncode == 7
+    assert json.loads(moot.run("chat", "stop", "1", "--json").stdout)["status"] == "cancelled"
+    process.communicate(timeout=20)
+    assert process.returncode == 130
 
 
 def test_a_killed_run_is_listed_as_interrupted_and_resumed(moot: MootProcess) -> None:

@@ -14,6 +14,7 @@ the engine; `following` watches a run to its end and turns it into an exit code,
 | `configured.py` | the configuration for a command |
 | `contract.py` | whether an answer fits `--schema` |
 | `following.py` | a run from its submission to its exit code |
+| `logs.py` | what the rooms log, as lines for the person |
 | `markdown.py` | Markdown as it streams, styled for a terminal |
 | `messages.py` | messages as a person reads them again |
 | `opening.py` | the engine for a command |

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cyclopts import App
 
 from moot.cli.arguments import settle, wants_json
 from moot.cli.errors import INTERRUPTED, innermost, report
+from moot.cli.logs import logging_to
 from moot.cli.output import Output, close_quietly
 
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -82,12 +84,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = settle(sys.argv[1:] if argv is None else argv)
     output = Output()
     try:
-        command, bound, _ = build().parse_args(arguments)
-        result: Any = _on_loop(command, bound) if inspect.iscoroutinefunction(command) else command(*bound.args, **bound.kwargs)
+        with logging_to(output):
+            result = _perform(arguments, output)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the face's border
         return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
+
+
+def _perform(arguments: list[str], output: Output) -> Any:
+    command, bound, left = build().parse_args(arguments)
+    work = partial(command, *bound.args, **bound.kwargs, **({"output": output} if "output" in left else {}))
+    return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"}) if inspect.iscoroutinefunction(command) else work()
 
 
 def _open_missing_streams() -> bool:
@@ -97,13 +105,6 @@ def _open_missing_streams() -> bool:
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it lives as long as the process
     return has_stdout
-
-
-def _on_loop(command: Callable[..., Any], bound: inspect.BoundArguments) -> Any:
-    async def work() -> Any:
-        return await command(*bound.args, **bound.kwargs)
-
-    return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"})
 
 
 def _failed(error: BaseException, output: Output, *, as_json: bool) -> int:

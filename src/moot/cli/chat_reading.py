@@ -10,8 +10,7 @@ from cyclopts import Parameter
 from moot.cli.configured import here
 from moot.cli.messages import message_json, print_message
 from moot.cli.opening import opened
-from moot.cli.options import AsJson, Cursor, Limit, Which
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Cursor, Limit, Out, Which
 from moot.cli.references import find_conversation, live_run
 from moot.cli.tables import print_table
 from moot.cli.times import age
@@ -27,9 +26,9 @@ async def list_(
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", negative=(), help="Only those of this directory.")] = False,
     json: AsJson = False,
+    output: Out,
 ) -> None:
     """All conversations, newest activity first."""
-    output = Output()
     async with opened(output) as engine:
         page = await engine.store.conversations.list(limit=limit, cursor=cursor, directory=str(here()) if here_only else None)
         live = await _live(engine)
@@ -49,9 +48,9 @@ async def show(
     *,
     limit: Annotated[int | None, Parameter(help="Only the last so many messages.")] = None,
     json: AsJson = False,
+    output: Out,
 ) -> None:
     """The messages of a conversation."""
-    output = Output()
     async with opened(output) as engine:
         found = await find_conversation(engine.store, conversation, str(here()))
         messages = await engine.store.conversations.branch(found.id, limit=limit)
@@ -66,9 +65,8 @@ async def show(
         print_message(message, output)
 
 
-async def stop(conversation: Which, /, *, json: AsJson = False) -> None:
+async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
     """Stops a conversation's run, wherever it runs; what was said is kept."""
-    output = Output()
     async with opened(output) as engine:
         found = await find_conversation(engine.store, conversation, str(here()))
         run = await live_run(engine.store, found)
@@ -81,9 +79,8 @@ async def stop(conversation: Which, /, *, json: AsJson = False) -> None:
         output.say(f"moot: {run.status}" if run else "moot: nothing is running there")
 
 
-async def delete(conversation: Which, /, *, json: AsJson = False) -> None:
+async def delete(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
     """Marks a conversation deleted: it is listed no more, and nothing of it is lost."""
-    output = Output()
     async with opened(output) as engine:
         found = await find_conversation(engine.store, conversation, str(here()))
         await engine.store.conversations.delete(found.id)

@@ -9,8 +9,7 @@ from cyclopts import Parameter
 from moot.cli.configured import here
 from moot.cli.following import Follower
 from moot.cli.opening import opened
-from moot.cli.options import Files, RunFlags, ShowFlags, Which
-from moot.cli.output import Output
+from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which
 from moot.cli.prompts import gather
 from moot.cli.references import find_conversation, live_run
 from moot.cli.run import Request, make_show, perform
@@ -27,9 +26,9 @@ async def new(
     file: Files | None = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
+    output: Out,
 ) -> int:
     """Begins a conversation."""
-    output = Output()
     return await perform(Request(gather(prompt, file or [], output), flags, shown), output)
 
 
@@ -41,15 +40,14 @@ async def continue_(
     file: Files | None = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
+    output: Out,
 ) -> int:
     """Goes on with a conversation."""
-    output = Output()
     return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
 
 
-async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW) -> int:
+async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
     """Takes up an interrupted or waiting run, and shows what was said so far and what comes."""
-    output = Output()
     display = make_show(shown, output)
     async with opened(output) as engine:
         found = await find_conversation(engine.store, conversation, str(here()))

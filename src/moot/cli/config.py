@@ -7,8 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Out
 from moot.config.building import shown
 from moot.config.loading import FILE, Loaded
 from moot.types.canonical import Json, JsonObject
@@ -18,14 +17,16 @@ app = App(name="config", help="The configuration: show, check.", help_format="pl
 
 @app.command
 def show(
-    *, origin: Annotated[bool, Parameter(negative=(), help="Say which layer decided each value.")] = False, json: AsJson = False
+    *,
+    origin: Annotated[bool, Parameter(negative=(), help="Say which layer decided each value.")] = False,
+    json: AsJson = False,
+    output: Out,
 ) -> None:
     """Every setting in force, secrets masked.
 
     For instance:
       moot config show --origin
     """
-    output = Output()
     loaded = configured(output)
     values = flat(shown(loaded.configuration))
     if json:
@@ -39,13 +40,12 @@ def show(
 
 
 @app.command
-def check(*, json: AsJson = False) -> None:
+def check(*, json: AsJson = False, output: Out) -> None:
     """Whether the configuration is right: silent when it is, else file, line and column of every fault.
 
     For instance:
       moot config check
     """
-    output = Output()
     loaded = configured(output)
     if json:
         output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})

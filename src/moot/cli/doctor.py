@@ -14,14 +14,14 @@ from typing import Literal, TypeAlias
 
 from moot.cli.configured import here
 from moot.cli.errors import innermost
-from moot.cli.options import AsJson
+from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.config.home import KEY_VARIABLES, home_of
+from moot.config.home import home_of
 from moot.config.loading import FILE, load
 from moot.config.settings import Settings
 from moot.errors import MootError
-from moot.plugins import PROVIDERS
 from moot.providers.local import check_machine
+from moot.providers.pool import Listens, Providers
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.providers.weights.pull import installed
 from moot.store import open_store
@@ -49,9 +49,8 @@ class Finding:
 Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
 
 
-async def doctor(*, json: AsJson = False) -> int:
+async def doctor(*, json: AsJson = False, output: Out) -> int:
     """Is everything in order? Exit code 1 when something is broken."""
-    output = Output()
     settings, configuration = _configuration(output)
     findings = [Finding("moot", "ok", f"{version('moot')}, Python {platform.python_version()}, {platform.platform()}"), configuration]
     checks: tuple[tuple[str, Check], ...] = (
@@ -137,10 +136,16 @@ async def _database(settings: Settings) -> Finding:
 
 
 async def _providers(settings: Settings) -> Finding:
-    names = [name for name, provider in settings.providers.items() if provider.enabled]
-    keys = sum(1 for variables in KEY_VARIABLES.values() if any(os.environ.get(variable) for variable in variables))
-    words = f"configured: {', '.join(names) or 'none'}; keys in the environment: {keys}; known: {', '.join(PROVIDERS.names())}"
-    return Finding("providers", "ok", words)
+    providers = Providers(settings)
+    try:
+        available = providers.available()
+        servers = [(name, found) for name in available if isinstance(found := providers.provider(name), Listens)]
+        listening = [name for name, server in servers if await server.listening()]
+    finally:
+        await providers.close()
+    with_key = [name for name in available if providers.facts(name).needs_key]
+    words = f"with a key: {', '.join(with_key) or 'none'}; listening on this machine: {', '.join(listening) or 'none'}"
+    return Finding("providers", "ok", f"{words}; always there: local, demo")
 
 
 async def _weights(settings: Settings) -> Finding:

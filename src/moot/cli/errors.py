@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import os
 import traceback
 from typing import cast
 
 from cyclopts import CycloptsError, UnknownCommandError
 
+from moot.cli.logs import debugging
 from moot.cli.output import Output
 from moot.errors import MootError
 from moot.types.canonical import JsonObject
@@ -30,7 +30,7 @@ def report(error: BaseException, output: Output, *, as_json: bool) -> int:
         message = f"unexpected {type(error).__name__}: {error}"
         output.say(f"moot: {message}", "red")
         output.say("  This is a fault of moot. `moot doctor` checks the installation; MOOT_DEBUG=1 shows where it happened.")
-        if os.environ.get("MOOT_DEBUG") == "1":
+        if debugging():
             output.say("".join(traceback.format_exception(error)))
         code, name, fix = 1, "internal", ""
     if as_json:

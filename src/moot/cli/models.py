@@ -8,8 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Out
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.weights import fetch
@@ -22,14 +21,15 @@ app = App(name="models", help="Models: list, pull, test.", help_format="plaintex
 
 
 @app.command(name="list")
-async def list_(provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False) -> None:
+async def list_(
+    provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False, output: Out
+) -> None:
     """The models of every provider that can be reached.
 
     For instance:
       moot models list
       moot models list ollama --json
     """
-    output = Output()
     providers = Providers(configured(output).settings)
     try:
         listing = await providers.models(provider or "")
@@ -50,25 +50,26 @@ async def pull(
     *,
     from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
     yes_download: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
+    output: Out,
 ) -> None:
     """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.
 
     For instance:
       moot models pull
     """
-    output = Output()
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
     output.line(str(path))
 
 
 @app.command
-async def test(model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False) -> int:
+async def test(
+    model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False, output: Out
+) -> int:
     """Asks a model for one word.
 
     For instance:
       moot models test claude-sonnet-4-5@anthropic
     """
-    output = Output()
     return await try_model(configured(output).settings, model, output, as_json=json)
 
 

@@ -11,10 +11,14 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from moot.cli.arguments import ALL_TOOLS
+from moot.cli.output import Output
 from moot.errors import UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
+
+Out = Annotated[Output, Parameter(parse=False)]
+"""Handed in by `main`, not typed by anybody."""
 
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout.")]
 Limit = Annotated[int, Parameter(validator=Number(gte=1, lte=200), help="At most that many, 1 to 200.")]

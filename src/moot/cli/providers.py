@@ -7,8 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Out
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.config.settings import ProviderSettings, Settings
@@ -19,13 +18,12 @@ app = App(name="providers", help="Providers: list, test.", help_format="plaintex
 
 
 @app.command(name="list")
-async def list_(*, json: AsJson = False) -> None:
+async def list_(*, json: AsJson = False, output: Out) -> None:
     """Every provider, in the order in which a bare model name is looked up, and what it lacks.
 
     For instance:
       moot providers list
     """
-    output = Output()
     settings = configured(output).settings
     providers = Providers(settings)
     available = providers.available()
@@ -44,13 +42,13 @@ async def test(
     *,
     model: Annotated[str, Parameter(name=["--model", "-m"], help="One of its models; without it the one that it proposes.")] = "",
     json: AsJson = False,
+    output: Out,
 ) -> int:
     """Asks one model of a provider for one word.
 
     For instance:
       moot providers test anthropic
     """
-    output = Output()
     return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from moot.cli.configured import configured, here
 from moot.cli.contract import check_answer
 from moot.cli.following import Follower
-from moot.cli.options import Files, RunFlags, ShowFlags, run_settings
+from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
 from moot.cli.prompts import gather, read_schema
 from moot.cli.references import find_conversation
@@ -48,9 +48,9 @@ async def run(
     ] = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
+    output: Out,
 ) -> int:
     """One prompt to its answer."""
-    output = Output()
     return await perform(Request(gather(prompt, file or [], output), flags, shown, continue_), output)
 
 

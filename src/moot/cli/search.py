@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from moot.cli.configured import here
 from moot.cli.opening import opened
-from moot.cli.options import AsJson, Cursor, Limit
+from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.output import Output
 from moot.cli.references import find_conversation
 from moot.cli.times import moment
@@ -24,9 +24,9 @@ async def search(
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
+    output: Out,
 ) -> None:
     """Find words in all conversations, newest first."""
-    output = Output()
     async with opened(output) as engine:
         within = (await find_conversation(engine.store, conversation, str(here()))).id if conversation else None
         page = await engine.store.search.search(query, limit=limit, cursor=cursor, conversation=within)

@@ -138,6 +138,7 @@ class ShowJson:
 
     async def end(self, run: Run, message: Message | None) -> None:
         await self._output.stream(self._output.to_json(result(run, message)) + "\n")
+        label(message, self._output)
 
 
 class ShowEvents:
@@ -151,6 +152,7 @@ class ShowEvents:
 
     async def end(self, run: Run, message: Message | None) -> None:
         await self._output.stream(self._output.to_json({"kind": "result", **result(run, message)}) + "\n")
+        label(message, self._output)
 
 
 class ShowChunks:
@@ -164,7 +166,14 @@ class ShowChunks:
         await self._output.stream("".join(lines))
 
     async def end(self, run: Run, message: Message | None) -> None:
-        return
+        label(message, self._output)
+
+
+def label(message: Message | None, output: Output) -> None:
+    """Says what must be said beside a model's answer: that it is very small, that it is no model at all."""
+    note = message.metadata.get("note") if message else None
+    if isinstance(note, str):
+        output.say(f"note: {note}", "yellow")
 
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:

@@ -7,8 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Out
 from moot.cli.tables import print_table
 from moot.config.settings import Settings
 from moot.plugins import TOOLS
@@ -21,13 +20,12 @@ app = App(name="tools", help="Tools: list, show.", help_format="plaintext", vers
 
 
 @app.command(name="list")
-def list_(*, json: AsJson = False) -> None:
+def list_(*, json: AsJson = False, output: Out) -> None:
     """Every tool, and whether it can be used here.
 
     For instance:
       moot tools list
     """
-    output = Output()
     settings = configured(output).settings
     tools = [tool_json(find(name), settings) for name in TOOLS.names()]
     if json:
@@ -38,13 +36,12 @@ def list_(*, json: AsJson = False) -> None:
 
 
 @app.command
-def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False) -> None:
+def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
     """What a model is told of a tool.
 
     For instance:
       moot tools show read_file
     """
-    output = Output()
     settings = configured(output).settings
     tool = find(name)
     facts: JsonObject = {**tool_json(tool, settings), "schema": definition(tool).schema}

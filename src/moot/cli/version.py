@@ -5,13 +5,11 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version as installed
 
-from moot.cli.options import AsJson
-from moot.cli.output import Output
+from moot.cli.options import AsJson, Out
 
 
-def version(*, json: AsJson = False) -> None:
+def version(*, json: AsJson = False, output: Out) -> None:
     """moot's version."""
-    output = Output()
     if json:
         output.json({"version": installed("moot"), "python": platform.python_version()})
     else:

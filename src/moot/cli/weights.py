@@ -13,9 +13,14 @@ from moot.providers.weights.pull import Offer, path_of, pull
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
-    """Sees to it that the weights are here when the model is an embedded one. Raises UsageError when nobody can be asked."""
+    """Says which model is taken where none is configured, and sees to it that an embedded one's weights are here.
+
+    Raises UsageError when nobody can be asked.
+    """
     choice = await providers.choice(model)
     name = choice.model.id.model
+    if model in ("", "main") and not providers.settings.models.main:
+        output.say(f"moot: no model is configured; {choice.model.id} is what there is", "dim")
     if choice.provider.name != "local" or name not in MANIFEST or path_of(name, providers.settings.home) is not None:
         return
     await fetch(name, providers.settings.home, output, consent=consent)
