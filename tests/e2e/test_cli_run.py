@@ -242,6 +242,23 @@ def test_a_person_decides_about_a_call(moot: MootProcess, obedient: ScriptedProc
     assert terminal.exitstatus == 0
 
 
+def test_a_question_outlives_its_process(moot: MootProcess, obedient: ScriptedProcess) -> None:
+    (moot.home / "config.yaml").write_text(obedient.config())
+    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}')
+    terminal.expect(rb"Allow it\?")
+    terminal.kill(signal.SIGKILL)
+    terminal.expect(pexpect.EOF)
+    assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["status"] == "waiting"
+    assert moot.run("chat", "resume", "1").returncode == 3
+    assert not (moot.work / "made.txt").exists()
+    again = moot.terminal("chat", "resume", "1")
+    again.expect(rb"Allow it\?")
+    again.sendline("y")
+    again.expect(pexpect.EOF)
+    again.close()
+    assert (again.exitstatus, (moot.work / "made.txt").read_text()) == (0, "x")
+
+
 # ── the start ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
