@@ -13,7 +13,6 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -114,7 +113,10 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--reps", type=int, default=3)
     given = options.parse_args()
-    out: Callable[[str], object] = lambda line: sys.stdout.write(f"{line}\n")
+
+    def out(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+
     out(f"{'':28} {'':8} {'rows/s':>10} {'median ms':>10} {'p99 ms':>8} {'CPU µs/row':>11}  to reach")
     for name, durability, tasks, rows, target in CASES:
         for label, measure in (("moot", ours), ("sqlite3", bare)):

@@ -296,6 +296,20 @@ async def test_a_queued_prompt_follows_and_an_interrupting_one_cuts_in(stage: An
         assert (await on.engine.store.records.run(first.run.id)).status == "cancelled"
 
 
+async def test_no_more_runs_of_a_user_go_on_at_once_than_the_limit_says(stage: Any) -> None:
+    async with stage(lambda _: Reply(text="some words", delay=0.1), limits=Limits(runs_per_user=2)) as on:
+        submitted = [await on.submit(f"number {number}") for number in range(5)]
+        assert [one.run.status for one in submitted] == ["running", "running", "queued", "queued", "queued"]
+        most = 0
+        with anyio.fail_after(8):
+            while unfinished := await on.engine.store.records.runs(statuses=frozenset({"running", "queued"})):
+                most = max(most, sum(run.status == "running" for run in unfinished))
+                await anyio.sleep(0.01)
+        assert most == 2
+        ended = await on.engine.store.records.runs()
+        assert [run.status for run in ended] == ["finished"] * 5
+
+
 async def test_a_new_prompt_supersedes_a_run_that_waits(stage: Any) -> None:
     def script(recorded: Recorded) -> Reply:
         return Reply(tool_calls=[ToolCall("shell", {"command": "true"})]) if recorded.user_text == "one" else Reply(text="fresh")

@@ -5,6 +5,7 @@
 | `loop.py` | moot's own loop: steps until the answer is whole or a limit is met |
 | `step.py` | one step's model call: attempts, backing off, the fallback chain |
 | `exchange.py` | one exchange: request out, raw in, chunks beside it, committed per socket read |
+| `bounds.py` | the loop's own limits: steps, repetition, tokens, money |
 | `calls.py` | a step's tool calls: policy, journal, exactly one output each |
 | `position.py` | where a run stands, read from its journal, so that a resumed leg goes on there |
 | `request.py` | what a step sends: history, trimmed, with blobs resolved; and its manifest |

@@ -102,9 +102,9 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
 
 async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:
     """Policy's yes; None when the call was denied or has its output already."""
-    if await context.settled(key):
+    if context.standing(key) == "ended":
         return None
-    if await context.begun(key):
+    if context.standing(key) == "begun":
         return Verdict(True)  # decided before its start; `once` finds out what became of it
     verdict = await context.allow(tool, key, call.id, call.arguments, _subject(call.input))
     if verdict.allowed:
@@ -119,7 +119,7 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
 
 async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = None) -> None:
     """Writes the output of a call that was never started; once only."""
-    if not await context.settled(key):
+    if context.standing(key) != "ended":
         await context.append(Event("chunks", chunks, phase="end", key=f"{key}.0", body={"value": value}), fold=True)
         point("call.settled")
 
@@ -146,7 +146,7 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     text = output.text
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:
-            blob = await context.blobs.put(text.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+            blob = await context.ports.blobs.put(text.encode("utf-8", "replace"), "text/plain; charset=utf-8")
             rest = f"the whole output is at blob:{blob.sha256}, which read_file can page"
         except MootError as error:
             rest = f"the rest could not be kept: {error.message}"
@@ -156,7 +156,6 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     value: Json = text
     if output.files:
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
-    piece = chunk.tool_output(call.id, value)
-    if output.value is not None and len(text) <= INLINE_BYTES:
-        piece["toolMetadata"] = {"value": output.value}
-    return Result({"error": False}, (piece,))
+    # the structured value is for faces and rides in the journal: on the chunk it would replace what the call's metadata holds
+    shown = output.value if len(text) <= INLINE_BYTES else None
+    return Result({"error": False, "value": shown}, (chunk.tool_output(call.id, value),))

@@ -19,9 +19,8 @@ from moot.types.crash import point
 from moot.types.event import Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
 from moot.types.ids import llm_key
-from moot.types.provider import Translator
+from moot.types.provider import Spoils, Translator
 from moot.types.store import CloseExchange, OpenExchange
-
 
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 """What nearly every frame stands for, and what says nothing about where the run stands."""
@@ -42,7 +41,7 @@ class _Live:
     async def take(self, raws: tuple[Raw, ...]) -> None:
         """Translates the frames of one socket read and commits them together."""
         feed, state, attempt = self.translator.feed, self.state, self.attempt
-        now, run, exchange = self.context.now(), self.run, attempt.exchange
+        now, run, exchange = self.context.ports.now(), self.run, attempt.exchange
         events: list[Event] = []
         for raw in raws:
             state, chunks = feed(state, raw)
@@ -52,6 +51,10 @@ class _Live:
         self.state = state
         await self.context.append(*events)
         point("exchange.read")
+
+    @property
+    def spoiled(self) -> bool:
+        return isinstance(self.translator, Spoils) and self.translator.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
         """Closes what is open and writes the exchange's end; `mark` says that the attempt is given up."""
@@ -90,7 +93,7 @@ async def converse(
 ) -> Attempt:
     """Runs one attempt to its end; what became of it is in its `ending`. Cancellation closes it and passes through."""
     step = position.step
-    attempt = Attempt(step, number, request.exchange, at=context.now())
+    attempt = Attempt(step, number, request.exchange, at=context.ports.now())
     first = not position.attempts
     position.attempts.append(attempt)
     translator = choice.dialect.translator
@@ -126,7 +129,7 @@ async def converse(
         failure = Failure(error.message, error.kind, error.retryable, error.retry_after)
         await live.end("cut", failure, mark=True)
     else:
-        await live.end("eof", None, mark=True)
+        await live.end("cut" if live.spoiled else "eof", None, mark=True)
     return attempt
 
 
@@ -134,3 +137,5 @@ async def _stream(live: _Live, choice: Choice, request: Request) -> None:
     async with aclosing(choice.provider.stream(request.wire)) as reads:
         async for raws in reads:
             await live.take(raws)
+            if live.spoiled:
+                return

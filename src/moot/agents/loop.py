@@ -107,7 +107,7 @@ def _step_facts(context: RunContext, position: Position, attempt: Attempt, choic
         "finish_reason": ending.finish_reason,
         "usage": ending.usage.to_json(),
         "cost": position.costs[-1] if position.costs else None,
-        "ms": max(0, context.now() - attempt.at) // 1000,
+        "ms": max(0, context.ports.now() - attempt.at) // 1000,
         **ending.metadata,
     }
 

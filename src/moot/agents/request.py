@@ -45,7 +45,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
     )
     body = choice.dialect.to_request(prompt)
     pieces = split(body)
-    blobs = await asyncio.gather(*(context.blobs.put(piece, "application/json") for piece in pieces))
+    blobs = await asyncio.gather(*(context.ports.blobs.put(piece, "application/json") for piece in pieces))
     manifest: JsonObject = {"pieces": [blob.sha256 for blob in blobs]}
     wire = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange)
     return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4)
@@ -88,5 +88,5 @@ async def _resolved(context: RunContext, part: Part) -> Part:
     sha256 = _blob(part)
     if not sha256:
         return part
-    data = base64.b64encode(await context.blobs.get(sha256)).decode()
+    data = base64.b64encode(await context.ports.blobs.get(sha256)).decode()
     return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{data}"}

@@ -73,10 +73,10 @@ async def answer(
             chain.shrunk = True
             budget = min(budget, wire.tokens) // 2
             continue
-        pause = _pause(chain, attempt, failure, context.jitter())
+        pause = _pause(chain, attempt, failure, context.ports.jitter())
         if pause is None:
             return attempt, chain.choice
-        await context.sleep(pause)
+        await context.ports.sleep(pause)
 
 
 def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> float | None:

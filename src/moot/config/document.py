@@ -83,7 +83,7 @@ def parse(text: str, place: Place) -> Node:
         mark = cast("Any", error).problem_mark
         words = str(cast("Any", error).problem or error)
         line, column = (int(mark.line), int(mark.column)) if mark else (-1, -1)
-        unquoted = 0 < column and text.split("\n")[line][column - 1 : column + 1] == "${"
+        unquoted = column > 0 and text.split("\n")[line][column - 1 : column + 1] == "${"
         fix = "Between braces and brackets, ${…} needs quotes around it." if unquoted else ""
         raise _error(words, place, line + 1, column + 1, fix) from error
     except YAMLError as error:  # a character that YAML forbids; its mark counts characters of the whole text

@@ -35,6 +35,8 @@ class ProviderSettings:
     """Seconds without a byte after which a stream is cut."""
     options: JsonObject = field(default_factory=empty)
     """Everything else under the entry: a provider's own."""
+    home: Path = Path()
+    """The home of this moot, below which a provider may keep files of its own; `Providers` sets it."""
 
     def __repr__(self) -> str:
         return f"ProviderSettings(name={self.name!r}, base_url={self.base_url!r})"

@@ -85,6 +85,13 @@ def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     return next((kind for kind, signs in table if any(sign in lowered for sign in signs)), "")
 
 
+def garbled(ended: Ended, unreadable: int) -> Failure | None:
+    """Why an answer with events that are no JSON is none: what they said is lost, so its text may have holes."""
+    if not unreadable or ended == "cancelled":
+        return None
+    return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
+
+
 def unfinished(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
     """Why an answer without its end is none: cut, empty, or no stream at all. None when we hung up ourselves."""
     if ended == "cancelled":

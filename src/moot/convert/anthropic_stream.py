@@ -13,7 +13,7 @@ import orjson
 
 from moot.convert import _sse
 from moot.convert._anthropic_facts import PAUSES, REASONS, cited, source, usage_of
-from moot.convert._vendor import as_list, as_object, as_text, failure, unfinished
+from moot.convert._vendor import as_list, as_object, as_text, failure, garbled, unfinished
 from moot.convert._writer import Parts, Writer, begin
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -87,9 +87,15 @@ class AnthropicStream:
                 pass
         return _feed(state, raw)
 
+    def spoiled(self, state: State) -> bool:
+        """As `moot.types.provider.Spoils`."""
+        return state.unreadable > 0 and state.facts is not None
+
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         whole = bool(state.reason or (state.stopped and state.facts is not None)) and state.error is None
         error = Failure.from_json(state.error) if state.error is not None else None
+        if error is None and state.facts is not None:
+            error = garbled(ended, state.unreadable)
         if error is None and not whole:
             error = unfinished(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
         turn = _Turn(state)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from moot.convert import _sse
-from moot.convert._vendor import as_list, as_object, as_text, count, failure, nano_dollars, unfinished
+from moot.convert._vendor import as_list, as_object, as_text, count, failure, garbled, nano_dollars, unfinished
 from moot.convert._writer import Call, Parts, Writer, begin
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -111,9 +111,15 @@ class OpenAIStream:
                 pass
         return _feed(state, raw)
 
+    def spoiled(self, state: State) -> bool:
+        """As `moot.types.provider.Spoils`."""
+        return state.unreadable > 0 and state.facts is not None
+
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         whole = bool(state.reason or (state.done and state.facts is not None)) and state.error is None
         error = Failure.from_json(state.error) if state.error is not None else _FAILURES.get(state.reason)
+        if error is None and state.facts is not None:
+            error = garbled(ended, state.unreadable)
         if error is None and not whole:
             error = unfinished(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
         turn = _Turn(state)

@@ -193,7 +193,9 @@ class LocalRuns:
         while True:
             moved = self._moved
             try:
-                fence = await records.claim(run.id, self._owner.id, statuses=frozenset({"queued"}))
+                fence = await records.claim(
+                    run.id, self._owner.id, statuses=frozenset({"queued"}), at_most=self._runtime.settings.limits.runs_per_user
+                )
             except Busy:
                 if (await records.run(run.id)).status != "queued":
                     return
@@ -246,7 +248,7 @@ class LocalRuns:
         user = None
         if prompt.parts:
             user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, client_id=prompt.client_id)
-        return Submission(run, conversation, user, prompt.on_busy, self._owner.id)
+        return Submission(run, conversation, user, prompt.on_busy, self._owner.id, runtime.settings.limits.runs_per_user)
 
     async def _check(self, model: str, agent: str, settings: JsonObject) -> None:
         from_settings = find_agent(self._runtime.settings, agent, settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -61,7 +61,7 @@ class HttpProvider:
         """The headers that prove who asks; none without a key."""
         return self.shape.authentication(self.settings.api_key)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Raw, ...]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         response = await self._post(request)
         frames = Frames()

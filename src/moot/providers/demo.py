@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from moot.config.settings import ProviderSettings
 from moot.errors import UsageError
@@ -32,7 +32,7 @@ class Demo:
         self.dialect = self.facts.dialect
         self.quirks = self.facts.quirks
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Raw, ...]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """The answer in the shape of openai-chat, a tuple for each frame."""
         for frame in _frames(_delta(_told(request.body))):
             yield (frame,)

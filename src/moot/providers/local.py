@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import cast
 
-from moot.config.home import home_of
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError, UsageError
 from moot.providers._facts import Facts
@@ -34,26 +31,26 @@ _DEATH_SECONDS = 1.0
 class Local:
     """`model@local`. The server of a model starts with its first request and lives until `close`, or until it crashes.
 
-    Weights are looked for below `home` (`MOOT_HOME` when not given); `path` of the entry names a file of the person's own, served under
+    Weights are looked for below `home`; `path` of the entry names a file of the person's own, served under
     its stem. Where the machine can't run it or the weights are missing, ProviderError says why and what to do.
     """
 
     facts = Facts("local", dialect="openai-chat-schema", needs_key=False, priority=800, main=DEFAULT, free=True)
 
-    def __init__(self, settings: ProviderSettings, home: Path | None = None) -> None:
+    def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name
         self.dialect = settings.dialect or self.facts.dialect
         self.quirks = self.facts.quirks
         self.settings = settings
-        self._home = home or home_of(os.environ)
+        self._home = settings.home
         self._starting = asyncio.Lock()
         self._servers: dict[str, tuple[Server, HttpProvider]] = {}
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Raw, ...]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         server, http = await self._serving(request.model)
         try:
-            async with aclosing(cast("AsyncGenerator[tuple[Raw, ...]]", http.stream(request))) as frames:
+            async with aclosing(http.stream(request)) as frames:
                 async for raws in frames:
                     yield raws
         except ProviderError as error:

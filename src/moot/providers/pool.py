@@ -7,7 +7,7 @@ import difflib
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args, runtime_checkable
 
 from moot.config.home import KEY_VARIABLES
@@ -253,7 +253,7 @@ class Providers:
         raise UsageError(f"no provider named {name!r}{_hint(name, names)} known: {', '.join(sorted(names))}", fix="moot providers list")
 
     def _entry(self, name: str) -> ProviderSettings:
-        return self.settings.providers.get(name) or ProviderSettings(name)
+        return replace(self.settings.providers.get(name) or ProviderSettings(name), home=self.settings.home)
 
     def _priority(self, name: str) -> int:
         entry = self._entry(name)

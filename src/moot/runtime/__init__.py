@@ -5,6 +5,8 @@
 | `runtime.py` | `Runtime`: store, providers, settings, hub and what outlives a run |
 | `drive.py` | one leg from claim to end: the run border |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
+| `asking.py` | asks a person: approvals of calls, the questions of tools |
+| `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `approvals.py` | policy: what may run, what must ask |
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |

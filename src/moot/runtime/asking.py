@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from moot.runtime.approvals import decide
@@ -30,7 +31,7 @@ class Asker(Protocol):
     fence: Fence
     index: Journal
 
-    async def append(self, *events: Event, changes: tuple[Change, ...] = (), sync: bool = False, fold: bool = False) -> range: ...
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
 
 
 async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:

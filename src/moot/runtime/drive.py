@@ -143,11 +143,14 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
         leg.folder.feed(piece)
     context_usage = leg.folder.metadata().get("context_usage")
     message_status: MessageStatus = status
-    await leg.finish(
-        Event("chunks", chunks, phase="end", key="run", body={"status": status, "finish_reason": outcome.finish_reason}),
-        Fold(leg.folder.parts(), leg.folder.metadata(), message_status),
-        End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model),
-    )
+    fold = Fold(leg.folder.parts(), leg.folder.metadata(), message_status)
+    end = End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model)
+    body: JsonObject = {"status": status, "finish_reason": outcome.finish_reason}
+    # not by leg.append: its chunks are in the folder already, and Fold carries the status
+    event = Event("chunks", chunks, None, leg.fence.run, None, "end", "run", body, leg.runtime.now())
+    conversation = leg.fence.conversation
+    seqs = await leg.runtime.store.log.append(conversation, (event,), fence=leg.fence, changes=(fold, end), sync=True)
+    leg.runtime.hub.publish(conversation, seqs, (event,))
     point("run.ended")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from moot.types.canonical import JsonObject
 from moot.types.event import Event
@@ -28,6 +29,13 @@ class Journal:
             self.ends[event.key] = event
         elif event.kind == "journal" and isinstance(event.body, dict):
             self.notes[event.key] = event.body
+
+    def standing(self, key: str) -> Literal["new", "begun", "ended"]:
+        """What is known of the work, whatever its attempts."""
+        attempts = self.next_attempt(key)
+        if any(f"{key}.{attempt}" in self.ends for attempt in range(max(attempts, 1))):
+            return "ended"
+        return "begun" if attempts else "new"
 
     def next_attempt(self, base: str) -> int:
         """The first attempt of `<base>.<n>` that has not begun."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
@@ -21,9 +22,8 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.model import ModelRole
 from moot.types.run import RunRequest
-from moot.types.store import Blobs, Change, End, Fence, Fold, InboxItem, Use
+from moot.types.store import Change, Fence, Fold, InboxItem, Use
 from moot.types.tool import Question, Tool, ToolContext
-
 
 HISTORY_PAGE = 64
 """Messages that are read at first."""
@@ -47,8 +47,8 @@ class Leg:
                 self.folder.feed(piece)
 
     @property
-    def blobs(self) -> Blobs:
-        return self.runtime.store.blobs
+    def ports(self) -> Runtime:
+        return self.runtime
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         now = self.runtime.clock.now()
@@ -66,12 +66,6 @@ class Leg:
                 self.index.add(event)
         self.runtime.hub.publish(self.fence.conversation, seqs, stamped)
         return seqs
-
-    async def finish(self, event: Event, fold: Fold, end: End) -> None:
-        """Writes the run's terminal state; the event's chunks are already in the folder."""
-        stamped = event._replace(run=self.fence.run, at=self.runtime.clock.now())
-        seqs = await self.runtime.store.log.append(self.fence.conversation, (stamped,), fence=self.fence, changes=(fold, end), sync=True)
-        self.runtime.hub.publish(self.fence.conversation, seqs, (stamped,))
 
     async def journal(self) -> list[Event]:
         """The events that were there when the leg began."""
@@ -135,12 +129,8 @@ class Leg:
         point("tool.ended")
         return result
 
-    async def settled(self, key: str) -> bool:
-        attempts = max(self.index.next_attempt(key), 1)
-        return any(f"{key}.{attempt}" in self.index.ends for attempt in range(attempts))
-
-    async def begun(self, key: str) -> bool:
-        return f"{key}.0" in self.index.starts
+    def standing(self, key: str) -> Literal["new", "begun", "ended"]:
+        return self.index.standing(key)
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
         return await asking.allow(self, tool, key, tool_call, arguments, subject)
@@ -150,15 +140,6 @@ class Leg:
 
     async def inbox(self) -> list[InboxItem]:
         return await self.runtime.store.records.inbox(self.fence.run)
-
-    def now(self) -> int:
-        return self.runtime.clock.now()
-
-    def jitter(self) -> float:
-        return self.runtime.random.random()
-
-    async def sleep(self, seconds: float) -> None:
-        await self.runtime.sleep(seconds)
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
         conversation = self.request.conversation
@@ -182,4 +163,4 @@ class Leg:
 
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
-        return Tooling(directory, roots, settings, name, self.blobs, drawer, questions, preliminary, fact)
+        return Tooling(directory, roots, settings, name, self.runtime.blobs, drawer, questions, preliminary, fact)

@@ -15,7 +15,7 @@ from moot.runtime.hub import Hub
 from moot.tools.offers import offered
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
-from moot.types.store import Store
+from moot.types.store import Blobs, Store
 
 T = TypeVar("T")
 
@@ -51,6 +51,18 @@ class Runtime:
         self.hub = Hub(store)
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
+
+    @property
+    def blobs(self) -> Blobs:
+        return self.store.blobs
+
+    def now(self) -> int:
+        """Wall time, µs."""
+        return self.clock.now()
+
+    def jitter(self) -> float:
+        """A random number from 0 to 1."""
+        return self.random.random()
 
     async def sleep(self, seconds: float) -> None:
         """Waits; cancellable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from moot.store.connect import connect
@@ -37,7 +37,7 @@ class Poller:
         self._own = -1
         """The writer's view of the version when it was last asked."""
 
-    async def others(self, interval: float) -> AsyncIterator[None]:
+    async def others(self, interval: float) -> AsyncGenerator[None, None]:
         """Something each time another process has committed since the last time; several commits may come as one."""
         watch = _Watch(interval)
         self._watches.add(watch)

@@ -11,7 +11,7 @@ from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.reader import Reader
 from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
-from moot.store.submit import post, submit
+from moot.store.submit import no_room, post, submit
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.approval import Answer, Approval
@@ -34,8 +34,8 @@ class RunRecords:
     async def submit(self, submission: Submission) -> Accepted:
         return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)
 
-    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus]) -> Fence:
-        return await self._writer.write(partial(_claim, run, owner, statuses))
+    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
+        return await self._writer.write(partial(_claim, run, owner, statuses, at_most))
 
     async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:
         def work(transaction: Transaction) -> bool:
@@ -131,7 +131,7 @@ class RunRecords:
         return await self._reader.read(work)
 
 
-def _claim(id: str, owner: str, statuses: frozenset[RunStatus], transaction: Transaction) -> Fence:
+def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, transaction: Transaction) -> Fence:
     run = lookup.run(transaction, id)
     if run.id != id or run.status not in statuses:
         raise Busy(f"the run {run.id!r} is {run.status}; only one that is {' or '.join(sorted(statuses))} could be taken")
@@ -143,6 +143,8 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], transaction: Tra
     )
     if earlier is not None:
         raise Busy(f"the run {run.id!r} stands behind {earlier[0]!r}, which is {earlier[1]}")
+    if run.parent_run is None and no_room(transaction, at_most):
+        raise Busy(f"the run {run.id!r} waits: {at_most} runs are running already", fix="limits.runs_per_user")
     fence = transaction.row(
         "UPDATE run SET status = 'running', owner = ?, fence = fence + 1, started_at = coalesce(started_at, ?)"
         " WHERE no = ? RETURNING fence",

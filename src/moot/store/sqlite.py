@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Literal
 
@@ -70,7 +70,7 @@ class SqliteStore:
     def path(self) -> Path:
         return self._path
 
-    def others(self, *, interval: float = 0.02) -> AsyncIterator[None]:
+    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""
         return self._poller.others(interval)
 

@@ -17,7 +17,7 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.store import Accepted, Fence, InboxItem, Submission
 
-__all__ = ["LOCAL_USER", "new_conversation", "post", "submit"]
+__all__ = ["LOCAL_USER", "new_conversation", "no_room", "post", "submit"]
 
 LOCAL_USER = "local"
 
@@ -145,11 +145,20 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     )
     messages.insert(transaction, conversation.no, answer)
     messages.count(transaction, conversation.no, 1 if submission.user is None else 2, now, run.message)
-    claimed = submission.owner if standing.last is None else None
+    full = submission.run.parent_run is None and no_room(transaction, submission.at_most)
+    claimed = submission.owner if standing.last is None and not full else None
     _insert_run(transaction, conversation.no, submission, claimed, seq, now)
     fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
     interrupts = standing.running[0] if standing.running is not None and submission.on_busy == "interrupt" else None
     return Accepted(lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, interrupts=interrupts)
+
+
+def no_room(transaction: Transaction, at_most: int) -> bool:
+    """Whether the user has that many top-level runs running; counted in the claiming transaction, so the limit holds in races."""
+    if not at_most:
+        return False
+    sql = "SELECT count(*) FROM run WHERE status = 'running' AND parent_run IS NULL AND owner_id = ?"
+    return transaction.row(sql, (LOCAL_USER,))[0] >= at_most
 
 
 def _add_user(transaction: Transaction, conversation: Conversation, user: Message, queued_after: str | None, now: int) -> str:

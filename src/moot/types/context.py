@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
@@ -84,11 +84,30 @@ class Verdict:
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
+class Ports(Protocol):
+    """What is neither the log nor a decision: content, time, chance. Tests bring their own."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    def now(self) -> int:
+        """Wall time, µs."""
+        ...
+
+    def jitter(self) -> float:
+        """A random number from 0 to 1, for backing off."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits; cancellable."""
+        ...
+
+
 class RunContext(Protocol):
     """The leg's only way out. Owned by `runtime/drive.py`, which also owns its cancel scope."""
 
     @property
-    def blobs(self) -> Blobs: ...
+    def ports(self) -> Ports: ...
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         """Stamps run and time, commits, then shows the events to watchers; their seqs. Raises FenceLost.
@@ -121,16 +140,15 @@ class RunContext(Protocol):
         """
         ...
 
-    async def settled(self, key: str) -> bool:
-        """Whether the journal has an end for the key."""
-        ...
-
-    async def begun(self, key: str) -> bool:
-        """Whether the journal has a start for the key."""
+    def standing(self, key: str) -> Literal["new", "begun", "ended"]:
+        """What the journal says of a piece of work, whatever its attempts."""
         ...
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-        """Policy's word on a call, asking a person when it says so. `subject` is what rules match: a command, a path, a URL. Raises Parked when the answer is still out."""
+        """Policy's word on a call, asking a person when it says so. Raises Parked when the answer is still out.
+
+        `subject` is what rules match: a command, a path, a URL.
+        """
         ...
 
     async def ask(self, key: str, approval: Approval) -> Answer:
@@ -142,18 +160,6 @@ class RunContext(Protocol):
         ...
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext: ...
-
-    def now(self) -> int:
-        """Wall time, µs."""
-        ...
-
-    def jitter(self) -> float:
-        """A random number from 0 to 1, for backing off."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Waits, cancellable; the clock is the runtime's."""
-        ...
 
 
 class AgentService(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from moot.types.canonical import JsonObject, empty
 from moot.types.chunk import Chunk
@@ -84,6 +84,13 @@ class Translator(Protocol[State]):
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         """The chunks that close every open part, and how the exchange ended."""
         ...
+
+
+@runtime_checkable
+class Spoils(Protocol):
+    """An optional power of a translator: it says when reading on is no use, because what was lost can't come back."""
+
+    def spoiled(self, state: Any) -> bool: ...
 
 
 class Dialect(Protocol):

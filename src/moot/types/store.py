@@ -132,6 +132,8 @@ class Submission:
     on_busy: OnBusy = "reject"
     owner: str | None = None
     """Claimed at once by this owner when it need not queue."""
+    at_most: int = 0
+    """Top-level runs of the user that may be running at once; with more it queues. 0 = any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,9 @@ class Records(Protocol):
         """
         ...
 
-    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus]) -> Fence:
-        """Makes `owner` the owner, raises the fence, status becomes running. Raises Busy when the status is not one of those or an
-        earlier run of the conversation has not ended."""
+    async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
+        """Makes `owner` the owner, raises the fence, status becomes running. Raises Busy when the status is not one of those, an
+        earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = any number)."""
         ...
 
     async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:

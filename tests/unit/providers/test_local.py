@@ -56,7 +56,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def local(home: Path, **options: Any) -> Local:
-    return Local(ProviderSettings("local", options=options), home)
+    return Local(ProviderSettings("local", options=options, home=home))
 
 
 def body(provider: Local, *messages: Message, system: str = "", **settings: Any) -> bytes:
@@ -167,7 +167,7 @@ from moot.config.settings import ProviderSettings
 from moot.providers.local import Local
 
 async def main():
-    provider = Local(ProviderSettings("local"), Path(sys.argv[1]))
+    provider = Local(ProviderSettings("local", home=Path(sys.argv[1])))
     server, _ = await provider._serving(sys.argv[2])
     print(server.pid, flush=True)
     await asyncio.sleep(60)

@@ -8,6 +8,7 @@ before any byte moves; what has come stays, checked piece by piece, so that a se
 | `manifest.py` | the files we know: size, hash, licence, sources |
 | `hub.py` | a source: one file by HTTP from a model hub |
 | `wheels.py` | a source: the same bytes inside registry wheels, fetched by the package client of this environment |
+| `partial.py` | what of a file has come so far, and its checks |
 | `pull.py` | offers, consent, progress, resume, check, and the place where files lie |
 """
 
