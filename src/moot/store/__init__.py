@@ -16,7 +16,7 @@ back whole. Nobody else opens the file, and nobody reads it past the library.
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
-| `conversations` | `Conversations`: the list, the tree of messages |
+| `conversations`, `branches` | `Conversations`: the list, the tree of messages; walking a branch |
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `blobs` | `Blobs`: bytes by content |
 | `poller` | noticing other processes' commits |

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from moot.errors import Busy, NotFound, UsageError
 from moot.store import lookup, messages
+from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.reader import Reader
-from moot.store.rows import CONVERSATION, MESSAGE, clean, conversation_of, message_of
+from moot.store.rows import CONVERSATION, clean, conversation_of, message_of
 from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
@@ -27,14 +28,6 @@ __all__ = ["ConversationTree"]
 
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
-_BRANCH = (
-    "WITH RECURSIVE branch (no, parent_id, depth) AS ("
-    " SELECT no, parent_id, 0 FROM message WHERE id = ? AND conversation = ?"
-    " UNION ALL SELECT m.no, m.parent_id, depth + 1 FROM branch JOIN message AS m ON m.id = branch.parent_id WHERE depth + 1 < ?)"
-    f" SELECT {MESSAGE} FROM branch JOIN message AS m ON m.no = branch.no JOIN conversation AS c ON c.no = m.conversation"
-    " ORDER BY depth DESC"
-)
-_ALL = 1 << 62
 
 
 class ConversationTree:
@@ -127,7 +120,7 @@ class ConversationTree:
             end = head or row[1]
             if end is None:
                 return []
-            rows = connection.execute(_BRANCH, (end, row[0], _ALL if limit is None else limit)).fetchall()
+            rows = branch_rows(connection, id, row[0], end, limit)
             if not rows:
                 raise NotFound(f"no message with the id {end!r} in the conversation {id!r}")
             return [self._message(connection, found) for found in rows]

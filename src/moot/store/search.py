@@ -50,9 +50,6 @@ class FullText:
     ) -> SearchPage:
         before = _position(cursor)
         parsed = words.parse(query)
-        done, total = await self._reader.read(_tally)
-        if done < total and wait > 0:
-            await self._caught_up(wait)
 
         def work(connection: Connection) -> SearchPage:
             hits = _hits(connection, parsed, before, limit + 1, conversation) if parsed else []
@@ -60,7 +57,11 @@ class FullText:
             next_cursor = f"s{hits[limit - 1][0]:x}" if len(hits) > limit else None
             return SearchPage(tuple(hit for _, hit in hits[:limit]), done, total, next_cursor)
 
-        return await self._reader.read(work)
+        page = await self._reader.read(work)
+        if page.done < page.total and wait > 0:
+            await self._caught_up(wait)
+            page = await self._reader.read(work)
+        return page
 
     async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:
         if await self._reader.call(lambda: self._lock.take(wait=False)):
@@ -153,33 +154,37 @@ def _hits(connection: Connection, query: words.Query, before: int, wanted: int, 
     """Newest first, each with its place in the index."""
     found: list[tuple[int, Hit]] = []
     while len(found) < wanted:
-        places = _places(connection, query, before, wanted, conversation)
-        for place in places:
-            row: Any = connection.execute(
-                "SELECT c.id, s.message, c.title, s.role, s.at, s.text, c.deleted_at FROM search AS s JOIN conversation AS c"
-                " ON c.no = s.conversation WHERE s.no = ?",
-                (place,),
-            ).fetchone()
-            if row is not None and row[6] is None:
-                found.append((place, Hit(*row[:5], snippet=words.snippet(row[5], query.pattern))))
+        certain = _places(connection, "search_words", query.words, before, wanted, conversation)
+        possible = _places(connection, "search_substrings", query.substrings, before, wanted, conversation)
+        places = sorted(certain | possible, reverse=True)[:wanted]
+        for row in _rows(connection, places):
+            if row[0] in certain or query.inside(row[6]):
+                found.append((row[0], Hit(*row[1:6], snippet=words.snippet(row[6], query.terms))))
         if len(places) < wanted:
             break
         before = places[-1]
     return found[:wanted]
 
 
-def _places(connection: Connection, query: words.Query, before: int, wanted: int, conversation: str | None) -> list[int]:
-    inside = (
-        ""
-        if conversation is None
-        else (" AND rowid IN (SELECT s.no FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE c.id = ?)")
+def _rows(connection: Connection, places: list[int]) -> list[Any]:
+    """What a hit needs, for those whose conversation is not deleted, newest first."""
+    return connection.execute(
+        "SELECT s.no, c.id, s.message, c.title, s.role, s.at, s.text FROM search AS s JOIN conversation AS c ON c.no = s.conversation"
+        f" WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL ORDER BY s.no DESC",
+        places,
+    ).fetchall()
+
+
+def _places(connection: Connection, table: str, match: str, before: int, wanted: int, conversation: str | None) -> set[int]:
+    """The newest places before that one; none for an empty query."""
+    if not match:
+        return set()
+    values: tuple[object, ...] = (match, before)
+    inside = ""
+    if conversation is not None:
+        inside = " AND rowid IN (SELECT s.no FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE c.id = ?)"
+        values = (*values, conversation)
+    rows = connection.execute(
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?", (*values, wanted)
     )
-    places: set[int] = set()
-    for table, match in (("search_words", query.words), ("search_substrings", query.substrings)):
-        if match:
-            values = (match, before) if conversation is None else (match, before, conversation)
-            rows = connection.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?", (*values, wanted)
-            )
-            places.update(row[0] for row in rows)
-    return sorted(places, reverse=True)[:wanted]
+    return {row[0] for row in rows}

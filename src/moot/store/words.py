@@ -20,7 +20,7 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _WORD = re.compile(r"[^\W_]")
 _MARKS = re.compile("[\x00\x02\x03]")
-_SHORTEST_SUBSTRING = 3
+_TRIGRAM = 3
 _AROUND = 80
 _TERMS = 32
 
@@ -66,24 +66,31 @@ def _pairs(run: str, *, last: bool) -> list[str]:
 class Query:
     """What was asked, in the index's language."""
 
+    terms: tuple[str, ...]
+    """As they are looked for in a text: lower case."""
     words: str
     """For the index of words; empty = it can't answer."""
     substrings: str
-    """For the index of substrings; empty = it can't answer."""
-    pattern: re.Pattern[str]
-    """Finds the terms in a text."""
+    """For the index of substrings, which answers with too much; empty = it can't answer."""
+
+    def inside(self, text: str) -> bool:
+        """Whether all terms occur in the text, as parts of words too."""
+        lowered = text.lower()
+        return all(term in lowered for term in self.terms)
 
 
 def parse(text: str) -> Query | None:
     """The query for terms that must all occur, whatever characters they are made of; None when there is nothing to look for."""
     terms = _MARKS.sub(" ", text.encode("utf-8", "replace").decode()).split()[:_TERMS]
-    wordy = [term for term in terms if _WORD.search(term)]
-    words = " AND ".join(_word(term) for term in wordy)
-    substrings = " AND ".join(_quoted(term) for term in terms) if all(len(term) >= _SHORTEST_SUBSTRING for term in terms) else ""
-    if not words and not substrings:
-        return None
-    pattern = re.compile("|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True)), re.IGNORECASE)
-    return Query(words, substrings, pattern)
+    words = " AND ".join(_word(term) for term in terms if _WORD.search(term))
+    long = all(len(term) >= _TRIGRAM for term in terms)
+    substrings = " AND ".join(_quoted(piece) for term in terms for piece in _trigrams(term)) if long else ""
+    return Query(tuple(term.lower() for term in terms), words, substrings) if words or substrings else None
+
+
+def _trigrams(term: str) -> list[str]:
+    """Threes that cover the term. Looking for them anywhere and then at the text is twice as fast as looking for the term as a phrase."""
+    return [term[start : start + _TRIGRAM] for start in range(0, len(term) - _TRIGRAM, _TRIGRAM)] + [term[-_TRIGRAM:]]
 
 
 def _word(term: str) -> str:
@@ -97,10 +104,36 @@ def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-def snippet(text: str, pattern: re.Pattern[str]) -> str:
+def snippet(text: str, terms: tuple[str, ...]) -> str:
     """The text around the first match, on one line, matches between U+0002 and U+0003."""
-    first = pattern.search(text)
-    begin = max(first.start() - _AROUND, 0) if first else 0
-    end = min((first.end() if first else 0) + _AROUND, len(text))
-    shown = " ".join(pattern.sub(lambda match: f"\x02{match[0]}\x03", text[begin:end]).split())
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters change their length, and with it every position behind them
+        lowered = text
+    first = min((place for term in terms if (place := lowered.find(term)) >= 0), default=0)
+    begin, end = max(first - _AROUND, 0), min(first + _AROUND + len(terms[0]), len(text))
+    pieces: list[str] = []
+    at = begin
+    for start, stop in _spans(lowered[begin:end], terms):
+        pieces += (text[at : begin + start], "\x02", text[begin + start : begin + stop], "\x03")
+        at = begin + stop
+    shown = " ".join(f"{''.join(pieces)}{text[at:end]}".split())
     return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
+
+
+def _spans(text: str, terms: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where terms stand, in order; those that touch are one."""
+    found: list[tuple[int, int]] = []
+    for term in terms:
+        place = text.find(term)
+        while place >= 0:
+            found.append((place, place + len(term)))
+            place = text.find(term, place + len(term))
+    if len(found) < 2:
+        return found
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged

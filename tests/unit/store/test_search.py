@@ -86,7 +86,7 @@ def test_parsing_is_total(query: str) -> None:
     parsed = parse(query)
     if parsed is not None:
         assert parsed.words or parsed.substrings
-        shown = snippet("some text " + query.encode("utf-8", "replace").decode(), parsed.pattern)
+        shown = snippet("some text " + query.encode("utf-8", "replace").decode(), parsed.terms)
         assert "\n" not in shown
 
 
@@ -94,7 +94,7 @@ def test_a_snippet_shows_the_match_and_its_surroundings() -> None:
     query = parse("needle thread")
     assert query is not None
     text = "hay " * 100 + "a NEEDLE\nwith thread " + "hay " * 100
-    shown = snippet(text, query.pattern)
+    shown = snippet(text, query.terms)
     assert "a \x02NEEDLE\x03 with \x02thread\x03 hay" in shown
     assert shown.startswith("…") and shown.endswith("…") and len(shown) < 220
 

@@ -95,6 +95,7 @@ CREATE TABLE message (
     created_at INTEGER NOT NULL,
     is_indexed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX message_conversation ON message (conversation);
 CREATE UNIQUE INDEX message_client ON message (conversation, client_id) WHERE client_id IS NOT NULL;
 CREATE INDEX message_parent ON message (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX message_to_index ON message (conversation, first_seq) WHERE is_indexed = 0;

@@ -1,0 +1,45 @@
+"""Walks a branch of the tree of messages from its end, however long the conversation is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.store.connect import Queries
+from moot.store.rows import MESSAGE
+
+__all__ = ["branch_rows"]
+
+_ALL = 1 << 62
+_TABLES = "message AS m JOIN conversation AS c ON c.no = m.conversation"
+_STORED = (
+    f"SELECT {MESSAGE} FROM {_TABLES} WHERE m.conversation = ? AND m.no <= (SELECT no FROM message WHERE id = ?) ORDER BY m.no DESC LIMIT ?"
+)
+_WALKED = (
+    "WITH RECURSIVE branch (no, parent_id, depth) AS ("
+    " SELECT no, parent_id, 0 FROM message WHERE id = ? AND conversation = ?"
+    " UNION ALL SELECT m.no, m.parent_id, depth + 1 FROM branch JOIN message AS m ON m.id = branch.parent_id WHERE depth + 1 < ?)"
+    f" SELECT {MESSAGE} FROM branch JOIN message AS m ON m.no = branch.no JOIN conversation AS c ON c.no = m.conversation ORDER BY depth"
+)
+
+
+def branch_rows(queries: Queries, id: str, conversation: int, end: str, limit: int | None) -> list[Any]:
+    """Rows of `MESSAGE`, oldest first: the last `limit` of the branch that ends with `end`; none when there is no such message."""
+    wanted = _ALL if limit is None else limit
+    # most branches lie as they were stored, one message after the other; what does not is walked parent by parent
+    rows = _chained(queries.execute(_STORED, (conversation, end, wanted)).fetchall(), end)
+    rest = rows[-1][5] if rows else end
+    if rest is not None and len(rows) < wanted:
+        rows += queries.execute(_WALKED, (rest, conversation, wanted - len(rows))).fetchall()
+    rows.reverse()
+    return rows
+
+
+def _chained(rows: list[Any], end: str) -> list[Any]:
+    """The rows that are each other's parents, from the end on, as far as they reach."""
+    found: list[Any] = []
+    expected: str | None = end
+    for row in rows:
+        if row[0] == expected:
+            found.append(row)
+            expected = row[5]
+    return found
