@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from moot.tools.edit_file import EditFile
-from moot.tools.fetch_url import FetchUrl
-from moot.tools.shell import Shell
 
 from moot.config.settings import Permissions, Rule
 from moot.runtime.approvals import decide
+from moot.tools.edit_file import EditFile
+from moot.tools.fetch_url import FetchUrl
 from moot.tools.read_file import ReadFile
+from moot.tools.shell import Shell
 from moot.types.agent import Mode
 
 READ, EDIT, SHELL, FETCH = ReadFile(), EditFile(), Shell(), FetchUrl()
