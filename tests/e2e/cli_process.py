@@ -23,6 +23,7 @@ class MootProcess:
     work: Path
     cache: Path
     more: dict[str, str] = field(default_factory=dict[str, str])
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     @property
     def environ(self) -> dict[str, str]:
@@ -36,7 +37,7 @@ class MootProcess:
         return subprocess.run([*COMMAND, *arguments], cwd=self.work, env=self.environ, capture_output=True, timeout=timeout, **given)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.work,
             env=self.environ,
@@ -44,6 +45,14 @@ class MootProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        """Leaves no process behind, also when a test failed half-way."""
+        for process in self.started:
+            process.kill()
+            process.communicate()
 
     def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
         environ: Any = {**self.environ, "TERM": term}

@@ -35,7 +35,7 @@ def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="hostile", text=HOSTILE, chunk_size=1, times=0),
         Reply(when="very slowly", text="word " * 200, chunk_size=5, delay=0.2, times=0),
-        Reply(when="slowly", text="one two three four five six seven eight", chunk_size=4, delay=0.3, times=0),
+        Reply(when="slowly", text="one two three four five six seven eight", chunk_size=4, delay=0.12, times=0),
         Reply(when="html", raw=b"<!DOCTYPE html><html><body>captive portal</body></html>", content_type="text/html", times=0),
         Reply(when="nothing", raw=b"", times=0),
         Reply(when="half an event", text="some words that are cut", cut_at_byte=150, times=0),
@@ -56,8 +56,10 @@ def obedient() -> Iterator[ScriptedProcess]:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> MootProcess:
-    return make(tmp_path, cache, model.config().replace("scripted-key", CANARY))
+def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache, model.config().replace("scripted-key", CANARY))
+    yield process
+    process.close()
 
 
 def nothing_leaked(moot: MootProcess, *outputs: bytes) -> bool:
@@ -126,10 +128,7 @@ def test_a_reader_that_hangs_up_is_no_traceback(moot: MootProcess) -> None:
     assert process.stderr is not None
     process.stdout.read(1)
     process.stdout.close()
-    error = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(20) == 1
-    assert error == b""
+    assert (process.stderr.read(), process.wait(20)) == (b"", 1)
 
 
 def test_closed_streams_are_no_traceback(moot: MootProcess) -> None:
@@ -149,8 +148,8 @@ def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obe
 
 
 def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess) -> None:
-    ended = moot.run("run", "--no-tools", "--timeout", "1.5", "slowly")
-    assert (ended.returncode, ended.stdout.startswith(b"one"), b"1.5 seconds" in ended.stderr) == (124, True, True)
+    ended = moot.run("run", "--no-tools", "--timeout", "1.5", "very slowly")
+    assert (ended.returncode, ended.stdout.startswith(b"word"), b"1.5 seconds" in ended.stderr) == (124, True, True)
     ended = moot.run("run", "--max-steps", "2", "for ever")
     assert (ended.returncode, ended.stderr.count("→ list_files".encode())) == (6, 2), ended.stderr
 
