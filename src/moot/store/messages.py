@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moot.errors import Busy, UsageError
 from moot.store.rows import message_body
-from moot.store.transaction import Transaction
+from moot.store.transaction import Transaction, quick
 from moot.types.canonical import JsonObject, dumps
 from moot.types.event import Event
 from moot.types.message import Message
@@ -38,8 +38,8 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
             conversation,
             message.parent,
             message.role,
-            dumps(message.parts),
-            dumps(message.metadata),
+            quick(dumps(message.parts)),
+            quick(dumps(message.metadata)),
             message.run,
             message.status,
             message.client_id,

@@ -12,7 +12,7 @@ from moot.store.connect import Connection
 from moot.types.canonical import dumps
 from moot.types.event import Event
 
-__all__ = ["SEQ_BITS", "Transaction", "checksum"]
+__all__ = ["SEQ_BITS", "Transaction", "checksum", "quick"]
 
 SEQ_BITS = 32
 
@@ -134,9 +134,27 @@ class Transaction:
             else:
                 said = None if body is None else dumps(body)
                 check = checksum(seq, kind, content, raw, phase, key, said)
-                others.append((base | seq, at or now, run_no, exchange_text, kind, content, raw, phase, key, said, check))
+                row = (
+                    base | seq,
+                    at or now,
+                    run_no,
+                    exchange_text,
+                    kind,
+                    quick(content),
+                    quick(raw),
+                    phase,
+                    key,
+                    quick(said),
+                    quick(check),
+                )
+                others.append(row)
             seq += 1
         return frames, others
+
+
+def quick(data: bytes | None) -> bytearray | None:
+    """The same bytes in the form that these libraries bind without looking for an adapter first."""
+    return None if data is None else bytearray(data)
 
 
 def _remember(numbers: dict[str, int], id: str, no: int) -> int:

@@ -66,8 +66,8 @@ CREATE TABLE conversation (
 ) STRICT;
 CREATE UNIQUE INDEX conversation_client ON conversation (owner_id, client_id) WHERE client_id IS NOT NULL;
 CREATE INDEX conversation_recent ON conversation (updated_at, no);
-CREATE INDEX conversation_place ON conversation (directory, updated_at, no);
-CREATE INDEX conversation_project ON conversation (project_id, updated_at, no);
+CREATE INDEX conversation_place ON conversation (directory);
+CREATE INDEX conversation_project ON conversation (project_id);
 CREATE INDEX conversation_title ON conversation (title);
 CREATE INDEX conversation_parent ON conversation (parent_id) WHERE parent_id IS NOT NULL;
 
