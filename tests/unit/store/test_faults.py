@@ -122,7 +122,8 @@ async def test_random_flips_never_give_wrong_events(settings: Settings) -> None:
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("m", "user", (text_part("needle"),), conversation="a"))
     await store.log.append("a", [Event("chunks", ({"type": "data-x", "data": number},), b"r" * 50) for number in range(50)])
-    right = await store.log.read("a")
+    # the event's check covers what was said, not when
+    right = [event._replace(at=0) for event in await store.log.read("a")]
     await store.close()
     whole = settings.database.read_bytes()
     chance = random.Random(7)
@@ -140,7 +141,7 @@ async def test_random_flips_never_give_wrong_events(settings: Settings) -> None:
             continue
         try:
             for event in await store.log.read("a"):
-                assert event.body == {"damaged": True, "kind": "chunks"} or event in right or event.kind == "meta"
+                assert event.body == {"damaged": True, "kind": "chunks"} or event._replace(at=0) in right or event.kind == "meta"
         except MootError:
             found += 1
         finally:

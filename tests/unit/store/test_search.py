@@ -74,7 +74,19 @@ async def test_words_substrings_and_pairs_are_found(store: SqliteStore) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "query",
-    ["'; DROP TABLE search; --", 'a" OR "b', "col:x", "a NEAR/2 b", "\x00nul\x00", "\ud800", "(" * 500, "x " * 5000, "-", "text:x^2*"],
+    [
+        "'; DROP TABLE search; --",
+        'x"OR"plain',
+        'a" OR "b',
+        "col:x",
+        "a NEAR/2 b",
+        "\x00nul\x00",
+        "\ud800",
+        "(" * 500,
+        "x " * 5000,
+        "-",
+        "text:x^2*",
+    ],
 )
 async def test_any_query_is_taken_to_the_letter(store: SqliteStore, query: str) -> None:
     await fill(store, *TEXTS)
