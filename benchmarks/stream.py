@@ -25,6 +25,8 @@ from statistics import median
 import anyio
 import upstream
 
+from moot.types.event import Event
+
 HERE = Path(__file__).parent
 CONFIG = """
 models: {{main: bench@bench}}
@@ -118,35 +120,37 @@ async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tup
 
     begun = time.process_time_ns(), time.thread_time_ns(), time.perf_counter_ns()
     submitted = await engine.runs.submit(Prompt((text_part(prompt(chunks, rounds)),), directory=str(directory), mode="auto"))
-    said: list[str] = []
-    raw = outputs = 0
-    async with aclosing(engine.tail.watch(submitted.conversation.id, after=submitted.seq)) as batches:
-        async for batch in batches:
-            ended = False
-            for event in batch:
-                raw += event.raw is not None
-                for chunk in event.chunks:
-                    match chunk["type"]:
-                        case "text-delta":
-                            said.append(chunk["delta"])
-                        case "tool-output-available":
-                            outputs += 1
-                        case "error":
-                            raise SystemExit(f"moot failed: {chunk['errorText']}")
-                        case "finish":
-                            ended = True
-            if ended:
+    batches: list[tuple[Event, ...]] = []
+    async with aclosing(engine.tail.watch(submitted.conversation.id, after=submitted.seq)) as watched:
+        async for batch in watched:
+            batches.append(batch)
+            if batch[-1].key == "run" and batch[-1].phase == "end":
                 break
     await engine.runs.wait(submitted.run.id)
     ended_at = time.process_time_ns(), time.thread_time_ns(), time.perf_counter_ns()
     cpu, own, wall = ((after - before) / 1e6 for before, after in zip(begun, ended_at, strict=True))
-    if "".join(said) != upstream.text(chunks) or outputs != rounds or raw < chunks:
-        raise SystemExit(f"moot lost something: {len(said)} of {chunks} chunks, {outputs} of {rounds} tool outputs, {raw} raws")
+    said, outputs, raw = what_was_seen(batches)
+    if said != upstream.text(chunks) or outputs != rounds or raw < chunks:
+        raise SystemExit(f"moot lost something: {len(said)} characters of {chunks} chunks, {outputs} of {rounds} tool outputs, {raw} raws")
     return cpu, own, wall
+
+
+def what_was_seen(batches: list[tuple[Event, ...]]) -> tuple[str, int, int]:
+    """The text, the tool outputs and the raw frames that a watcher was shown; looked through when the clock has stopped."""
+    events = [event for batch in batches for event in batch]
+    chunks = [chunk for event in events for chunk in event.chunks]
+    for chunk in chunks:
+        if chunk["type"] == "error":
+            raise SystemExit(f"moot failed: {chunk['errorText']}")
+    said = "".join(str(chunk["delta"]) for chunk in chunks if chunk["type"] == "text-delta")
+    return said, sum(chunk["type"] == "tool-output-available" for chunk in chunks), sum(event.raw is not None for event in events)
 
 
 async def moot_worker(port: int, home: Path) -> None:
     """Answers each line `chunks rounds times` on stdin with the mean figures of a run."""
+    from moot.__main__ import spare_collector
+
+    spare_collector()  # as the product's own process does
     directory = home.with_name("work")
     directory.mkdir()
     async with moot(port, home) as engine:

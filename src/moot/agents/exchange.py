@@ -37,6 +37,7 @@ class _Live:
     translator: Translator[Any]
     state: Any
     run: str
+    spoils: Spoils | None
 
     async def take(self, raws: tuple[Raw, ...]) -> None:
         """Translates the frames of one socket read and commits them together."""
@@ -54,7 +55,7 @@ class _Live:
 
     @property
     def spoiled(self) -> bool:
-        return isinstance(self.translator, Spoils) and self.translator.spoiled(self.state)
+        return self.spoils is not None and self.spoils.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
         """Closes what is open and writes the exchange's end; `mark` says that the attempt is given up."""
@@ -116,7 +117,8 @@ async def converse(
         changes=(OpenExchange(exchange),),
     )
     point("exchange.started")
-    live = _Live(context, position, attempt, choice, translator, translator.open(options), run)
+    spoils = translator if isinstance(translator, Spoils) else None
+    live = _Live(context, position, attempt, choice, translator, translator.open(options), run, spoils)
     try:
         await _stream(live, choice, request)
     except asyncio.CancelledError:

@@ -14,6 +14,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `versions.py` | chunks as a client of version 6 or 7 takes them |
 | `history.py` | trimming by whole groups, token estimates, an assistant message as its steps |
 | `openai_chat.py` | OpenAI chat completions: the request |
+| `_openai_piece.py` | the one event that nearly all of a stream consists of, read quickly |
 | `openai_stream.py` | OpenAI chat completions: the way back |
 | `_effort.py` | reasoning effort as endpoints behind that wire want to be asked for it |
 | `openai_schema.py` | the same wire, with tools called by structured output, for small models |

@@ -128,6 +128,17 @@ class Folder:
         elif isinstance(kind, str) and kind.startswith("data-") and "data" in chunk:
             self._data(chunk)
 
+    def feed_all(self, chunks: tuple[Chunk, ...]) -> None:
+        """Takes chunks as `feed` does, and fastest when they are one more piece of an open text, as nearly all are."""
+        for chunk in chunks:
+            # three fields and no more: type, id, delta
+            if len(chunk) == 3 and chunk.get("type") == "text-delta":
+                id, delta = chunk.get("id"), chunk.get("delta")
+                if isinstance(id, str) and isinstance(delta, str) and (open_part := self._text.get(id)) is not None:
+                    open_part.pieces.append(delta)
+                    continue
+            self.feed(chunk)
+
     def parts(self) -> tuple[Part, ...]:
         """The parts as they are now; what is fed later changes none of them."""
         for open_parts in (self._text, self._reasoning, self._tool_input):

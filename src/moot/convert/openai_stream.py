@@ -12,6 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from moot.convert import _sse
+from moot.convert._openai_piece import NotOnePiece, text_piece
 from moot.convert._vendor import as_list, as_object, as_text, count, failure, garbled, nano_dollars, unfinished
 from moot.convert._writer import Call, Parts, Writer, begin
 from moot.types import canonical
@@ -91,6 +92,13 @@ class OpenAIStream:
         # nearly all events are one more piece of what is open: they leave the state as it is
         kind = state.parts.kind
         if kind and state.detail is None and raw.startswith(b'data: {"'):
+            try:
+                if kind == "text":
+                    (piece,) = text_piece(raw[6:]).choices
+                    if piece.delta.content and not piece.index:
+                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": piece.delta.content},)
+            except NotOnePiece:
+                pass
             try:
                 event = orjson.loads(raw[6:])
                 choice = event["choices"][0]

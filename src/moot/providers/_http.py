@@ -26,6 +26,9 @@ from moot.types.event import Raw
 from moot.types.model import Model
 from moot.types.provider import ModelRequest
 
+READ_BUFFER = 1 << 18
+"""Bytes that may wait for us: with fewer, a burst of small HTTP chunks makes the client stop and start the socket for each of them."""
+
 CONNECT_SECONDS = 10.0
 """For name, connection and TLS together."""
 
@@ -140,6 +143,7 @@ class HttpProvider:
         if self._session is None or self._session.closed:
             timeout = self.settings.timeout
             self._session = aiohttp.ClientSession(
+                read_bufsize=READ_BUFFER,
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=timeout if timeout > 0 else None),
                 cookie_jar=aiohttp.DummyCookieJar(),

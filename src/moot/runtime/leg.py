@@ -54,10 +54,9 @@ class Leg:
         now = self.runtime.clock.now()
         run = self.fence.run
         stamped = [event if event.at else event._replace(run=run, at=now) for event in events]
-        feed = self.folder.feed
+        feed = self.folder.feed_all
         for event in stamped:
-            for piece in event.chunks:
-                feed(piece)
+            feed(event.chunks)
         if fold:
             changes = (*changes, Fold(self.folder.parts(), self.folder.metadata()))
         seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)

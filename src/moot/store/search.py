@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 import anyio
 
@@ -175,7 +175,7 @@ def _rows(connection: Connection, places: list[int]) -> list[Any]:
     ).fetchall()
 
 
-def _places(connection: Connection, table: str, match: str, before: int, wanted: int, conversation: str | None) -> set[int]:
+def _places(connection: Connection, table: LiteralString, match: str, before: int, wanted: int, conversation: str | None) -> set[int]:
     """The newest places before that one; none for an empty query."""
     if not match:
         return set()
