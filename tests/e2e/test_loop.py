@@ -335,7 +335,23 @@ async def test_names_that_nobody_knows_are_refused_before_anything_is_stored(sta
 async def test_a_run_out_of_time_says_so(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=2)]) as on:
         run, _ = await on.ask("go", settings={"timeout": 0.3})
-        assert run.status == "failed" and run.error is not None and run.error.kind == "timeout"
+        assert run.status == "failed" and run.error is not None and run.error.kind == "deadline"
+
+
+async def test_a_command_in_the_background_ends_with_the_process_that_keeps_it(stage: Any, directory: Path) -> None:
+    def script(recorded: Recorded) -> Reply:
+        call = ToolCall("shell", {"command": "echo $$ > pid; sleep 60", "background": True})
+        return Reply(text="started") if outputs(recorded) else Reply(tool_calls=[call])
+
+    async with stage(script) as on:
+        run, _ = await on.ask("go")
+        assert run.status == "finished", run.error
+        with anyio.fail_after(5):
+            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
+                await anyio.sleep(0.01)
+        pid = int((directory / "pid").read_text())
+        assert Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists()
 
 
 async def test_a_long_tool_output_is_cut_for_the_model_and_whole_in_a_blob(stage: Any, directory: Path) -> None:

@@ -27,6 +27,7 @@ _EXIT = {
     "not_found": 2,
     "needs_approval": NEEDS_APPROVAL,
     "output_contract": CONTRACT,
+    "deadline": TIMEOUT,
     "limit": LIMIT,
     "busy": 7,
     "store": 1,
@@ -138,7 +139,7 @@ class Follower:
             return NEEDS_APPROVAL
         if run.status == "failed" and run.error is not None:
             self._output.say(f"moot: {run.error.message}", "red")
-            return exit_code_of(run.error.kind, run.error.message)
+            return exit_code_of(run.error.kind)
         if run.status == "cancelled":
             self._output.say("moot: cancelled; what was said so far is kept", "yellow")
             return INTERRUPTED
@@ -146,10 +147,8 @@ class Follower:
         return 1
 
 
-def exit_code_of(kind: str, message: str = "") -> int:
+def exit_code_of(kind: str) -> int:
     """The exit code of a failed run."""
-    if kind == "timeout" and message.startswith("stopped after"):
-        return TIMEOUT  # the run's own clock, not a provider's silence
     return _EXIT.get(kind, PROVIDER)
 
 

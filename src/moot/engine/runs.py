@@ -153,6 +153,7 @@ class LocalRuns:
             self._move()
         if run is not None:
             await self._after(run, answered)
+            await self._runtime.drawers.trim()
 
     async def _after(self, run: Run, answered: frozenset[str]) -> None:
         """What a leg's end leaves to do: answers that came while it was parking, and what was said too late."""

@@ -89,7 +89,7 @@ async def _within(leg: Leg) -> RunOutcome:
         with anyio.move_on_after(seconds or None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} seconds", kind="timeout"))
+        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} seconds", kind="deadline"))
     except FenceLost:
         raise
     except ProviderError as error:

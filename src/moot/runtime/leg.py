@@ -8,6 +8,7 @@ from typing import Literal
 
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
+from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
@@ -143,7 +144,7 @@ class Leg:
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
         conversation = self.request.conversation
         directory = Path(conversation.directory or ".").absolute()
-        roots = tuple(Path(uri.removeprefix("file://")) for uri in conversation.allowed_uris) or (directory,)
+        roots = folders(conversation.allowed_uris) or (directory,)
 
         def drawer(name: str, make: Callable[[], object]) -> object:
             return self.runtime.drawers.kept(conversation.id, f"{tool.name}:{name}", make)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 
 import anyio
 
@@ -20,8 +20,15 @@ from moot.types.store import Blobs, Store
 T = TypeVar("T")
 
 
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
 class Drawers:
-    """Things that conversations keep in memory (running processes, todo lists), for the most recently used ones only."""
+    """Things that conversations keep in memory (running processes, todo lists), for the most recently used ones only.
+
+    A thing with `aclose` is closed when its conversation loses its place.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -31,11 +38,18 @@ class Drawers:
         """The thing of that name, made at the first call."""
         drawer = self._drawers.setdefault(conversation, {})
         self._drawers.move_to_end(conversation)
-        if self._limit and len(self._drawers) > self._limit:
-            self._drawers.popitem(last=False)
         if name not in drawer:
             drawer[name] = make()
         return drawer[name]  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  the name fixes the type
+
+    async def trim(self, limit: int | None = None) -> None:
+        """Lets go of the conversations used longest ago, down to the limit."""
+        most = self._limit if limit is None else limit
+        while len(self._drawers) > most and (self._limit or limit is not None):
+            _, drawer = self._drawers.popitem(last=False)
+            for thing in drawer.values():
+                if hasattr(thing, "aclose"):
+                    await cast("_Closable", thing).aclose()
 
 
 class Runtime:
