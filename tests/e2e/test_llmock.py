@@ -23,7 +23,8 @@ DIALECTS = ["openai-chat", "anthropic"]
 
 @pytest.fixture(scope="module")
 async def mock() -> AsyncGenerator[Llmock, None]:
-    async with llmock() as running:
+    # a pause between frames: in one burst a client that stops reading looks like one that read to the end
+    async with llmock("--stream-chunk-delay-ms", "5") as running:
         yield running
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 __all__ = ["Migration", "released"]
@@ -21,11 +22,13 @@ class Migration:
     script: str
 
 
+@cache
 def released() -> Sequence[Migration]:
-    """All steps, oldest first."""
-    return [Migration(file.stem, file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("[0-9]*.sql"))]
+    """All steps, oldest first; read once, so that they can't change under a process."""
+    return tuple(Migration(file.stem, file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("[0-9]*.sql")))
 
 
+@cache
 def newest() -> int:
     """The version that `released` leads to, without reading the steps."""
     return sum(1 for _ in Path(__file__).parent.glob("[0-9]*.sql"))

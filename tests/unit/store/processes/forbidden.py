@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from moot.config.settings import Settings
@@ -12,6 +13,8 @@ from moot.types.conversation import Conversation
 
 
 async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        await (await open_store(Settings(home=Path(folder)))).close()  # whatever is loaded late is loaded now: nobody may not read it
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
