@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, LiteralString
 
 from moot.errors import NotFound, StoreError
 from moot.store.connect import Connection
@@ -18,7 +18,12 @@ SEQ_BITS = 32
 
 # Binding bytes and None costs these libraries three times what everything else of a row does: they look for an adapter each time.
 # A bytearray takes the short way, and the frames of a stream, which are nearly all rows, have no None.
-_FRAME = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
+_FRAMES: LiteralString = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES '
+_VALUES: LiteralString = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_FRAME = f"{_FRAMES}{_VALUES}"
+_TOGETHER = 64
+"""Frames in one statement. The interpreter's lock is let go once for each statement, and handing it to and fro costs more than a row."""
+_MANY_FRAMES = f"{_FRAMES}{', '.join([_VALUES] * _TOGETHER)}"
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 _NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
 _HELD = "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND status = 'running' AND conversation = ?)"
@@ -104,8 +109,11 @@ class Transaction:
         first = end - len(events)
         frames, others = self._rows(conversation << SEQ_BITS, first, events, run)
         try:
-            if frames:
-                self._many(_FRAME, frames)
+            whole = len(frames) - len(frames) % _TOGETHER
+            for begin in range(0, whole, _TOGETHER):
+                self.execute(_MANY_FRAMES, [value for frame in frames[begin : begin + _TOGETHER] for value in frame])
+            if len(frames) > whole:
+                self._many(_FRAME, frames[whole:])
             if others:
                 self._many(_ANY, others)
         except Exception as error:

@@ -36,6 +36,8 @@ LONGEST = 0.020
 """Seconds of work after which a transaction ends and what is left goes into the next one."""
 PAUSE = 0.002
 """Seconds between commits while other processes write too."""
+_ASK_AGAIN = 3
+"""ms that the library itself waits for it."""
 _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
@@ -237,10 +239,12 @@ class Writer:
         if self._connection is None or self._transaction is None:
             if self._presence is None:
                 self._presence = Presence(self._presence_path)
-            connection = connect(self._path, writing=True, wait=0.003)
+            connection = connect(self._path, writing=True)
             connection.execute(f"PRAGMA wal_autocheckpoint = {0 if self._protection else _WAL_PAGES}")
             if self._suspect:
                 self._verify(connection)
+            # opening waits long, for another process may be recovering the log of one that was killed; see _begin for the rest
+            connection.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN}")
             self._synced = False
             self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
         return self._connection, self._transaction

@@ -14,6 +14,7 @@ import pytest
 from moot.config.settings import Settings, Storage
 from moot.errors import NotFound, StoreError
 from moot.store import SqliteStore, open_store
+from moot.store.connect import connect
 from moot.store.locks import Presence
 from moot.store.transaction import Transaction
 from moot.store.writer import PAUSE, Writer
@@ -182,6 +183,14 @@ async def test_another_processs_transaction_is_waited_for(store: SqliteStore, se
     assert 0.05 < time.perf_counter() - began < 5
     await held
     await second.close()
+
+
+async def test_a_file_that_another_process_has_for_itself_is_waited_for(store: SqliteStore) -> None:
+    alone = connect(store.path, writing=True)  # as one is that recovers the log of a killed process
+    alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+    alone.execute("INSERT INTO setting VALUES ('a', x'00')")
+    asyncio.get_running_loop().call_later(0.2, alone.close)
+    await store.conversations.create(Conversation("a"))
 
 
 async def test_a_process_that_only_reads_is_no_other(settings: Settings, store: SqliteStore) -> None:
