@@ -82,6 +82,9 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
     connection = connect(fresh, writing=True)
     try:
         _apply(connection, 0, steps)
+        # the rename takes the file without its log: closing folds the log in too, but says nothing when it can't
+        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise StoreError(f"{str(fresh)!r} is in use by another program", fix="try again")
     finally:
         connection.close()
     fresh.rename(path)
