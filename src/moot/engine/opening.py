@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import anyio
 from moot.config.settings import Settings
 from moot.engine.owners import Owner
 from moot.engine.runs import LocalRuns
+from moot.errors import StoreError
 from moot.providers.pool import Providers
 from moot.runtime.runtime import Runtime
 from moot.store import open_store
@@ -20,6 +22,8 @@ from moot.types.store import Store
 
 INDEXING = 5.0
 """Seconds that closing may spend on the search index."""
+
+log = logging.getLogger("moot.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,13 @@ async def open_engine(settings: Settings, *, resume: bool = False, seed: int | N
         owner.close()
 
 
+async def _index(store: Store) -> None:
+    try:
+        await store.search.index(seconds=INDEXING)
+    except StoreError as error:  # what was said is stored; a search makes up for the index
+        log.warning("the search index was left for later: %s", error)
+
+
 @asynccontextmanager
 async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None) -> AsyncGenerator[Engine, None]:
     providers = Providers(settings)
@@ -71,8 +82,8 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
                 failure = error
             drove = runs.drove
             group.cancel_scope.cancel()
-        if drove:
-            await store.search.index(seconds=INDEXING)
+        if drove and not isinstance(failure, StoreError):
+            await _index(store)
         if failure is not None:
             raise failure
     finally:

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from moot.engine.owners import Owner
-from moot.errors import Busy, MootError, UsageError
+from moot.errors import Busy, MootError, StoreError, UsageError
 from moot.runtime.drive import drive
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
@@ -42,6 +42,8 @@ class LocalRuns:
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._cancelled: set[str] = set()
+        self._failures: dict[str, MootError] = {}
+        """Runs whose end could not be recorded, and why: nobody is at them though the store says that we are."""
         self._moved = anyio.Event()
         self.drove = False
         """Whether any run was driven here: then the search index has something to do."""
@@ -67,7 +69,7 @@ class LocalRuns:
         if found.status in TERMINAL:
             raise UsageError(f"the run {found.id!r} has {found.status}: there is nothing to resume", fix="moot chat continue ID")
         if found.status == "running":
-            if found.owner is None or self._owner.lives(found.owner):
+            if found.owner is None or self._held(found):
                 raise Busy(f"the run {found.id!r} is running in another process", fix="moot chat stop ID")
             await records.interrupt(found.id, owner=found.owner, fence=found.fence)
         fence = await records.claim(found.id, self._owner.id, statuses=TAKEABLE)
@@ -84,7 +86,7 @@ class LocalRuns:
             scope.cancel()
             return
         if found.status == "running" and found.owner is not None:
-            if self._owner.lives(found.owner):
+            if self._held(found):
                 await records.post(found.id, InboxItem("cancel"))
                 return
             await records.interrupt(found.id, owner=found.owner, fence=found.fence)
@@ -103,11 +105,14 @@ class LocalRuns:
         await self._wake(stored.run)
 
     async def wait(self, run: str) -> Run:
+        """As `Runs.wait`. Raises StoreError when the run stopped here because the store could not take what it had to say."""
         while True:
             moved = self._moved
             found = await self._runtime.store.records.run(run)
             if found.status not in ("queued", "running"):
                 return found
+            if run in self._failures:
+                raise self._failures[run]
             if run in self._scopes:
                 await moved.wait()
             else:
@@ -119,7 +124,7 @@ class LocalRuns:
         records = self._runtime.store.records
         found: list[Run] = []
         for run in await records.runs(statuses=frozenset({"running"})):
-            if run.owner is None or self._owner.lives(run.owner):
+            if run.owner is None or self._held(run):
                 continue
             if await records.interrupt(run.id, owner=run.owner, fence=run.fence):
                 found.append(run)
@@ -129,7 +134,12 @@ class LocalRuns:
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _held(self, run: Run) -> bool:
+        """Whether a living process is at a running run; this one lets go of what it could not record."""
+        return run.owner is not None and self._owner.lives(run.owner) and run.id not in self._failures
+
     def _start(self, fence: Fence) -> None:
+        self._failures.pop(fence.run, None)
         scope = self._scopes[fence.run] = anyio.CancelScope()
         if fence.run in self._cancelled:
             scope.cancel()
@@ -147,7 +157,9 @@ class LocalRuns:
                 group.cancel_scope.cancel()
         except* MootError as errors:
             # the store itself failed, so nothing more could be recorded: the run is found as interrupted later
-            log.error("run %s stopped: %s", fence.run, errors.exceptions[0])
+            error = errors.exceptions[0]
+            self._failures[fence.run] = error if isinstance(error, MootError) else StoreError(str(error))
+            log.error("run %s stopped: %s", fence.run, error)
         finally:
             del self._scopes[fence.run]
             self._move()
