@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from moot.cli.arguments import settle, wants_json
 from moot.cli.errors import INTERRUPTED, innermost, report
 from moot.cli.logs import logging_to
 from moot.cli.output import Output, close_quietly
+from moot.errors import MootError
 
 _COMMANDS: dict[str, tuple[str, str]] = {
     "run": (
@@ -59,6 +61,10 @@ For instance:
 """Name → where it is, imported when called, and its help, the first line of which is in the list of commands."""
 
 
+_FILES = 64
+"""What a run of few tools opens at most, and some more."""
+
+
 def build() -> App:
     """The tree of commands."""
     app = App(
@@ -93,9 +99,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _perform(arguments: list[str], output: Output) -> Any:
+    _check_files()
     command, bound, left = build().parse_args(arguments)
     work = partial(command, *bound.args, **bound.kwargs, **({"output": output} if "output" in left else {}))
     return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"}) if inspect.iscoroutinefunction(command) else work()
+
+
+def _check_files() -> None:
+    """Raises the limit of open files where it is low and may be raised. Raises MootError where it may not: a run would break half-way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < _FILES:
+        if hard != resource.RLIM_INFINITY and hard < _FILES:
+            words = f"this process may open only {soft} files; moot needs {_FILES}"
+            raise MootError(words, fix=f"Raise the limit, as in ulimit -n {_FILES * 16}.")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, hard))
 
 
 def _open_missing_streams() -> bool:

@@ -17,6 +17,8 @@ __all__ = ["FOREIGN", "corrupt", "distrusted", "translated", "translating"]
 FOREIGN: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
 """What must not come out of this room as it is: the library's errors, and those of reading and writing JSON and text."""
 _IOERR, _FULL = 10, 13
+_FILES = 4
+"""What SQLite opens for a database, and one more; what it had got of them it has given back by the time that it complains."""
 
 
 def translated(error: Exception, path: Path) -> MootError:
@@ -40,6 +42,8 @@ def translated(error: Exception, path: Path) -> MootError:
             return corrupt(path, str(error))
         case 5 | 6:
             return StoreError(f"another process has kept {str(path)!r} locked for too long", fix="see `moot ps`, then try again")
+        case 14 if _no_descriptor():
+            return StoreError(f"{str(path)!r} can't be opened: too many files are open", fix="raise the limit, as in ulimit -n 1024")
         case 8 | 14:
             return StoreError(f"{str(path)!r} can't be opened for writing ({error})", fix=f"check the permissions of {str(path.parent)!r}")
         case _:
@@ -78,6 +82,19 @@ def _no_room(path: Path) -> bool:
         return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     finally:
         probe.unlink(missing_ok=True)
+    return False
+
+
+def _no_descriptor() -> bool:
+    """Whether it is the process's own limit that keeps a file from being opened."""
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FILES))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for file in opened:
+            os.close(file)
     return False
 
 

@@ -63,7 +63,10 @@ class Poller:
             self._thread.start()
 
     def _look(self, stop: threading.Event) -> None:
-        connection = connect(self._path)
+        try:
+            connection = connect(self._path)
+        except sqlite.Error:  # as below; whoever reads or writes is told why by their own connection
+            return
         try:
             version = commits = None
             while True:
