@@ -50,6 +50,8 @@ class Follower:
         self._unasked = False
         """Whether a call was denied because nobody could be asked."""
         self._stopped = False
+        self._ending = 0
+        """The signal that ended the watching, run and all; 0 = none."""
 
     async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
         """Shows the run until it has ended or waits for somebody else; the exit code."""
@@ -60,7 +62,7 @@ class Follower:
             final = await self._to_the_end(run, conversation)
             group.cancel_scope.cancel()
         if final is None:
-            return INTERRUPTED
+            return 128 + self._ending if self._ending else INTERRUPTED
         await self._show.end(final, await _message(self._engine.store, final))
         return self._exit_code(final)
 
@@ -121,10 +123,14 @@ class Follower:
         return bool(asked)
 
     async def _heed_interrupt(self, run: str, scope: anyio.CancelScope) -> None:
-        """The first Ctrl+C stops the run and keeps what there is; the second one leaves at once."""
-        with anyio.open_signal_receiver(signal.SIGINT) as signals:
-            async for _ in signals:
-                if self._stopped:
+        """The first Ctrl+C stops the run and keeps what there is; the second one leaves at once.
+
+        A hang-up or an end asked for leaves the run to be resumed, and takes the commands that it started along.
+        """
+        with anyio.open_signal_receiver(*_heeded()) as signals:
+            async for number in signals:
+                self._ending = number if number != signal.SIGINT else 0
+                if self._stopped or self._ending:
                     scope.cancel()
                     return
                 self._stopped = True
@@ -145,6 +151,11 @@ class Follower:
             return INTERRUPTED
         self._output.say(f"moot: the run was interrupted; moot chat resume {run.conversation[:13]}", "yellow")
         return 1
+
+
+def _heeded() -> list[signal.Signals]:
+    """What is ignored stays so: `nohup` means it."""
+    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
 
 
 def exit_code_of(kind: str) -> int:
