@@ -6,7 +6,7 @@ import difflib
 import traceback
 from typing import cast
 
-from cyclopts import CycloptsError, UnknownCommandError
+from cyclopts import CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from moot.cli.logs import debugging
 from moot.cli.output import Output
@@ -62,6 +62,10 @@ def _usage(error: CycloptsError) -> MootError:
     fix = f"moot {chain} --help" if chain else "moot --help"
     if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
         return Wrong(_unknown_command(error.unused_tokens[0], [name for name in error.app if not name.startswith("-")]), fix=fix)
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return Wrong(
+            f"too many arguments: {', '.join(map(repr, error.unused_tokens))}; words that belong together stand in quotes", fix=fix
+        )
     words = str(error).strip()
     return Wrong(words[:1].lower() + words[1:], fix=fix)
 

@@ -44,7 +44,9 @@ async def run(
     file: Files | None = None,
     continue_: Annotated[
         str | None,
-        Parameter(name=["--continue", "-c"], help="Go on with a conversation: its id, title or list index; alone: the latest one here."),
+        Parameter(
+            name=["--continue", "-c"], help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here."
+        ),
     ] = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,

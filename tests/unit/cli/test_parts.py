@@ -20,19 +20,29 @@ from moot.types.canonical import Json
 @pytest.mark.parametrize(
     ("given_words", "settled"),
     [
-        (["-c"], [f"--continue={LATEST}"]),
-        (["-c", "3", "x"], ["--continue=3", "x"]),
-        (["--continue", "0193a4b2"], ["--continue=0193a4b2"]),
-        (["-c", "and the tests"], [f"--continue={LATEST}", "and the tests"]),
-        (["-c", "fade"], [f"--continue={LATEST}", "fade"]),
-        (["--continue=A title"], ["--continue=A title"]),
-        (["--", "-c", "3"], ["--", "-c", "3"]),
-        (["--tools", "x"], [f"--tools={ALL_TOOLS}", "x"]),
-        (["--tools=shell"], ["--tools=shell"]),
+        ("run -c", f"run --continue={LATEST}"),
+        ("run -c 3 x", "run --continue=3 x"),
+        ("run --continue 0193a4b2", "run --continue=0193a4b2"),
+        ("run -c and", f"run --continue={LATEST} and"),
+        ("run -c fade", f"run --continue={LATEST} fade"),
+        ("run --continue=Title", "run --continue=Title"),
+        ("run -- -c 3", "run -- -c 3"),
+        ("search -c 3 word", "search -c 3 word"),
+        ("run --tools x", f"run --tools={ALL_TOOLS} x"),
+        ("run --tools", f"run --tools={ALL_TOOLS}"),
+        ("run --tools=shell", "run --tools=shell"),
+        ("run --tools shell x", "run --tools=shell x"),
+        ("chat new --tools read_file,nope x", "chat new --tools=read_file,nope x"),
+        ("run --tools raed_file x", "run --tools=raed_file x"),
+        ("run --tools --json", f"run --tools={ALL_TOOLS} --json"),
     ],
 )
-def test_a_value_that_may_be_left_out_is_settled_before_parsing(given_words: list[str], settled: list[str]) -> None:
-    assert settle(given_words) == settled
+def test_a_value_that_may_be_left_out_is_settled_before_parsing(given_words: str, settled: str) -> None:
+    assert settle(given_words.split()) == settled.split()
+
+
+def test_a_prompt_of_several_words_is_never_taken_for_tool_names() -> None:
+    assert settle(["run", "--tools", "shell, please"]) == ["run", f"--tools={ALL_TOOLS}", "shell, please"]
 
 
 @given(st.lists(st.text(max_size=8).filter(lambda word: word not in ("-c", "--continue", "--tools"))))
