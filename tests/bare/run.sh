@@ -12,7 +12,7 @@ mirror=${BARE_MIRROR:-}
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/moot-bare.XXXXXX")
 
 leave() {
-    umount "$root/proc" "$root/dev/shm" "$root/dev" 2>/dev/null || true
+    umount "$root/proc" "$root/dev/shm" "$root/dev/pts" "$root/dev" 2>/dev/null || true
     # nothing is removed while something of this machine is still mounted below it
     if ! grep -q " $root/" /proc/mounts; then rm -rf --one-file-system "$root"; fi
 }
@@ -47,6 +47,7 @@ cp -a "$base/." "$root/"
 copy_network
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
+mount --bind /dev/pts "$root/dev/pts"
 mkdir -p "$root/root/moot"
 git -C "$here" archive --format=tar HEAD | tar -x -C "$root/root/moot"
 

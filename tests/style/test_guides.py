@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -144,8 +146,10 @@ def test_make_lists_every_target(repository: Path) -> None:
     text = (repository / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", text, re.MULTILINE))
     wanted = {"setup", "check", "test", "docs", "record", "bench", "chaos", "web", "test-agents", "release"}
-    said = subprocess.run(["make", "--no-print-directory"], cwd=repository, capture_output=True, text=True, check=True).stdout
     assert wanted <= targets
+    if shutil.which("make") is None and not os.environ.get("CI"):
+        pytest.skip("there is no make on this machine")
+    said = subprocess.run(["make", "--no-print-directory"], cwd=repository, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"^  make ([a-z-]+)", said, re.MULTILINE)) == targets
 
 
