@@ -139,13 +139,13 @@ async def _providers(settings: Settings) -> Finding:
     providers = Providers(settings)
     try:
         available = providers.available()
-        servers = [(name, found) for name in available if isinstance(found := providers.provider(name), Listens)]
-        listening = [name for name, server in servers if await server.listening()]
+        silent = await providers.silent()
+        listening = [name for name in available if isinstance(providers.provider(name), Listens) and name not in silent]
     finally:
         await providers.close()
     with_key = [name for name in available if providers.facts(name).needs_key]
     words = f"with a key: {', '.join(with_key) or 'none'}; listening on this machine: {', '.join(listening) or 'none'}"
-    return Finding("providers", "ok", f"{words}; always there: local, demo")
+    return Finding("providers", "ok", f"{words}; always there: demo")
 
 
 async def _weights(settings: Settings) -> Finding:

@@ -50,6 +50,7 @@ async def pull(
     *,
     from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
     yes_download: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
+    json: AsJson = False,
     output: Out,
 ) -> None:
     """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.
@@ -58,7 +59,10 @@ async def pull(
       moot models pull
     """
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
-    output.line(str(path))
+    if json:
+        output.json({"name": name, "path": str(path)})
+    else:
+        output.line(str(path))
 
 
 @app.command

@@ -26,8 +26,11 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
     """
     settings = configured(output).settings
     providers = Providers(settings)
-    available = providers.available()
-    found = [_facts(name, providers, settings, available) for name in providers.names()]
+    try:
+        silent = await providers.silent()
+        found = [_facts(name, providers, settings, silent) for name in providers.names()]
+    finally:
+        await providers.close()
     if json:
         output.json({"data": list[Json](found), "next_cursor": None})
         return
@@ -52,13 +55,14 @@ async def test(
     return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)
 
 
-def _facts(name: str, providers: Providers, settings: Settings, available: list[str]) -> JsonObject:
+def _facts(name: str, providers: Providers, settings: Settings, silent: set[str]) -> JsonObject:
     facts = providers.facts(name)
     entry = settings.providers.get(name) or ProviderSettings(name)
-    state = "available" if name in available else "needs a key" if entry.enabled else "disabled"
+    lacking = "needs a key" if entry.enabled else "disabled"
+    ready = "not running" if name in silent else "available"
     return {
         "name": name,
-        "state": state,
+        "state": ready if name in providers.available() else lacking,
         "dialect": entry.dialect or facts.dialect,
         "base_url": entry.base_url or facts.base_url,
         "needs_key": facts.needs_key,

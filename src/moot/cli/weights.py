@@ -7,6 +7,7 @@ from pathlib import Path
 from moot.cli.asking import confirm
 from moot.cli.output import Output
 from moot.errors import UsageError
+from moot.providers.local import check_machine
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import MANIFEST
 from moot.providers.weights.pull import Offer, path_of, pull
@@ -15,7 +16,7 @@ from moot.providers.weights.pull import Offer, path_of, pull
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
     """Says which model is taken where none is configured, and sees to it that an embedded one's weights are here.
 
-    Raises UsageError when nobody can be asked.
+    Raises UsageError when nobody can be asked, ProviderError where they could not run: nobody is to fetch them for nothing.
     """
     choice = await providers.choice(model)
     name = choice.model.id.model
@@ -23,11 +24,17 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
         output.say(f"moot: no model is configured; {choice.model.id} is what there is", "dim")
     if choice.provider.name != "local" or name not in MANIFEST or path_of(name, providers.settings.home) is not None:
         return
+    check_machine(MANIFEST[name].size)
     await fetch(name, providers.settings.home, output, consent=consent)
 
 
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
-    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError."""
+    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
+
+    `source` is a file of the person's own, used instead of the manifest's sources.
+    """
+    if source and (reason := _unreadable(source)):
+        raise UsageError(f"cannot read {str(source)!r}: {reason}", fix="--from takes the file of the weights")
 
     async def ask(offer: Offer) -> bool:
         for line in offer.lines():
@@ -35,9 +42,8 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
         if consent:
             return True
         if not output.attended:
-            raise UsageError(
-                f"the weights of {name!r} are not here, and nobody can be asked", fix=f"moot models pull {name} --yes-download"
-            )
+            words = " ".join(["moot models pull", name, *(["--from", str(source)] if source else []), "--yes-download"])
+            raise UsageError(f"the weights of {name!r} are not here, and nobody can be asked", fix=words)
         return await confirm("Fetch it?", output)
 
     bar = Bar(output)
@@ -45,6 +51,15 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
         return await pull(name, home=home, consent=ask, progress=bar.show, source=source)
     finally:
         bar.close()
+
+
+def _unreadable(path: Path) -> str:
+    """Why a file can't be read; empty when it can."""
+    try:
+        with path.open("rb"):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 class Bar:

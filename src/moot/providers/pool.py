@@ -86,6 +86,12 @@ class Providers:
         """Those that are enabled and have a key or need none, in the same order. Whether a server answers is not looked at."""
         return [name for name in self.names() if not self._lack(name)]
 
+    async def silent(self) -> set[str]:
+        """Those of the available ones whose server should run on this machine and does not."""
+        servers = {name: found for name in self.available() if isinstance(found := self.provider(name), Listens)}
+        answers = await asyncio.gather(*(server.listening() for server in servers.values()))
+        return {name for name, answers_now in zip(servers, answers, strict=True) if not answers_now}
+
     def facts(self, name: str) -> Facts:
         """What is stated about a provider. Raises UsageError for an unknown name."""
         found = getattr(self._class(name), "facts", None)
@@ -135,9 +141,11 @@ class Providers:
     async def models(self, name: str = "") -> Listing:
         """What `moot models list` shows: of one provider, or of all available ones.
 
-        An endpoint that answers says what it has; for one that does not, the catalogue speaks.
+        An endpoint that answers says what it has; for one that does not, the catalogue speaks. A server of this machine that is not
+        configured and does not run is no part of it.
         """
-        names = [name] if name else [one for one in self.available() if one != "demo"]
+        out = {"demo", *(await self.silent() - self.settings.providers.keys())}
+        names = [name] if name else [one for one in self.available() if one not in out]
         listings = await asyncio.gather(*(self._list(one) for one in names))
         problems = {one: problem for one, (_, problem) in zip(names, listings, strict=True) if problem}
         return Listing(tuple(model for models, _ in listings for model in models), problems)

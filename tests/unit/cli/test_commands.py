@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -247,9 +248,32 @@ def test_weights_are_never_fetched_without_a_yes(moot: Moot, tmp_path: Path) -> 
     (tmp_path / "w.gguf").write_bytes(b"x")
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf")
     assert ended.code == 2
-    assert "moot models pull smollm2-135m --yes-download" in ended.err
+    assert "moot models pull smollm2-135m --from w.gguf --yes-download" in ended.err
     for words in ("Model: SmolLM2", "Size: 98 MB", "Licence: Apache-2.0", "Source: "):
         assert words in ended.err
+
+
+def test_a_file_of_weights_that_is_not_there_is_named_before_anything_is_offered(moot: Moot) -> None:
+    ended = moot("models", "pull", "smollm2-135m", "--from", "gone.gguf", "--yes-download")
+    assert (ended.code, "cannot read 'gone.gguf': No such file" in ended.err, "Size:" in ended.err) == (2, True, False)
+
+
+def test_weights_are_not_offered_where_they_could_not_run(moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    ended = moot("run", "--yes-download", "-m", "smollm2-135m@local", "hi")
+    assert (ended.code, ended.out) == (5, "")
+    assert "the package xllamacpp is not installed" in ended.err
+    assert "Size:" not in ended.err
+    assert not (home / "data" / "models").exists()
+    (said,) = [row["detail"] for row in moot("doctor", "--json").json["data"] if row["name"] == "providers"]
+    assert said.endswith("always there: demo")
+
+
+def test_a_server_of_this_machine_that_does_not_listen_is_said_not_to_run(moot: Moot, home: Path) -> None:
+    (home / "config.yaml").write_text("providers: {ollama: {base_url: 'http://127.0.0.1:9'}}")
+    providers = {row["name"]: row["state"] for row in moot("providers", "list", "--json").json["data"]}
+    assert (providers["ollama"], providers["demo"]) == ("not running", "available")
+    assert "not running" in moot("providers", "list").out
 
 
 def test_every_command_has_help_with_an_example(moot: Moot) -> None:

@@ -220,6 +220,14 @@ async def test_reload_changes_what_changed_and_lets_open_streams_end() -> None:
         await providers.close()
 
 
+async def test_only_a_server_that_somebody_configured_is_missed_in_the_list() -> None:
+    async with pool(off=False) as providers:
+        assert (await providers.models()).problems == {}
+    async with pool(ProviderSettings("ollama", base_url="http://127.0.0.1:9")) as providers:
+        assert (await providers.models()).problems.keys() == {"ollama"}
+        assert await providers.silent() == {"ollama"}
+
+
 async def test_list_joins_endpoint_and_configuration_and_says_who_did_not_answer() -> None:
     async with ScriptedServer(models=("big", "small")) as server:
         mine = server.provider("mine", models={"big": {"context": 5}, "hidden": {}})
