@@ -87,8 +87,10 @@ class Hub:
             if watcher.stale:
                 watcher.stale = False
                 watcher.batches.clear()
-                while page := await self._store.log.read(watcher.conversation, after=position, limit=PAGE):
+                more = True
+                while more and (page := await self._store.log.read(watcher.conversation, after=position, limit=PAGE)):
                     position = page[-1].seq
+                    more = len(page) == PAGE  # what is committed from here on is in the mailbox, or rings the bell
                     yield tuple(page)
             while watcher.batches and not watcher.stale:
                 batch = watcher.batches.popleft()
@@ -106,10 +108,11 @@ class Hub:
             watcher.bell = anyio.Event()
 
     async def foreign(self) -> AsyncGenerator[None, None]:
-        """Something each time another process may have committed; closed by the caller with `aclosing`."""
+        """Something at once, then each time another process may have committed; closed by the caller with `aclosing`."""
         self._listen(1)
         try:
             bell = self._foreign
+            yield
             while True:
                 await bell.wait()
                 bell = self._foreign  # taken before the caller looks, so that a commit meanwhile rings it
