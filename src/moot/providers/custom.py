@@ -17,7 +17,7 @@ class Custom(HttpProvider):
     `quirks` sets fields of `moot.types.provider.Quirks` by name: `quirks: {max_tokens: max_completion_tokens}`.
     """
 
-    facts = Facts("custom", needs_key=False, priority=900, open_ended=True)
+    facts = Facts("custom", needs_key=False, priority=40, open_ended=True)
 
     def __init__(self, settings: ProviderSettings) -> None:
         super().__init__(settings)

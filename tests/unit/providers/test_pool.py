@@ -172,7 +172,7 @@ async def test_first_run_takes_a_key_before_a_listening_server_before_the_embedd
 
 
 async def test_first_run_takes_an_endpoint_of_ones_own_with_its_first_model() -> None:
-    async with pool(MINE) as providers:
+    async with pool(MINE, ProviderSettings("local"), OPENROUTER) as providers:
         assert str((await providers.choice()).model.id) == "big@mine"
 
 
