@@ -8,6 +8,7 @@ import logging
 import anyio
 
 from moot.convert.closing import close_open, settle_calls
+from moot.convert.totals import totals
 from moot.errors import FenceLost, MootError, ProviderError
 from moot.plugins import AGENTS
 from moot.runtime.leg import Leg
@@ -20,11 +21,10 @@ from moot.types.chunk import Chunk
 from moot.types.context import AgentService, Parked
 from moot.types.crash import point
 from moot.types.event import Event
-from moot.types.exchange import Ending, Failure
+from moot.types.exchange import Failure
 from moot.types.message import MessageStatus
 from moot.types.run import Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, Park
-from moot.types.usage import Usage
 
 CLOSING = 2.0
 """Seconds that a run's closing may take when everything else is being cancelled."""
@@ -46,6 +46,9 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
         await _park(leg)
         return await runtime.store.records.run(fence.run)
     except FenceLost:
+        return await runtime.store.records.run(fence.run)
+    if outcome is not None and outcome.status == "parked":
+        await _park(leg)
         return await runtime.store.records.run(fence.run)
     if outcome is None:
         outcome = RunOutcome("cancelled", finish_reason="other")
@@ -136,8 +139,9 @@ async def _park(leg: Leg) -> None:
 
 
 async def _end(leg: Leg, outcome: RunOutcome) -> None:
-    status = "finished" if outcome.status == "parked" else outcome.status
-    usage, cost, model = _totals(leg)
+    status = outcome.status
+    assert status != "parked"
+    usage, cost, model = totals([*leg.index.starts.values(), *leg.index.ends.values()])
     chunks = _closing(leg, outcome)
     for piece in chunks:
         leg.folder.feed(piece)
@@ -172,18 +176,3 @@ def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
 def _step_is_open(leg: Leg) -> bool:
     begun = [int(key.removeprefix("llm:").partition(".")[0]) for key in leg.index.starts if key.startswith("llm:")]
     return bool(begun) and f"step:{max(begun)}" not in leg.index.ends
-
-
-def _totals(leg: Leg) -> tuple[Usage, int | None, str]:
-    """Usage and cost over all attempts of the run, from the journal; the cost is unknown as soon as one part of it is."""
-    usage, model = Usage(), ""
-    costs: list[int | None] = []
-    for key, event in leg.index.ends.items():
-        if key.startswith("llm:") and isinstance(event.body, dict):
-            usage += Ending.from_json(event.body).usage
-            charged = event.body.get("charged")
-            costs.append(charged if isinstance(charged, int) else None)
-            begun = leg.index.starts[key].body
-            model = str(begun.get("model", "")) if isinstance(begun, dict) else model
-    known = [cost for cost in costs if cost is not None]
-    return usage, sum(known) if known and len(known) == len(costs) else None, model

@@ -1,4 +1,4 @@
-"""Ends a run that waits for nobody any more, because a new prompt takes its place."""
+"""Ends a run that nobody works on: because a new prompt takes its place, or because it was cancelled before its turn."""
 
 from __future__ import annotations
 
@@ -7,41 +7,58 @@ from typing import Any
 
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.fold import Folder
+from moot.convert.totals import totals
 from moot.store import lookup
 from moot.store.changes import Target, deny_open, make
 from moot.store.events import Events
 from moot.store.rows import message_of
 from moot.store.transaction import Transaction
+from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, abort, finish, tool_denied
 from moot.types.event import Event
 from moot.types.part import Part, is_tool
 from moot.types.store import End, Fence, Fold
 
-__all__ = ["supersede"]
+__all__ = ["WITHDRAWN", "supersede"]
 
-REASON = "superseded"
-_TEXT = "superseded by a new prompt"
+_PAGE = 2048
+
+SUPERSEDED = ("superseded", "superseded by a new prompt")
+WITHDRAWN = ("cancelled", "cancelled before it began")
 
 
-def supersede(transaction: Transaction, events: Events, conversation: int, run: str) -> None:
-    """Denies the run's open approvals, closes its message, and ends it cancelled; whoever held its fence loses it."""
+def supersede(transaction: Transaction, events: Events, conversation: int, run: str, why: tuple[str, str] = SUPERSEDED) -> None:
+    """Denies the run's open approvals, closes its message, and ends it cancelled; whoever held its fence loses it.
+
+    `why` is a word for the record, and a sentence for the calls that had no output.
+    """
+    reason, text = why
     row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
     number, message_id = row
-    deny_open(transaction, run, REASON)
+    deny_open(transaction, run, reason)
     message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
-    closing = (*_closing(message.parts), abort(REASON), finish("other"))
-    seq = transaction.add(conversation, (Event("chunks", closing, run=run),))[-1]
+    usage, cost, model = totals(_journal(transaction, events, conversation, run))
+    closing = (*_closing(message.parts, text), abort(reason), finish("other"))
+    body: JsonObject = {"status": "cancelled", "finish_reason": "other"}
+    seq = transaction.add(conversation, (Event("chunks", closing, run=run, phase="end", key="run", body=body),))[-1]
     folder = Folder(message.parts, message.metadata)
     for chunk in closing:
         folder.feed(chunk)
     target = Target(Fence("", run, message_id, number), conversation, seq)
     make(transaction, target, Fold(folder.parts(), folder.metadata(), "cancelled"))
-    make(transaction, target, End("cancelled"))
+    make(transaction, target, End("cancelled", None, usage, cost, model=model))
 
 
-def _closing(parts: Sequence[Part]) -> Iterator[Chunk]:
+def _journal(transaction: Transaction, events: Events, conversation: int, run: str) -> Iterator[Event]:
+    after = 0
+    while page := events.page(transaction, conversation, after, _PAGE, run):
+        yield from page
+        after = page[-1].seq
+
+
+def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
     """What ends everything that is open: exactly one output per tool call, and no part left streaming."""
     asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
     yield from close_open(parts)
     yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
-    yield from settle_calls([part for part in parts if part not in asked], _TEXT)
+    yield from settle_calls([part for part in parts if part not in asked], text)
