@@ -80,11 +80,11 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        await _settle(context, key, chunk.tool_error(call.id, f"there is no tool named {call.tool!r}; the tools are: {known}"))
+        await _refuse(context, key, call, f"there is no tool named {call.tool!r}; the tools are: {known}")
         return
     arguments = parse(tool, call.input)
     if isinstance(arguments, str):
-        await _settle(context, key, chunk.tool_error(call.id, arguments))
+        await _refuse(context, key, call, arguments)
         return
 
     async def work() -> Result:
@@ -104,8 +104,8 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
     """Policy's yes; None when the call was denied or has its output already."""
     if context.standing(key) == "ended":
         return None
-    if context.standing(key) == "begun":
-        return Verdict(True)  # decided before its start; `once` finds out what became of it
+    if context.standing(key) == "begun" and not tool.idempotent:
+        return Verdict(True)  # decided before its start, and not repeated: `once` says that its outcome is unknown
     verdict = await context.allow(tool, key, call.id, call.arguments, _subject(call.input))
     if verdict.allowed:
         return verdict
@@ -115,6 +115,18 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
         chunks = (*chunks, chunk.message_metadata({"needs_approval": True}))
     await _settle(context, key, *chunks, value={"denied": reason})
     return None
+
+
+async def _refuse(context: RunContext, key: str, call: Call, reason: str) -> None:
+    """The output of a call that can't be made; of one that was begun with the tools of another time only that it is unknown."""
+
+    async def nothing() -> Result:
+        return Result(None)
+
+    if context.standing(key) != "begun":
+        await _settle(context, key, chunk.tool_error(call.id, reason))
+    elif isinstance(outcome := await context.once(key, idempotent=False, work=nothing, body={}), Unknown):
+        await _tell_unknown(context, call, outcome)
 
 
 async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = None) -> None:

@@ -26,7 +26,7 @@ class Loop:
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         position = locate(await context.journal())
         names: frozenset[str] | None = None
-        last = Ending("stop")
+        last = position.endings[-1] if position.endings else Ending("stop")
         while True:
             await _steer(context, position)
             if position.finished:

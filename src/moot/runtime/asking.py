@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -55,13 +56,23 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
         asked_at=leg.runtime.clock.now() // 1000,
         expires_at=_expiry(leg),
     )
-    stored = await leg.runtime.store.records.approval(approval.id)
+    asked = 0
+    while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
+        asked += 1
+        approval = dataclasses.replace(approval, id=f"{request.run.id}/{key}#{asked}")
     if stored is not None and stored.digest != digest:
         return Verdict(False, "the approval was given for other arguments; ask again")
     answer = await ask(leg, approval)
     if not answer.approved:
         return Verdict(False, answer.reason or "a person said no", asked=True)
     return Verdict(True, answer.reason, approval.id, digest)
+
+
+def _is_spent(approval: Approval, now: int) -> bool:
+    """Whether a yes is good for nothing any more: used by a call whose outcome is unknown, or left until it had expired."""
+    if approval.answer is None or not approval.answer.approved:
+        return False
+    return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)
 
 
 async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:

@@ -26,7 +26,7 @@ class Approval:
     """The row of `approval`."""
 
     id: str
-    """Derived: `<run>/<tool key>`."""
+    """Derived: `<run>/<tool key>`, and `#<n>` when it had to be asked again."""
     run: str
     tool_call: str
     tool: str
