@@ -205,12 +205,10 @@ async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> N
     assert [second.run.status, third.run.status, second.fence] == ["queued", "queued", None]
     branch = await store.conversations.branch(first.conversation.id)
     assert [message.id for message in branch if message.role == "assistant"] == [each.run.message for each in (first, second, third)]
-    assert await store.records.next_queued(first.conversation.id) is None
     with pytest.raises(Busy, match="stands behind"):
         await store.records.claim(second.run.id, "me", statuses=frozenset({"queued"}))
     await end(store, first)
-    queued = await store.records.next_queued(first.conversation.id)
-    assert queued is not None and queued.id == second.run.id
+    assert not await store.records.withdraw(first.run.id)
     with pytest.raises(Busy):
         await store.records.submit(prompt(first.conversation))
     with pytest.raises(Busy, match="stands behind"):

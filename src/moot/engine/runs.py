@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import Generator
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from moot.engine.owners import Owner
-from moot.errors import Busy, MootError, StoreError, UsageError
+from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.drive import drive
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
@@ -30,6 +32,9 @@ TITLE = 80
 
 TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 
+_LOOK = 0.25
+"""Seconds between two looks at what another process may have changed."""
+
 log = logging.getLogger("moot.engine")
 
 
@@ -42,6 +47,8 @@ class LocalRuns:
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._cancelled: set[str] = set()
+        """Runs that are to end as cancelled as soon as they are held here."""
+        self._taken: Counter[str] = Counter()
         self._failures: dict[str, MootError] = {}
         """Runs whose end could not be recorded, and why: nobody is at them though the store says that we are."""
         self._moved = anyio.Event()
@@ -52,52 +59,53 @@ class LocalRuns:
 
     async def submit(self, prompt: Prompt) -> Submitted:
         submission = await self._submission(prompt)
-        accepted = await self._runtime.store.records.submit(submission)
+        with self._taking(submission.run.id):
+            accepted = await self._runtime.store.records.submit(submission)
+            if accepted.fence is not None:
+                self._start(accepted.fence)
         self._runtime.hub.touch(accepted.conversation.id)
         self._move()
-        if accepted.fence is not None:
-            self._start(accepted.fence)
-        elif not accepted.steered:
+        if accepted.fence is None and not accepted.steered:
+            self._group.start_soon(self._queue, accepted.run)
             if accepted.interrupts is not None:
                 await self.cancel(accepted.interrupts)
-            self._group.start_soon(self._queue, accepted.run)
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
 
     async def resume(self, run: str) -> Run:
-        records = self._runtime.store.records
-        found = await records.run(run)
+        found = await self._current(run)
         if found.status in TERMINAL:
             raise UsageError(f"the run {found.id!r} has {found.status}: there is nothing to resume", fix="moot chat continue ID")
         if found.status == "running":
-            if found.owner is None or self._held(found):
-                raise Busy(f"the run {found.id!r} is running in another process", fix="moot chat stop ID")
-            await records.interrupt(found.id, owner=found.owner, fence=found.fence)
-        fence = await records.claim(found.id, self._owner.id, statuses=TAKEABLE)
-        self._start(fence)
-        return await records.run(found.id)
+            where = "here already" if found.id in self._scopes else "in another process"
+            raise Busy(f"the run {found.id!r} is running {where}", fix="moot chat stop ID")
+        await self._take(found.id, TAKEABLE)
+        return await self._runtime.store.records.run(found.id)
 
     async def cancel(self, run: str) -> None:
         records = self._runtime.store.records
-        found = await records.run(run)
-        if found.status in TERMINAL:
-            return
-        self._cancelled.add(found.id)
-        if (scope := self._scopes.get(found.id)) is not None:
-            scope.cancel()
-            return
-        if found.status == "running" and found.owner is not None:
-            if self._held(found):
-                await records.post(found.id, InboxItem("cancel"))
+        while (found := await self._current(run)).status not in TERMINAL:
+            if (scope := self._scopes.get(found.id)) is not None:
+                self._cancelled.add(found.id)
+                scope.cancel()
                 return
-            await records.interrupt(found.id, owner=found.owner, fence=found.fence)
-        # nobody holds it: take it up only to end it
-        try:
-            fence = await records.claim(found.id, self._owner.id, statuses=TAKEABLE)
-        except Busy:
-            if (await records.run(found.id)).status not in TERMINAL:
-                await records.post(found.id, InboxItem("cancel"))
-            return
-        self._start(fence)
+            if found.status == "queued":
+                if await records.withdraw(found.id):
+                    self._runtime.hub.touch(found.conversation)
+                    self._move()
+                    return
+            elif found.status == "running":
+                try:
+                    await records.post(found.id, InboxItem("cancel"))
+                except Busy:
+                    return  # it has ended meanwhile
+                if (await records.run(found.id)).status == "running":
+                    return  # its owner hears of it; one that parked meanwhile may not have
+            else:
+                # nobody holds it: it is taken up only to be ended
+                self._cancelled.add(found.id)
+                with suppress(Busy):  # somebody was faster
+                    await self._take(found.id, frozenset({found.status}))
+                    return
 
     async def answer(self, approval: str, answer: Answer) -> None:
         stored = await self._runtime.store.records.answer(approval, answer)
@@ -108,35 +116,72 @@ class LocalRuns:
         """As `Runs.wait`. Raises StoreError when the run stopped here because the store could not take what it had to say."""
         while True:
             moved = self._moved
-            found = await self._runtime.store.records.run(run)
-            if found.status not in ("queued", "running"):
-                return found
             if run in self._failures:
                 raise self._failures[run]
+            found = await self._current(run)
+            if found.status not in ("queued", "running"):
+                return found
             if run in self._scopes:
                 await moved.wait()
             else:
-                with anyio.move_on_after(0.25):
+                with anyio.move_on_after(_LOOK):
                     await moved.wait()
 
     async def sweep(self, *, resume: bool) -> list[Run]:
-        """Finds running runs whose owner is dead: they become interrupted; with `resume`, those that may are taken up. All found."""
-        records = self._runtime.store.records
+        """Finds running runs whose owner is dead: they become interrupted. All found.
+
+        With `resume`, whatever may go on by itself and that nobody works on is taken up: also what another process has swept.
+        """
         found: list[Run] = []
-        for run in await records.runs(statuses=frozenset({"running"})):
-            if run.owner is None or self._held(run):
-                continue
-            if await records.interrupt(run.id, owner=run.owner, fence=run.fence):
+        for run in await self._runtime.store.records.runs(statuses=frozenset({"running"})):
+            if (await self._current(run.id)).status == "interrupted":
                 found.append(run)
-                if resume and run.on_crash == "resume":
-                    await self.resume(run.id)
+        if resume:
+            await self._take_up()
         return found
 
-    # ── driving ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── whose a run is ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _held(self, run: Run) -> bool:
-        """Whether a living process is at a running run; this one lets go of what it could not record."""
-        return run.owner is not None and self._owner.lives(run.owner) and run.id not in self._failures
+    async def _current(self, run: str) -> Run:
+        """The run as it stands; one that is called running and that nobody drives is interrupted first."""
+        records = self._runtime.store.records
+        found = await records.run(run)
+        if found.status != "running" or found.owner is None or self._is_driven(found.id, found.owner):
+            return found
+        await records.interrupt(found.id, owner=found.owner, fence=found.fence)
+        return await records.run(found.id)
+
+    def _is_driven(self, run: str, owner: str) -> bool:
+        if owner == self._owner.id:  # not when the store has failed under it: then nothing could be recorded
+            return run in self._scopes or self._taken[run] > 0
+        return self._owner.lives(owner)
+
+    @contextmanager
+    def _taking(self, run: str) -> Generator[None]:
+        """Covers the moment in which the store calls the run ours and its task has not begun."""
+        self._taken[run] += 1
+        try:
+            yield
+        finally:
+            self._taken[run] -= 1
+            self._taken += Counter()  # drops what is at zero
+
+    async def _take(self, run: str, statuses: frozenset[RunStatus], at_most: int = 0) -> None:
+        """Claims the run and drives it. Raises Busy when somebody else is at it or it has no turn yet."""
+        with self._taking(run):
+            self._start(await self._runtime.store.records.claim(run, self._owner.id, statuses=statuses, at_most=at_most))
+
+    async def _take_up(self) -> None:
+        for run in await self._runtime.store.records.runs(statuses=TAKEABLE):
+            if run.on_crash != "resume":
+                continue
+            if run.status == "queued":
+                self._group.start_soon(self._queue, run)
+            elif run.status == "interrupted" or await self._is_due(run.id):
+                with suppress(Busy):  # another process was faster
+                    await self._take(run.id, TAKEABLE)
+
+    # ── driving ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, fence: Fence) -> None:
         self._failures.pop(fence.run, None)
@@ -155,72 +200,102 @@ class LocalRuns:
                 group.start_soon(self._listen, fence.run, scope)
                 run = await drive(self._runtime, fence, scope)
                 group.cancel_scope.cancel()
-        except* MootError as errors:
-            # the store itself failed, so nothing more could be recorded: the run is found as interrupted later
-            error = errors.exceptions[0]
-            self._failures[fence.run] = error if isinstance(error, MootError) else StoreError(str(error))
-            log.error("run %s stopped: %s", fence.run, error)
+            if run is not None and run.status in TERMINAL:
+                await self._said_too_late(run)  # before anybody who waits for the run may leave
+        except* Exception as errors:  # noqa: BLE001  logged, and told to whoever waits
+            self._fail(fence.run, run, errors)
         finally:
             del self._scopes[fence.run]
             self._move()
-        if run is not None:
-            await self._after(run, answered)
-            await self._runtime.drawers.trim()
+        if run is not None and run.status == "waiting":
+            await self._parked(run, answered)
+        else:
+            self._cancelled.discard(fence.run)
+        await self._runtime.drawers.trim()
 
-    async def _after(self, run: Run, answered: frozenset[str]) -> None:
-        """What a leg's end leaves to do: answers that came while it was parking, and what was said too late."""
-        if run.status == "waiting" and await self._answered(run.id) != answered:
-            await self._wake(run.id)
-        elif run.status in TERMINAL:
-            for item in await self._runtime.store.records.inbox(run.id):
-                if item.kind == "steer" and isinstance(item.body, dict):
-                    await self._said_too_late(run, item)
+    def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
+        """The store itself failed, so nothing more could be recorded: the run is found as interrupted later."""
+        error: BaseException = errors
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        if ended is None:
+            self._failures[run] = error if isinstance(error, MootError) else StoreError(f"internal error: {error!r}")
+        log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error)
+
+    async def _parked(self, run: Run, answered: frozenset[str]) -> None:
+        """What came while the run was parking: a cancel, or answers. Else it is left until what it asked expires."""
+        try:
+            items = await self._runtime.store.records.inbox(run.id)
+            if run.id in self._cancelled or any(item.kind == "cancel" for item in items):
+                await self.cancel(run.id)
+            elif await self._answered(run.id) != answered:
+                await self._wake(run.id)
+            else:
+                self._group.start_soon(self._expire, run.id)
+        except MootError as error:
+            log.error("run %s waits, and may have missed an answer: %s", run.id, error)
+
+    async def _expire(self, run: str) -> None:
+        """Goes on with a parked run once something that it asked can't be answered any more; the model is told."""
+        try:
+            asked = await self._runtime.store.records.approvals(run=run)
+            times = [approval.expires_at for approval in asked if approval.expires_at is not None]
+            if times:
+                await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
+                if await self._is_due(run):
+                    await self._wake(run)
+        except MootError as error:
+            log.error("run %s is not gone on with: %s", run, error)
+
+    async def _is_due(self, run: str) -> bool:
+        """Whether a parked run has something to go on with: everything it asked is answered, or something has expired."""
+        now = self._runtime.now() // 1000
+        asked = await self._runtime.store.records.approvals(run=run)
+        return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
 
     async def _answered(self, run: str) -> frozenset[str]:
         asked = await self._runtime.store.records.approvals(run=run, open_only=False)
         return frozenset(approval.id for approval in asked if approval.answer is not None)
 
-    async def _said_too_late(self, run: Run, item: InboxItem) -> None:
+    async def _said_too_late(self, run: Run) -> None:
         """A steer that arrived as its run ended becomes the next prompt: nothing that a person said is lost."""
-        body: JsonObject = item.body if isinstance(item.body, dict) else {}
-        parts = body.get("parts")
-        if isinstance(parts, list):
-            whole = tuple(part for part in parts if isinstance(part, dict))
-            await self.submit(Prompt(whole, conversation=run.conversation, on_busy="queue", settings=run.settings, trigger=run.trigger))
+        for item in await self._runtime.store.records.inbox(run.id):
+            parts = item.body.get("parts") if item.kind == "steer" and isinstance(item.body, dict) else None
+            if isinstance(parts, list):
+                whole = tuple(part for part in parts if isinstance(part, dict))
+                await self.submit(Prompt(whole, conversation=run.conversation, on_busy="queue", settings=run.settings, trigger=run.trigger))
 
     async def _wake(self, run: str) -> None:
         """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""
-        records = self._runtime.store.records
-        found = await records.run(run)
-        if found.status != "waiting":
-            return
-        try:
-            fence = await records.claim(run, self._owner.id, statuses=frozenset({"waiting"}))
-        except Busy:
-            return
-        self._start(fence)
+        if (await self._runtime.store.records.run(run)).status == "waiting":
+            with suppress(Busy):
+                await self._take(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
         """Waits for a queued run's turn and drives it."""
-        records = self._runtime.store.records
         while True:
             moved = self._moved
             try:
-                fence = await records.claim(
-                    run.id, self._owner.id, statuses=frozenset({"queued"}), at_most=self._runtime.settings.limits.runs_per_user
-                )
-            except Busy:
-                if (await records.run(run.id)).status != "queued":
+                if await self._began(run):
                     return
-                with anyio.move_on_after(0.25):
-                    await moved.wait()
-                continue
-            self._start(fence)
-            return
+            except NotFound:
+                return
+            except MootError as error:
+                log.error("run %s can't begin: %s", run.id, error)
+            with anyio.move_on_after(_LOOK):
+                await moved.wait()
+
+    async def _began(self, run: Run) -> bool:
+        try:
+            await self._take(run.id, frozenset({"queued"}), self._runtime.settings.limits.runs_per_user)
+        except Busy:
+            await self.sweep(resume=False)  # what it stands behind may have died
+            return (await self._runtime.store.records.run(run.id)).status != "queued"
+        return True
 
     async def _listen(self, run: str, scope: anyio.CancelScope) -> None:
         """Hears a cancel that another process put into the run's inbox."""
-        async with aclosing(_foreign(self._runtime)) as commits:
+        async with aclosing(self._runtime.hub.foreign()) as commits:
             async for _ in commits:
                 items = await self._runtime.store.records.inbox(run)
                 if any(item.kind == "cancel" for item in items):
@@ -238,6 +313,9 @@ class LocalRuns:
         """Everything a prompt decides. Raises UsageError for an unknown agent, model or tool before anything is stored."""
         runtime = self._runtime
         existing = await runtime.store.conversations.get(prompt.conversation) if prompt.conversation else None
+        if existing is not None:
+            for live in await runtime.store.records.runs(conversation=existing.id, statuses=frozenset({"running"})):
+                await self._current(live.id)  # a dead owner's run keeps nobody from going on
         name = prompt.agent or (existing.agent if existing is not None else "default")
         settings: JsonObject = {**prompt.settings}
         if prompt.mode is not None:
@@ -285,11 +363,3 @@ class LocalRuns:
             directory=directory,
             allowed_uris=prompt.allowed_uris,
         )
-
-
-async def _foreign(runtime: Runtime) -> AsyncGenerator[None, None]:
-    """Looks once at the start too: what was said before anybody listened is in the inbox already."""
-    yield
-    async with aclosing(runtime.hub.foreign()) as commits:
-        async for _ in commits:
-            yield

@@ -146,7 +146,8 @@ def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
 
 def _took(transaction: Transaction, target: Target, change: Took) -> None:
     transaction.execute(
-        "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL",
+        # a cancel among them is for the engine, which may not have heard of it yet
+        "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL AND kind <> 'cancel'",
         (transaction.now_ms, target.fence.run, change.through),
     )
 

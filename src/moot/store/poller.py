@@ -38,7 +38,8 @@ class Poller:
         """The writer's view of the version when it was last asked."""
 
     async def others(self, interval: float) -> AsyncGenerator[None, None]:
-        """Something each time another process has committed since the last time; several commits may come as one."""
+        """Something each time another process may have committed since the last time, and once when the looking begins; several
+        commits may come as one."""
         watch = _Watch(interval)
         self._watches.add(watch)
         self._start()
@@ -72,7 +73,9 @@ class Poller:
             while True:
                 before = self._writer.commits
                 found = connection.execute("PRAGMA data_version").fetchone()[0]
-                if version is not None and found != version:
+                if version is None:  # what was committed before this first look would be told by nobody
+                    self._loop.call_soon_threadsafe(self._wake)
+                elif found != version:
                     self._loop.call_soon_threadsafe(self._notify, before == commits)
                 version, commits = found, before
                 if stop.wait(min((watch.interval for watch in tuple(self._watches)), default=0.25)):

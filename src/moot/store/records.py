@@ -12,6 +12,7 @@ from moot.store.events import Events
 from moot.store.reader import Reader
 from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
 from moot.store.submit import no_room, post, submit
+from moot.store.supersede import WITHDRAWN, supersede
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.approval import Answer, Approval
@@ -50,6 +51,9 @@ class RunRecords:
 
         return await self._writer.write(work)
 
+    async def withdraw(self, run: str) -> bool:
+        return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
+
     async def run(self, id: str) -> Run:
         def work(connection: Connection) -> Run:
             return lookup.run(connection, id)
@@ -70,18 +74,6 @@ class RunRecords:
         def work(connection: Connection) -> list[Run]:
             found = connection.execute(f"SELECT {RUN} FROM {RUN_TABLES}{where} ORDER BY r.no DESC LIMIT ?", (*values, limit))
             return [run_of(row) for row in found]
-
-        return await self._reader.read(work)
-
-    async def next_queued(self, conversation: str) -> Run | None:
-        def work(connection: Connection) -> Run | None:
-            row = connection.execute(
-                f"SELECT {RUN} FROM {RUN_TABLES} WHERE c.id = ? AND r.status IN ('queued', 'running', 'waiting', 'interrupted')"
-                " ORDER BY r.status = 'queued', r.no LIMIT 1",
-                (conversation,),
-            ).fetchone()
-            first = None if row is None else run_of(row)
-            return first if first is not None and first.status == "queued" else None
 
         return await self._reader.read(work)
 
@@ -158,6 +150,14 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
         )
     transaction.execute("UPDATE message SET status = 'streaming' WHERE id = ?", (run.message,))
     return Fence(run.conversation, run.id, run.message, fence)
+
+
+def _withdraw(id: str, events: Events, transaction: Transaction) -> bool:
+    run = lookup.run(transaction, id)
+    if run.id != id or run.status != "queued":
+        return False
+    supersede(transaction, events, transaction.conversation_no(run.conversation), id, WITHDRAWN)
+    return True
 
 
 def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:

@@ -186,16 +186,16 @@ class Records(Protocol):
         """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster."""
         ...
 
+    async def withdraw(self, run: str) -> bool:
+        """queued → cancelled, with its message closed, fsynced: a run that never had its turn. False when it is not queued any more."""
+        ...
+
     async def run(self, id: str) -> Run:
         """By id or unique prefix. Raises NotFound."""
         ...
 
     async def runs(self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200) -> list[Run]:
         """Newest first."""
-        ...
-
-    async def next_queued(self, conversation: str) -> Run | None:
-        """The oldest queued run, when no started one stands before it."""
         ...
 
     async def post(self, run: str, item: InboxItem) -> int:

@@ -1,0 +1,188 @@
+"""Who may run what, and when: several engines on one file, owners that died, cancels and answers at awkward moments."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from moot.config.settings import Permissions
+from moot.engine import open_engine
+from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.types.agent import Agent
+from moot.types.approval import Answer
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
+from moot.types.run import Run, RunStatus
+from moot.types.store import Accepted, InboxItem, Submission, Took
+
+pytestmark = pytest.mark.anyio
+
+
+def calling(command: str, then: str = "done") -> Any:
+    """A model that runs one command and then says something."""
+
+    def script(recorded: Recorded) -> Reply:
+        said = "'role': 'tool'" in str(recorded.json["messages"])
+        return Reply(text=then) if said else Reply(tool_calls=[ToolCall("shell", {"command": command})])
+
+    return script
+
+
+async def reach(on: Any, run: str, status: RunStatus) -> Run:
+    with anyio.fail_after(5):
+        while (found := await on.engine.store.records.run(run)).status != status:
+            await anyio.sleep(0.01)
+    return found
+
+
+async def begun(on: Any, conversation: str, key: str) -> None:
+    with anyio.fail_after(5):
+        while not any(event.phase == "start" and str(event.key).startswith(key) for event in await on.engine.store.log.read(conversation)):
+            await anyio.sleep(0.01)
+
+
+async def orphan(on: Any, on_crash: Any = "ask") -> Accepted:
+    """A running run whose owner is dead, as `kill -9` leaves it."""
+    run = Run(new_id(), "", new_id(), on_crash=on_crash)
+    conversation = Conversation(new_id(), directory=str(on.directory))
+    user = Message(new_id(), "user", (text_part("hello"),))
+    return await on.engine.store.records.submit(Submission(replace(run, conversation=conversation.id), conversation, user, owner="gone"))
+
+
+async def test_what_a_superseded_run_took_is_in_the_sums(stage: Any) -> None:
+    def script(recorded: Recorded) -> Reply:
+        asked = Reply(tool_calls=[ToolCall("shell", {"command": "true"})], usage={"input": 100, "output": 10})
+        return asked if recorded.user_text == "one" else Reply(text="fresh", usage={"input": 1, "output": 2})
+
+    async with stage(script, mode="ask") as on:
+        waiting = await on.follow(await on.submit("one"))
+        await on.ask("two", conversation=waiting.conversation)
+        old = await on.engine.store.records.run(waiting.id)
+        assert (old.status, old.usage.input, old.usage.output) == ("cancelled", 100, 10)
+        usage = (await on.engine.store.conversations.get(waiting.conversation)).usage
+        assert (usage.input, usage.output) == (101, 12)
+
+
+async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it_goes_on(stage: Any) -> None:
+    async with stage([Reply(text="never ends", hang_at=3)]) as on:
+        first = await on.submit("one")
+        second = await on.submit("two", conversation=first.conversation.id, on_busy="queue")
+        await on.engine.runs.cancel(second.run.id)
+        with anyio.fail_after(1):
+            assert (await on.engine.runs.wait(second.run.id)).status == "cancelled"
+        assert (await on.engine.store.records.run(first.run.id)).status == "running"
+        assert (await on.engine.store.conversations.message(second.run.message)).status == "cancelled"
+        await on.engine.runs.cancel(first.run.id)
+        assert (await on.engine.runs.wait(first.run.id)).status == "cancelled"
+        assert len(await on.engine.store.records.runs()) == 2
+
+
+async def test_a_wait_for_a_run_whose_owner_died_ends(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        with anyio.fail_after(2):
+            assert (await on.engine.runs.wait(dead.run.id)).status == "interrupted"
+
+
+async def test_a_dead_owners_run_keeps_nobody_from_going_on(stage: Any) -> None:
+    async with stage([Reply(text="fresh")]) as on:
+        dead = await orphan(on)
+        run, message = await on.ask("again", conversation=dead.conversation.id)
+        assert run.status == "finished" and text_of(message.parts) == "fresh"
+        assert (await on.engine.store.records.run(dead.run.id)).status == "cancelled"
+
+
+async def test_a_run_that_may_is_taken_up_also_when_another_process_found_it_first(stage: Any) -> None:
+    async with stage([Reply(text="hello")]) as on:
+        may, asks = await orphan(on, "resume"), await orphan(on)
+        assert len(await on.engine.runs.sweep(resume=False)) == 2
+        await on.engine.runs.sweep(resume=True)
+        assert (await reach(on, may.run.id, "finished")).error is None
+        assert (await on.engine.store.records.run(asks.run.id)).status == "interrupted"
+
+
+async def test_a_second_engine_watches_answers_and_cancels(stage: Any, directory: Path) -> None:
+    async with stage(calling("touch made"), mode="ask") as on, open_engine(on.engine.settings) as second:
+        submitted = await on.submit("go")
+        other = replace(on, engine=second, seen=[])
+        waiting = await other.follow(submitted)
+        assert waiting.status == "waiting"
+        [asked] = await second.store.records.approvals(run=waiting.id)
+        await second.runs.answer(asked.id, Answer(True))
+        await reach(on, waiting.id, "finished")
+        assert (directory / "made").exists()
+    async with stage([Reply(text="never ends", hang_at=3)]) as on, open_engine(on.engine.settings) as second:
+        submitted = await on.submit("go")
+        await begun(on, submitted.conversation.id, "llm:")
+        await second.runs.cancel(submitted.run.id)
+        with anyio.fail_after(2):
+            assert (await second.runs.wait(submitted.run.id)).status == "cancelled"
+
+
+async def test_a_cancel_that_comes_while_a_run_parks_is_not_lost(stage: Any) -> None:
+    async with stage(calling("true"), mode="ask") as on:
+        for later in range(0, 24, 3):
+            submitted = await on.submit("go")
+            async with aclosing(on.engine.tail.watch(submitted.conversation.id)) as batches:
+                async for events in batches:
+                    if any(chunk["type"] == "tool-approval-request" for event in events for chunk in event.chunks):
+                        break
+            for _ in range(later):
+                await anyio.lowlevel.checkpoint()
+            await on.engine.runs.cancel(submitted.run.id)
+            await reach(on, submitted.run.id, "cancelled")
+
+
+async def test_a_steer_leaves_the_cancel_before_it_in_the_inbox(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        records = on.engine.store.records
+        await records.post(dead.run.id, InboxItem("cancel"))
+        last = await records.post(dead.run.id, InboxItem("steer", {"parts": []}))
+        await on.engine.store.log.append(dead.conversation.id, (), fence=dead.fence, changes=(Took(last),))
+        assert [item.kind for item in await records.inbox(dead.run.id)] == ["cancel"]
+
+
+async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_on(stage: Any, directory: Path) -> None:
+    async with stage(calling("touch made"), permissions=Permissions(mode="ask", timeout=0.3)) as on:
+        run = await on.follow(await on.submit("go"))
+        assert run.status == "waiting"
+        await reach(on, run.id, "finished")
+        assert not (directory / "made").exists()
+
+
+async def test_a_yes_that_was_not_used_in_time_is_asked_for_again_and_fails_nothing(stage: Any, directory: Path) -> None:
+    timed = Permissions(mode="ask", timeout=0.5)
+    async with stage(calling("touch made"), permissions=timed) as on:
+        run = await on.follow(await on.submit("go"))
+        [asked] = await on.engine.store.records.approvals(run=run.id)
+        await on.engine.store.records.answer(asked.id, Answer(True))  # and the process dies before it goes on
+    await anyio.sleep(0.6)
+    async with stage(calling("touch made"), permissions=timed) as on:
+        await on.engine.runs.resume(run.id)
+        with anyio.fail_after(5):
+            while not (again := await on.engine.store.records.approvals(run=run.id)):
+                await anyio.sleep(0.01)
+        assert not (directory / "made").exists()
+        await on.engine.runs.answer(again[0].id, Answer(True))
+        await reach(on, run.id, "finished")
+        assert (directory / "made").exists()
+
+
+async def test_a_tool_that_is_gone_when_its_call_is_resumed_is_an_unknown_outcome(stage: Any) -> None:
+    async with stage(calling("sleep 30")) as on:
+        submitted = await on.submit("go")
+        await begun(on, submitted.conversation.id, "tool:")
+    async with stage(calling("sleep 30"), agents={"default": Agent(tools=())}) as on:
+        await on.engine.runs.resume(submitted.run.id)
+        run = await reach(on, submitted.run.id, "finished")
+        [part] = [part for part in (await on.engine.store.conversations.message(run.message)).parts if is_tool(part)]
+        assert part["state"] in TOOL_DONE and "is unknown" in str(part["errorText"])
