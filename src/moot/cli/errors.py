@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import traceback
 from typing import cast
 
@@ -16,11 +17,22 @@ from moot.types.canonical import JsonObject
 USAGE = 2
 INTERRUPTED = 130
 
+_EXHAUSTED = {
+    errno.EMFILE: ("too many open files", "Raise the limit, as in ulimit -n 1024."),
+    errno.ENFILE: ("too many files are open on this machine", "Close some programs, or raise fs.file-max."),
+    errno.ENOMEM: ("not enough memory", "Close some programs."),
+    errno.ENOSPC: ("no room left on the disk", "Free some, then try again."),
+    errno.EDQUOT: ("no room left within the quota", "Free some, then try again."),
+}
+"""What this machine may run out of: no fault of moot, so it is said as it is."""
+
 
 def report(error: BaseException, output: Output, *, as_json: bool) -> int:
     """Says what went wrong on stderr (and as a document on stdout for a script that wants JSON); the exit code."""
     if isinstance(error, CycloptsError):
         error = _usage(error)
+    elif isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
+        error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):
         output.say(f"moot: {error.message}", "red")
         if error.fix:

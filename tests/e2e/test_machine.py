@@ -1,0 +1,324 @@
+"""What a machine may do to moot: full and forbidden disks, broken databases, too few files, signals, no network, odd screens."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from e2e.cli_process import COMMAND, MootProcess, make
+from moot.config.settings import Settings
+from moot.convert.fold import in_history
+from moot.engine import open_engine
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+from moot.types.part import text_of
+
+pytestmark = pytest.mark.timeout(30)
+
+LONG = "word " * 12_000
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    script = [
+        Reply(when="long", text=LONG, chunk_size=200, times=0),
+        Reply(when="slowly", text="one two three four five six", chunk_size=4, delay=0.2, times=0),
+        Reply(when="", text="Hello.", times=0),
+    ]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def obedient() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess(obey=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, cache: Path, model: ScriptedProcess) -> Path:
+    """The data folder of a home in which one prompt was answered."""
+    moot = make(tmp_path_factory.mktemp("lived"), cache, model.config())
+    assert moot.run("run", "--no-tools", "before").stdout == b"Hello.\n"
+    return moot.home / "data"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, cache: Path, model: ScriptedProcess) -> MootProcess:
+    return make(tmp_path, cache, model.config())
+
+
+@pytest.fixture
+def moot(fresh: MootProcess, lived: Path) -> MootProcess:
+    shutil.copytree(lived, fresh.home / "data")
+    return fresh
+
+
+def run(
+    moot: MootProcess, *arguments: str, before: Callable[[], None] | None = None, behind: tuple[str, ...] = (), **options: Any
+) -> subprocess.CompletedProcess[bytes]:
+    """As `MootProcess.run`, in a process that `before` has changed first, or as the end of another command line."""
+    command = [*behind, *COMMAND, *arguments]
+    options = {"stdin": subprocess.DEVNULL, **options}
+    return subprocess.run(command, cwd=moot.work, env=moot.environ, capture_output=True, timeout=25, preexec_fn=before, **options)
+
+
+def kept(moot: MootProcess) -> list[tuple[str, str, str]]:
+    """What the store holds once nobody works on it: title, status and answer of each run, newest first."""
+
+    async def read() -> list[tuple[str, str, str]]:
+        async with open_engine(Settings(moot.home)) as engine:
+            rows: list[tuple[str, str, str]] = []
+            for run in await engine.store.records.runs():
+                conversation = await engine.store.conversations.get(run.conversation)
+                message = await engine.store.conversations.message(run.message)
+                rows.append((conversation.title, run.status, text_of(in_history(message.parts))))
+            assert (await engine.store.health())["integrity"] == "ok"  # type: ignore[attr-defined]
+            return rows
+
+    return asyncio.run(read())
+
+
+# ── disks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def largest_file(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("size", [0, 100_000, 200_000])
+def test_a_full_disk_is_a_word_and_what_was_shown_is_kept(moot: MootProcess, size: int) -> None:
+    ended = run(moot, "run", "--no-tools", "long", before=largest_file(size))
+    assert ended.returncode == 1
+    assert b"no room to write" in ended.stderr or b"File too large" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+    shown = ended.stdout.decode().rstrip("\n")
+    title, status, text = kept(moot)[0]
+    assert title in ("long", "before")
+    if title == "before":
+        assert shown == ""
+    else:
+        assert status in ("interrupted", "failed")
+        assert text.startswith(shown)
+    if status == "interrupted":
+        assert moot.run("chat", "resume", "1").returncode == 0
+        assert kept(moot)[0][1:] == ("finished", LONG)
+    else:
+        assert moot.run("run", "--no-tools", "after").stdout == b"Hello.\n"
+
+
+UNSHARED = shutil.which("unshare") and subprocess.run(["unshare", "-rmn", "true"], capture_output=True, check=False).returncode == 0
+unshared = pytest.mark.skipif(not UNSHARED, reason="no namespaces here")
+
+
+@unshared
+def test_a_disk_without_room_works_again_once_there_is_some(moot: MootProcess, lived: Path) -> None:
+    data = moot.home / "data"
+    script = (
+        f'mount -t tmpfs -o size=1m none "$0" && cp -r {lived}/. "$0" && head -c 500k /dev/zero > "$0/ballast"'
+        ' && { "$@" run --no-tools long; echo "exit $?" >&2; rm "$0/ballast"; echo; "$@" chat list --json; "$@" run --no-tools after; }'
+    )
+    ended = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, str(data), *COMMAND], cwd=moot.work, env=moot.environ, capture_output=True, timeout=25
+    )
+    assert b"exit 1\n" in ended.stderr, ended.stderr
+    assert b"no room to write" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+    *_, rows, last = ended.stdout.splitlines()
+    assert [row["title"] for row in json.loads(rows)["data"]][-1] == "before"
+    assert last == b"Hello."
+
+
+def without_rights_of_root() -> None:
+    """root may write everywhere; what is dropped from the bounding set is not got back by starting a program."""
+    drop, override, read_search, owner = 24, 1, 2, 3
+    for capability in (override, read_search, owner):
+        ctypes.CDLL(None).prctl(drop, capability, 0, 0, 0)
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_home_that_can_only_be_read_is_named_and_untouched(moot: MootProcess, empty: bool) -> None:
+    if empty:
+        shutil.rmtree(moot.home / "data")
+    files = sorted(path for path in moot.home.rglob("*"))
+    try:
+        for path in [*files, moot.home]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        ended = run(moot, "run", "--no-tools", "hi", before=without_rights_of_root)
+        assert (ended.returncode, ended.stdout) == (1, b"")
+        assert str(moot.home).encode() in ended.stderr
+        assert b"Permission denied" in ended.stderr
+        assert b"MOOT_HOME" in ended.stderr
+        assert b"Traceback" not in ended.stderr
+        assert sorted(moot.home.rglob("*")) == files
+    finally:
+        for path in [moot.home, *files]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_a_broken_or_newer_database_is_named_and_left_as_it_is(moot: MootProcess) -> None:
+    database = moot.home / "data" / "moot.db"
+    sound = database.read_bytes()
+    for damaged in (b"rubbish" * 1000, sound[:5000]):
+        database.write_bytes(damaged)
+        ended = moot.run("run", "--no-tools", "hi")
+        assert (ended.returncode, ended.stdout) == (1, b"")
+        assert b"not a sound moot database" in ended.stderr
+        assert b"backups" in ended.stderr
+        assert b"Traceback" not in ended.stderr
+        assert database.read_bytes() == damaged
+    database.write_bytes(sound)
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+    connection.close()
+    newer = database.read_bytes()
+    ended = moot.run("run", "--no-tools", "hi")
+    assert (ended.returncode, b"newer moot" in ended.stderr, b"upgrade" in ended.stderr) == (2, True, True)
+    assert database.read_bytes() == newer
+
+
+# ── files and processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_files(soft: int, hard: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> None:
+    moot = fresh
+    ended = run(moot, "run", "--no-tools", "hi", before=open_files(16, 16))
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    assert ended.stderr == b"moot: this process may open only 16 files; moot needs 64\n  Raise the limit, as in ulimit -n 1024.\n"
+    assert not (moot.home / "data").exists()
+    assert run(moot, "run", "--no-tools", "hi", before=open_files(16, 256)).stdout == b"Hello.\n"
+
+
+@pytest.mark.parametrize("left", [6, 9, 11, 14, 18])
+def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left: int) -> None:
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(64 - 3 - left)]
+    try:
+        ended = run(moot, "run", "--no-tools", "hi", before=open_files(64, 64), pass_fds=held)
+    finally:
+        for file in held:
+            os.close(file)
+    assert ended.returncode in (0, 1, 2, 5)
+    assert b"Traceback" not in ended.stderr
+    assert b"fault of moot" not in ended.stderr
+    if ended.returncode:
+        assert b"oo many" in ended.stderr, ended.stderr
+    else:
+        assert ended.stdout == b"Hello.\n"
+    assert kept(moot)[-1] == ("before", "finished", "Hello.")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_an_end_from_outside_leaves_a_run_to_resume_and_no_command_behind(
+    moot: MootProcess, obedient: ScriptedProcess, number: signal.Signals
+) -> None:
+    (moot.home / "config.yaml").write_text(obedient.config() + "permissions: {mode: auto}\n")
+    process = moot.start("run", 'call shell {"command": "echo $$ > pid; sleep 40 & wait"}')
+    note = moot.work / "pid"
+    while not (note.exists() and note.read_text().strip()):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int(note.read_text()), 0)
+    assert kept(moot)[0][1] == "interrupted"
+    assert moot.run("chat", "resume", "1").stdout == b"Done.\n"
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(moot: MootProcess) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "--no-tools", "slowly"],
+        cwd=moot.work,
+        env=moot.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # what nohup does
+    )
+    assert process.stdout is not None
+    process.stdout.read(4)
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=15)
+    assert (process.returncode, out) == (0, b"two three four five six\n")
+
+
+def test_a_suspended_run_goes_on_where_it_stood(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    process.stdout.read(4)
+    process.send_signal(signal.SIGTSTP)
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.02)
+    assert kept(moot)[0][1] == "running"  # stopped, not dead: nobody takes its run
+    process.send_signal(signal.SIGCONT)
+    out, errors = process.communicate(timeout=15)
+    assert (process.returncode, out, errors) == (0, b"two three four five six\n", b"")
+
+
+def test_a_tiny_screen_that_changes_all_the_time_is_fine(moot: MootProcess) -> None:
+    terminal = moot.terminal("run", "--no-tools", "slowly")
+    for number in range(20):
+        terminal.setwinsize(5 + number % 3, 20 - number % 7)
+        time.sleep(0.02)
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert terminal.before is not None
+    assert b"six" in terminal.before
+    assert b"Traceback" not in terminal.before
+
+
+# ── no network ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WITNESS = """
+import sys, os
+def hear(event, arguments):
+    if event == "socket.connect" and arguments[1][0] == "127.0.0.1":
+        return
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        with open(os.environ["HEARD"], "a") as file:
+            file.write(f"{event} {arguments[1:] if event == 'socket.connect' else arguments}\\n")
+sys.addaudithook(hear)
+"""
+
+
+@unshared
+def test_without_any_network_everything_local_works_and_nothing_tries(moot: MootProcess, tmp_path: Path) -> None:
+    (tmp_path / "witness").mkdir()
+    (tmp_path / "witness" / "sitecustomize.py").write_text(WITNESS)
+    heard = tmp_path / "heard"
+    moot.more = {"PYTHONPATH": f"{tmp_path / 'witness'}:{os.environ.get('PYTHONPATH', '')}", "HEARD": str(heard)}
+    alone = ("unshare", "-rn")
+    for arguments in (
+        ("run", "-m", "demo", "what is in this folder?"),
+        ("search", "folder"),
+    ):
+        ended = run(moot, *arguments, behind=alone)
+        assert ended.returncode == 0, (arguments, ended.stderr)
+    assert not heard.exists(), heard.read_text()
+    ended = run(moot, "run", "--no-tools", "hi", behind=alone)
+    assert (ended.returncode, ended.stdout, b"could not be reached" in ended.stderr) == (5, b"", True)
