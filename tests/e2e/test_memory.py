@@ -1,0 +1,111 @@
+"""What grows: nothing with the length of a log or a list, and what must grow does so in step with what is read."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from moot.config.settings import Settings
+from moot.engine import Engine, open_engine
+from moot.testing.scripted import Reply
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.part import text_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
+
+
+async def peak(work: Callable[[], Awaitable[object]]) -> int:
+    """Bytes that Python held at most while the work was done, beyond what it held before."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+async def watch(engine: Engine, conversation: str, last: int) -> None:
+    seen = 0
+    async with aclosing(engine.tail.watch(conversation)) as batches:
+        async for events in batches:
+            assert events[0].seq == seen + 1
+            seen = events[-1].seq
+            if seen >= last:
+                return
+
+
+async def test_a_watcher_holds_a_page_and_a_list_a_page_however_much_there_is(tmp_path: Path) -> None:
+    event = Event("meta", body="x" * 200)
+    async with open_engine(Settings(tmp_path)) as engine:
+        for name, count in (("short", 1_500), ("long", 15_000)):
+            await engine.store.conversations.create(Conversation(name))
+            await engine.store.log.append(name, [event] * count)
+        await watch(engine, "short", 1_500)
+        short = await peak(lambda: watch(engine, "short", 1_500))
+        assert await peak(lambda: watch(engine, "long", 15_000)) < 1.5 * short
+        few = await peak(lambda: engine.store.conversations.list(limit=50))
+        for number in range(1_500):
+            await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
+        few = max(few, await peak(lambda: engine.store.conversations.list(limit=50)))
+        for number in range(1_500, 3_000):
+            await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
+        assert await peak(lambda: engine.store.conversations.list(limit=50)) < 1.5 * few
+
+
+async def test_a_watcher_that_does_not_read_costs_little_and_misses_nothing(stage: Any) -> None:
+    long = Reply(text="word " * 6_000, chunk_size=5)
+    async with stage([Reply(text="warm"), long]) as on:
+        await on.ask("hi")
+        submitted = await on.submit("go")
+        watches = [on.engine.tail.watch(submitted.conversation.id) for _ in range(20)]
+        for one in watches:
+            await anext(one)
+        run: Any = None
+
+        async def finish() -> None:
+            nonlocal run
+            run = await on.engine.runs.wait(submitted.run.id)
+
+        grown = await peak(finish)
+        assert run.status == "finished"
+        last = await on.engine.store.log.last_seq(run.conversation)
+        assert last > 6_000
+        assert grown < 30_000_000
+        for one in watches[:2]:
+            seqs: list[int] = []
+            with anyio.fail_after(10):
+                async for events in one:
+                    seqs += [event.seq for event in events]
+                    if seqs[-1] >= last:
+                        break
+            assert seqs == list(range(seqs[0], last + 1))
+        for one in watches:
+            await one.aclose()
+
+
+async def test_an_answer_costs_memory_in_step_with_its_length(stage: Any) -> None:
+    async def grown(megabytes: int) -> int:
+        async with stage([Reply(text="x" * (megabytes << 20), chunk_size=1 << 16, times=0)]) as on:
+            run: Any = None
+
+            async def ask() -> None:
+                nonlocal run
+                run, message = await on.ask("go")
+                assert len(text_of(message.parts)) == megabytes << 20
+
+            size = await peak(ask)
+            assert run.status == "finished"
+            return size
+
+    await grown(1)
+    small = await grown(2)
+    assert await grown(16) < 12 * small

@@ -1,0 +1,32 @@
+"""Stores one message of so many megabytes, reads it back, searches it; prints how many times its size the process grew at most."""
+
+import asyncio
+import resource
+import sys
+from pathlib import Path
+
+from moot.config.settings import Settings
+from moot.store import open_store
+from moot.types.conversation import Conversation
+from moot.types.message import Message
+from moot.types.part import text_part
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+async def main() -> None:
+    size = int(sys.argv[2]) << 20
+    store = await open_store(Settings(home=Path(sys.argv[1])))
+    await store.conversations.create(Conversation("a"))
+    before = peak()
+    await store.conversations.add_message(Message("m", "user", (text_part("needle " + "x" * size),), conversation="a"))
+    (message,) = await store.conversations.branch("a")
+    assert len(str(message.parts[0]["text"])) == size + 7
+    assert [hit.message for hit in (await store.search.search("needle")).hits] == ["m"]
+    sys.stdout.write(f"{(peak() - before) / size:.2f}\n")
+    await store.close()
+
+
+asyncio.run(main())
