@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,21 @@ import pytest
 
 from moot.config.settings import Permissions
 from moot.engine import open_engine
+from moot.errors import StoreError
+from moot.guard.processes import process_started
+from moot.runtime.drive import _end  # pyright: ignore[reportPrivateUsage]
+from moot.runtime.leg import Leg
 from moot.testing.scripted import Recorded, Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.conversation import Conversation
+from moot.types.event import Event
 from moot.types.ids import new_id
+from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
-from moot.types.run import Run, RunStatus
-from moot.types.store import Accepted, InboxItem, Submission, Took
+from moot.types.run import Run, RunOutcome, RunRequest, RunStatus
+from moot.types.store import Accepted, CloseExchange, InboxItem, Submission, Took
 
 pytestmark = pytest.mark.anyio
 
@@ -186,3 +193,42 @@ async def test_a_tool_that_is_gone_when_its_call_is_resumed_is_an_unknown_outcom
         run = await reach(on, submitted.run.id, "finished")
         [part] = [part for part in (await on.engine.store.conversations.message(run.message)).parts if is_tool(part)]
         assert part["state"] in TOOL_DONE and "is unknown" in str(part["errorText"])
+
+
+async def test_what_a_killed_moot_left_running_ends_with_its_cancelled_run(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        with subprocess.Popen(["sleep", "30"], start_new_session=True) as left:
+            begun = Event("journal", run=dead.run.id, phase="start", key="tool:1.0.0", body={"tool": "shell"})
+            fact = Event("journal", run=dead.run.id, key="tool:1.0.0", body={"pgid": left.pid, "started": process_started(left.pid)})
+            await on.engine.store.log.append(dead.conversation.id, (begun, fact), fence=dead.fence)
+            await on.engine.runs.cancel(dead.run.id)
+            await reach(on, dead.run.id, "cancelled")
+            with anyio.fail_after(2):
+                while left.poll() is None:
+                    await anyio.sleep(0.01)
+
+
+async def test_a_message_never_holds_what_the_store_refused(stage: Any) -> None:
+    async with stage([]) as on:
+        store = on.engine.store
+        dead = await orphan(on)
+        message = await store.conversations.message(dead.run.message)
+        request = RunRequest(dead.run, dead.conversation, Agent(), Limits(), {})
+        assert dead.fence is not None
+        leg = Leg(on.engine.runtime, request, dead.fence, message, [])
+        await leg.append(Event("chunks", ({"type": "text-start", "id": "a"}, {"type": "text-delta", "id": "a", "delta": "kept"})))
+        with pytest.raises(StoreError):
+            lost = Event("chunks", ({"type": "text-delta", "id": "a", "delta": " and lost"},))
+            await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
+        await _end(leg, RunOutcome("cancelled"))
+        assert text_of((await store.conversations.message(message.id)).parts) == "kept"
+
+
+async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_living_are_not(stage: Any) -> None:
+    async with stage([]) as on:
+        (on.engine.settings.owners / "dead.lock").touch()
+        mine = {path.name for path in on.engine.settings.owners.iterdir()} - {"dead.lock"}
+        async with open_engine(on.engine.settings):
+            now = {path.name for path in on.engine.settings.owners.iterdir()}
+        assert mine < now and "dead.lock" not in now

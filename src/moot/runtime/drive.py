@@ -10,8 +10,9 @@ import anyio
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.totals import totals
 from moot.errors import FenceLost, MootError, ProviderError
+from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
-from moot.runtime.leg import Leg
+from moot.runtime.leg import Leg, events_of, folded
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types import chunk
@@ -52,8 +53,11 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
         return await runtime.store.records.run(fence.run)
     if outcome is None:
         outcome = RunOutcome("cancelled", finish_reason="other")
-    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
-        await _end(leg, outcome)
+    with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(CLOSING):
+            await _kill_leftovers(leg)
+        with anyio.move_on_after(CLOSING):
+            await _end(leg, outcome)
     return await runtime.store.records.run(fence.run)
 
 
@@ -62,9 +66,7 @@ async def _open(runtime: Runtime, fence: Fence) -> Leg:
     run = await store.records.run(fence.run)
     conversation = await store.conversations.get(fence.conversation)
     message = await store.conversations.message(fence.message)
-    events: list[Event] = []
-    while page := await store.log.read(fence.conversation, after=events[-1].seq if events else 0, run=run.id):
-        events += page
+    events = await events_of(store, fence)
     limits = runtime.settings.limits
     cost, seconds = run.settings.get("max_cost"), run.settings.get("timeout")
     if isinstance(cost, int):
@@ -138,9 +140,19 @@ async def _park(leg: Leg) -> None:
         point("run.parked")
 
 
+async def _kill_leftovers(leg: Leg) -> None:
+    """Ends what a call left running that has no end: a crash cut it off, and nobody is going to look at what became of it."""
+    for key, note in leg.index.notes.items():
+        group, started = note.get("pgid"), note.get("started")
+        if key not in leg.index.ends and isinstance(group, int) and isinstance(started, int | float | str):
+            await kill_leftover(group, started)
+
+
 async def _end(leg: Leg, outcome: RunOutcome) -> None:
     status = outcome.status
     assert status != "parked"
+    if leg.torn:
+        leg.folder = folded(await events_of(leg.runtime.store, leg.fence))
     usage, cost, model = totals([*leg.index.starts.values(), *leg.index.ends.values()])
     chunks = _closing(leg, outcome)
     for piece in chunks:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
+from moot.errors import MootError
 from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
@@ -23,11 +24,27 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.model import ModelRole
 from moot.types.run import RunRequest
-from moot.types.store import Change, Fence, Fold, InboxItem, Use
+from moot.types.store import Change, Fence, Fold, InboxItem, Store, Use
 from moot.types.tool import Question, Tool, ToolContext
 
 HISTORY_PAGE = 64
 """Messages that are read at first."""
+
+
+async def events_of(store: Store, fence: Fence) -> list[Event]:
+    """All events of the run so far, in order."""
+    events: list[Event] = []
+    while page := await store.log.read(fence.conversation, after=events[-1].seq if events else 0, run=fence.run):
+        events += page
+    return events
+
+
+def folded(events: Sequence[Event]) -> Folder:
+    """The fold of a run's events."""
+    folder = Folder()
+    for event in events:
+        folder.feed_all(event.chunks)
+    return folder
 
 
 class Leg:
@@ -42,10 +59,9 @@ class Leg:
         self._events = list(events)
         self._history: list[Message] = []
         self._history_whole = False
-        self.folder = Folder()
-        for event in events:
-            for piece in event.chunks:
-                self.folder.feed(piece)
+        self.folder = folded(events)
+        self.torn = False
+        """An append has failed, so the fold holds what the log does not."""
 
     @property
     def ports(self) -> Runtime:
@@ -60,7 +76,11 @@ class Leg:
             feed(event.chunks)
         if fold:
             changes = (*changes, Fold(self.folder.parts(), self.folder.metadata()))
-        seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)
+        try:
+            seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)
+        except MootError:
+            self.torn = True
+            raise
         for event in stamped:
             if event.key is not None:
                 self.index.add(event)
