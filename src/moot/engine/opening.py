@@ -51,6 +51,7 @@ async def open_engine(settings: Settings, *, resume: bool = False, seed: int | N
         try:
             async with _assembled(settings, store, owner, seed) as engine:
                 await engine.runs.sweep(resume=resume)
+                owner.clear()
                 yield engine
         finally:
             with anyio.CancelScope(shield=True):

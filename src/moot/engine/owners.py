@@ -36,17 +36,11 @@ class Owner:
         """Whether that owner's process still runs; this one's always does."""
         return id == self.id or _is_locked(self._folder / f"{id}.lock")
 
-    def others_live(self) -> bool:
-        """Whether any other process works on the same store now. Files that dead ones left are cleared away."""
-        found = False
+    def clear(self) -> None:
+        """Takes away the files that dead ones left."""
         for path in self._folder.glob("*.lock"):
-            if path == self._path:
-                continue
-            if _is_locked(path):
-                found = True
-            else:
+            if path != self._path and not _is_locked(path):
                 path.unlink(missing_ok=True)
-        return found
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -59,7 +53,8 @@ def _is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # shared: two that look at a dead one's file at the same time must not take each other for its owner
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

@@ -6,12 +6,11 @@ from typing import Any, LiteralString
 
 from moot.errors import NotFound
 from moot.store.connect import Queries
-from moot.store.rows import CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, message_of, run_of
+from moot.store.rows import CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
-from moot.types.message import Message
 from moot.types.run import Run
 
-__all__ = ["conversation", "conversation_by", "find_conversation", "message_row", "run", "stored_message"]
+__all__ = ["conversation", "conversation_by", "find_conversation", "message_row", "run"]
 
 SHORTEST_PREFIX = 4
 _HIGHEST = "\U0010ffff"
@@ -63,11 +62,6 @@ def message_row(queries: Queries, id: str) -> Any:
     if row is None:
         raise NotFound(f"no message with the id {id!r}")
     return row
-
-
-def stored_message(queries: Queries, id: str) -> Message:
-    """As it was last folded. Raises NotFound."""
-    return message_of(message_row(queries, id))
 
 
 def run(queries: Queries, reference: str) -> Run:
