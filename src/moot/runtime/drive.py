@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 
 import anyio
 
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.totals import totals
-from moot.errors import FenceLost, MootError, ProviderError
+from moot.errors import FenceLost, MootError, ProviderError, StoreCorrupt
 from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
 from moot.runtime.leg import Leg, events_of, folded
@@ -79,7 +80,7 @@ async def _open(runtime: Runtime, fence: Fence) -> Leg:
         agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
     request = RunRequest(run, conversation, agent, limits, run.settings)
     leg = Leg(runtime, request, fence, message, events)
-    if "run" not in leg.index.starts:
+    if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))
         point("run.started")
@@ -89,6 +90,10 @@ async def _open(runtime: Runtime, fence: Fence) -> Leg:
 async def _within(leg: Leg) -> RunOutcome:
     """The agent service's outcome; its failures as outcomes, its cancellation and Parked as they are."""
     seconds = leg.request.limits.seconds
+    if seq := _damaged(await leg.journal()):
+        # what has begun and what has ended can't be told any more, and nothing is done twice on a guess
+        words = f"event {seq} of this run is damaged in the store, so it can't be taken up; what can be read of it is kept"
+        return RunOutcome("failed", "error", Failure(words, StoreCorrupt.code))
     try:
         service: AgentService = AGENTS.load(leg.request.run.agent_type)()
         with anyio.move_on_after(seconds or None) as timer:
@@ -106,6 +111,12 @@ async def _within(leg: Leg) -> RunOutcome:
     except Exception as error:
         log.exception("run %s failed", leg.fence.run)
         return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
+
+
+def _damaged(events: Sequence[Event]) -> int:
+    """The seq of the first event that the store could not read; 0 = all is well."""
+    damaged = (event.seq for event in events if event.kind == "meta" and isinstance(event.body, dict) and event.body.get("damaged") is True)
+    return next(damaged, 0)
 
 
 def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
