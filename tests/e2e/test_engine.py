@@ -232,3 +232,21 @@ async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_livi
         async with open_engine(on.engine.settings):
             now = {path.name for path in on.engine.settings.owners.iterdir()}
         assert mine < now and "dead.lock" not in now
+
+
+async def test_no_more_calls_of_a_provider_are_open_at_once_than_the_limit_says(stage: Any) -> None:
+    async def most_at_once(on: Any) -> int:
+        submitted = [await on.submit(f"number {number}") for number in range(3)]
+        for one in submitted:
+            await reach(on, one.run.id, "finished")
+        open_now = highest = 0
+        events = [event for one in submitted for event in await on.engine.store.log.read(one.conversation.id) if event.kind == "exchange"]
+        for event in sorted(events, key=lambda event: event.at):
+            open_now += 1 if event.phase == "start" else -1
+            highest = max(highest, open_now)
+        return highest
+
+    async with stage(lambda _: Reply(text="some words", delay=0.02), limits=Limits(per_provider=1)) as on:
+        assert await most_at_once(on) == 1
+    async with stage(lambda _: Reply(text="some words", delay=0.02)) as on:
+        assert await most_at_once(on) > 1

@@ -62,9 +62,10 @@ async def answer(
         number = len(position.attempts)
         exchange = exchange_id(request.run.id, position.step, number)
         wire = await build(context, setup, chain.choice, exchange, tools=tools, budget=budget)
-        attempt = await converse(
-            context, position, chain.choice, wire, run=request.run.id, conversation=request.conversation.id, number=number
-        )
+        async with context.ports.slot(chain.choice.provider.name):
+            attempt = await converse(
+                context, position, chain.choice, wire, run=request.run.id, conversation=request.conversation.id, number=number
+            )
         chain.tries += 1
         failure = attempt.ending.error if attempt.ending is not None else None
         if failure is None:

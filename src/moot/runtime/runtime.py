@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol, TypeVar, cast
 
 import anyio
@@ -65,6 +66,7 @@ class Runtime:
         self.hub = Hub(store)
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
+        self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
 
     @property
     def blobs(self) -> Blobs:
@@ -81,6 +83,13 @@ class Runtime:
     async def sleep(self, seconds: float) -> None:
         """Waits; cancellable."""
         await anyio.sleep(seconds)
+
+    def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
+        """As `Ports.slot`; of this process."""
+        limit = self.settings.limits.per_provider
+        if not limit:
+            return nullcontext()
+        return self._slots.setdefault((provider, limit), anyio.Semaphore(limit))
 
     def check_tools(self, agent: Agent) -> None:
         """Raises UsageError when the agent names a tool that doesn't exist."""

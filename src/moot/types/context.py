@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -100,6 +101,10 @@ class Ports(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Waits; cancellable."""
+        ...
+
+    def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
+        """Held for as long as that provider is being called: entering waits while `limits.per_provider` others are at it."""
         ...
 
 

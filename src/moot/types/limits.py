@@ -21,6 +21,7 @@ class Limits:
     repeats: int = 3
     """Identical tool calls in a row after which the run stops."""
     per_provider: int = 0
+    """Calls of one provider at a time, in each process."""
     cached_conversations: int = 20
     cost: int = 0
     """Nano-dollars a run may cost."""
