@@ -22,7 +22,7 @@ _WALKED = (
 )
 
 
-def branch_rows(queries: Queries, id: str, conversation: int, end: str, limit: int | None) -> list[Any]:
+def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None) -> list[Any]:
     """Rows of `MESSAGE`, oldest first: the last `limit` of the branch that ends with `end`; none when there is no such message."""
     wanted = _ALL if limit is None else limit
     # most branches lie as they were stored, one message after the other; what does not is walked parent by parent

@@ -120,7 +120,7 @@ class ConversationTree:
             end = head or row[1]
             if end is None:
                 return []
-            rows = branch_rows(connection, id, row[0], end, limit)
+            rows = branch_rows(connection, row[0], end, limit)
             if not rows:
                 raise NotFound(f"no message with the id {end!r} in the conversation {id!r}")
             return [self._message(connection, found) for found in rows]
