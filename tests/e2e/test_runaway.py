@@ -53,6 +53,14 @@ async def test_a_limit_of_money_stops_a_run_that_calls_for_ever(tmp_path: Path) 
         assert (len(server.requests), run.cost) == (3, 600_000_000)
 
 
+async def test_a_request_that_was_refused_costs_nothing_and_leaves_the_sum_known(tmp_path: Path) -> None:
+    script = [Reply(status=429, retry_after=0), Reply(text="x", usage={"input": 100, "output": 50})]
+    async with ScriptedServer(script) as server, opened(tmp_path, server.provider("mine", models=PRICED)) as engine:
+        submitted = await engine.runs.submit(Prompt((text_part("go"),), directory=str(tmp_path), settings={"max_cost": DOLLAR}))
+        run = await engine.runs.wait(submitted.run.id)
+        assert (run.status, run.cost, len(server.requests)) == ("finished", 200_000, 2)
+
+
 @pytest.mark.parametrize("reply", [Reply(text="x", usage=None), Reply(text="x")], ids=["no usage", "no price"])
 async def test_what_a_call_costs_is_unknown_and_never_nothing(stage: Any, reply: Reply) -> None:
     async with stage([reply, replace(reply)]) as on:

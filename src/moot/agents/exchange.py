@@ -26,6 +26,10 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 """What nearly every frame stands for, and what says nothing about where the run stands."""
 
 
+_UNANSWERED = frozenset({"transport", "timeout"})
+"""What a provider did with a request that failed so, nobody knows."""
+
+
 @dataclass(slots=True)
 class _Live:
     """An exchange while it runs; the translator's state lives only here."""
@@ -38,11 +42,14 @@ class _Live:
     state: Any
     run: str
     spoils: Spoils | None
+    heard: bool = False
+    """Something of an answer has come."""
 
     async def take(self, raws: tuple[Raw, ...]) -> None:
         """Translates the frames of one socket read and commits them together."""
         feed, state, attempt = self.translator.feed, self.state, self.attempt
         now, run, exchange = self.context.ports.now(), self.run, attempt.exchange
+        self.heard = True
         events: list[Event] = []
         for raw in raws:
             state, chunks = feed(state, raw)
@@ -67,8 +74,9 @@ class _Live:
         note(self.position, attempt, chunks)
         if ending.error is not None and mark and attempt.visible:
             chunks = (*chunks, abandoned(attempt))
-        model = self.choice.model
-        charged = ending.cost if ending.cost is not None else price(model, ending.usage)
+        charged = ending.cost if ending.cost is not None else price(self.choice.model, ending.usage)
+        if failure is not None and not self.heard and failure.kind not in _UNANSWERED:
+            charged = 0  # refused: nothing was made, so nothing is owed
         body = ending.to_json()
         body["charged"] = charged
         body["ended"] = ended
