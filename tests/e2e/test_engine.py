@@ -90,6 +90,7 @@ async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it
         await on.engine.runs.cancel(first.run.id)
         assert (await on.engine.runs.wait(first.run.id)).status == "cancelled"
         assert len(await on.engine.store.records.runs()) == 2
+        assert (await on.engine.store.conversations.get(first.conversation.id)).unpriced_runs == 1  # the other one asked nobody
 
 
 async def test_a_wait_for_a_run_whose_owner_died_ends(stage: Any) -> None:

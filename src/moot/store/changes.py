@@ -11,6 +11,7 @@ from moot.store.rows import optional, options_json
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.store import Ask, Change, CloseExchange, End, Fence, Fold, OpenExchange, Park, Took, Use
+from moot.types.usage import Usage
 
 __all__ = ["Target", "deny_open", "make"]
 
@@ -84,7 +85,7 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
             ),
             change.cost,
             change.cost,
-            int(change.cost is None),
+            int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that asked no model owes nothing
             change.context_usage,
             change.model,
             conversation,
