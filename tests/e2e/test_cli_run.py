@@ -173,7 +173,8 @@ def test_a_live_run_is_busy_for_others_and_can_be_stopped_by_them(moot: MootProc
     process.stdout.read(4)
     (listed,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     assert listed["status"] == "running"
-    assert moot.run("chat", "continue", "1", "--no-tools", "me too").returncode == 7
+    busy = moot.run("chat", "continue", "1", "--no-tools", "me too")
+    assert (busy.returncode, b"or stop it with `moot chat stop`" in busy.stderr) == (7, True)
     assert json.loads(moot.run("chat", "stop", "1", "--json").stdout)["status"] == "cancelled"
     process.communicate(timeout=20)
     assert process.returncode == 130

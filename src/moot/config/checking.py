@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from moot.config.document import Node, Place, plain
 from moot.config.schema import Configuration, fields_at
 from moot.errors import ConfigError
-from moot.plugins import DIALECTS, PROVIDERS
+from moot.plugins import DIALECTS, PROVIDERS, TOOLS
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
 _QUOTED = re.compile(r"'([^']*)'")
@@ -38,7 +38,7 @@ def check(root: Node) -> Configuration:
             return check(root)
         problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
         raise _joined(problems) from None  # the values that it quotes may be secrets
-    problems = [*_near_misses(root, configuration), *_strangers(root, configuration)]
+    problems = [*_near_misses(root, configuration), *_strangers(root, configuration), *_tools(root, configuration)]
     if problems:
         raise _joined(problems)
     return configuration
@@ -126,7 +126,7 @@ def _near_misses(root: Node, configuration: Configuration) -> list[ConfigError]:
     for name, part in configuration.providers.items():
         known = list(type(part).model_fields)
         for key in part.model_extra or {}:
-            if difflib.get_close_matches(key, known, n=1, cutoff=0.75):
+            if _nearly(key, known):
                 found.append(_at(place_of(root, ("providers", name, key), key=True), _unknown(("providers", name, key))))
     return found
 
@@ -146,6 +146,22 @@ def _strangers(root: Node, configuration: Configuration) -> list[ConfigError]:
                 _at(place_of(root, path), f"{_dotted(path)}: no dialect {part.dialect!r}{hint} known: {', '.join(DIALECTS.names())}")
             )
     return found
+
+
+def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """A tool that nobody knows may come later, but a name that is nearly one of ours is a slip."""
+    agents = configuration.agents.items()
+    named = [(name, ("agents", agent, "tools", at)) for agent, part in agents for at, name in enumerate(part.tools or ())]
+    settled = [(name, ("tools", name)) for name in configuration.tools]
+    return [
+        _at(place_of(root, path, key=path[0] == "tools"), f"{_dotted(path if path[0] == 'agents' else path[:1])}: {TOOLS.unknown(name)}")
+        for name, path in [*named, *settled]
+        if name not in TOOLS and _nearly(name, TOOLS.names())
+    ]
+
+
+def _nearly(name: str, known: list[str]) -> bool:
+    return bool(difflib.get_close_matches(name, known, n=1, cutoff=0.75))
 
 
 def _at(place: Place, message: str) -> ConfigError:

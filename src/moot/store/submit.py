@@ -45,7 +45,7 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
     if standing.busy and submission.on_busy == "reject":
         raise Busy(
             f"the conversation {conversation.id!r} has a run that has not ended",
-            fix="wait for it, cancel it, or choose queue, steer or interrupt",
+            fix="wait for it, or stop it with `moot chat stop`",
         )
     if standing.running is not None and submission.on_busy == "steer":
         return _steer(transaction, conversation, submission, standing.running[0])

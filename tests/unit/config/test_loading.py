@@ -131,6 +131,8 @@ CASES = [
     ("agents:\n  r:\n    temprature: 1", ":3:5:", "did you mean 'temperature'?"),
     ("permissions:\n  rules:\n    - {tool: shell, acton: allow}", ":3:21:", "did you mean 'action'?"),
     ("providers: {openai: {api_ky: x}}", ":1:22:", "did you mean 'api_key'?"),
+    ("tools:\n  shel: {environment: [A]}", ":2:3:", "tools: no tool named 'shel'; did you mean 'shell'?"),
+    ("agents: {r: {tools: [shell, raed_file]}}", ":1:29:", "agents.r.tools[1]: no tool named 'raed_file'; did you mean 'read_file'?"),
     ("providers: {antropic: {api_key: x}}", ":1:13:", "did you mean 'anthropic'?"),
     ("providers: {mine: {base_url: 'http://x', dialect: openai-chet}}", ":1:", "did you mean 'openai-chat'?"),
     ("providers: {mine: {base_url: 'ftp://x'}}", ":1:30:", "http://"),
