@@ -42,6 +42,14 @@ def test_the_nth_call_may_fail_for_every_n(spawn: Any, tmp_path: Path, call: str
     assert errors > 0
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_lost_power_costs_nothing_that_was_fsynced_and_leaves_nothing_torn(spawn: Any, tmp_path: Path) -> None:
+    out, err = spawn("powerloss", tmp_path, 80).communicate(timeout=50)
+    assert err == b""
+    assert out.split()[0] == b"80"
+
+
 async def made(settings: Settings) -> list[Event]:
     store = await open_store(settings)
     await store.conversations.create(Conversation("a"))
