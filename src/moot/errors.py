@@ -49,6 +49,10 @@ class MootError(Exception):
         self.message = message
         self.fix = fix
 
+    def advice(self) -> str:
+        """The message with the next move behind it, for places that hold one text."""
+        return f"{self.message}; {self.fix}" if self.fix else self.message
+
 
 class UsageError(MootError):
     exit_code = 2

@@ -47,7 +47,7 @@ _NO_MONEY = re.compile(
 
 _FIXES = {
     "auth": "check providers.{name}.api_key (moot providers test {name})",
-    "context_too_long": "start a new conversation, or compact this one",
+    "context_too_long": "start a new conversation, or take a model with a larger context",
     "rate_limit": "wait, or name a fallback model in models.fallback",
     "overloaded": "try again later, or name a fallback model in models.fallback",
 }

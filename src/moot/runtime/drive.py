@@ -103,9 +103,9 @@ async def _within(leg: Leg) -> RunOutcome:
     except FenceLost:
         raise
     except ProviderError as error:
-        return RunOutcome("failed", "error", Failure(error.message, error.kind, error.retryable, error.retry_after))
+        return RunOutcome("failed", "error", Failure(error.advice(), error.kind, error.retryable, error.retry_after))
     except MootError as error:
-        return RunOutcome("failed", "error", Failure(_with_fix(error), error.code))
+        return RunOutcome("failed", "error", Failure(error.advice(), error.code))
     except BaseExceptionGroup as group:
         return _unwrap(group)
     except Exception as error:
@@ -126,7 +126,7 @@ def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
             raise _first(found)
     error = _first(group)
     if isinstance(error, MootError):
-        return RunOutcome("failed", "error", Failure(_with_fix(error), error.code))
+        return RunOutcome("failed", "error", Failure(error.advice(), error.code))
     if not isinstance(error, Exception):
         raise error
     log.error("run failed", exc_info=error)
@@ -138,10 +138,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return error  # pyright: ignore[reportUnknownVariableType]
-
-
-def _with_fix(error: MootError) -> str:
-    return f"{error.message}; {error.fix}" if error.fix else error.message
 
 
 async def _park(leg: Leg) -> None:
