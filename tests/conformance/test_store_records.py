@@ -19,9 +19,11 @@ from moot.types.part import text_part
 from moot.types.store import (
     Ask,
     CloseExchange,
+    End,
     InboxItem,
     OpenExchange,
     Store,
+    Took,
     Use,
 )
 from moot.types.usage import Usage
@@ -284,3 +286,13 @@ async def test_a_closed_store_says_so(store: Store) -> None:
     for call in (store.log.read("x"), store.log.append("x", [Event("meta")]), store.blobs.put(b"")):
         with pytest.raises(StoreError, match="closed"):
             await call
+
+
+async def test_a_run_that_somebody_has_said_more_to_is_not_finished_before_it_has_heard(store: Store) -> None:
+    first = await store.records.submit(prompt())
+    no = await store.records.post(first.run.id, InboxItem("steer", {"id": "s", "parts": []}))
+    with pytest.raises(Busy):
+        await store.log.append(first.conversation.id, [], fence=first.fence, changes=[End("finished")])
+    assert (await store.records.run(first.run.id)).status == "running"
+    await store.log.append(first.conversation.id, [], fence=first.fence, changes=[Took(no), End("finished")])
+    assert (await store.records.run(first.run.id)).status == "finished"

@@ -87,6 +87,9 @@ async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it
             assert (await on.engine.runs.wait(second.run.id)).status == "cancelled"
         assert (await on.engine.store.records.run(first.run.id)).status == "running"
         assert (await on.engine.store.conversations.message(second.run.message)).status == "cancelled"
+        with anyio.fail_after(5):
+            while not on.server.requests:
+                await anyio.sleep(0.01)
         await on.engine.runs.cancel(first.run.id)
         assert (await on.engine.runs.wait(first.run.id)).status == "cancelled"
         assert len(await on.engine.store.records.runs()) == 2
@@ -157,6 +160,19 @@ async def test_a_steer_leaves_the_cancel_before_it_in_the_inbox(stage: Any) -> N
         last = await records.post(dead.run.id, InboxItem("steer", {"parts": []}))
         await on.engine.store.log.append(dead.conversation.id, (), fence=dead.fence, changes=(Took(last),))
         assert [item.kind for item in await records.inbox(dead.run.id)] == ["cancel"]
+
+
+async def test_what_was_said_to_a_stopped_run_stands_behind_it_and_starts_nothing(stage: Any) -> None:
+    async with stage([Reply(text="never ends", hang_at=3), Reply(text="unasked")]) as on:
+        submitted = await on.submit("go")
+        await anyio.sleep(0.1)
+        await on.submit("be brief", conversation=submitted.conversation.id, on_busy="steer")
+        await on.engine.runs.cancel(submitted.run.id)
+        await reach(on, submitted.run.id, "cancelled")
+        branch = await on.engine.store.conversations.branch(submitted.conversation.id)
+        assert [message.role for message in branch] == ["user", "assistant", "user"]
+        assert text_of(branch[-1].parts) == "be brief"
+        assert len(on.server.requests) == 1 and len(await on.engine.store.records.runs()) == 1
 
 
 async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_on(stage: Any, directory: Path) -> None:

@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,7 @@ def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> No
     assert run(moot, "run", "--no-tools", "hi", before=open_files(16, 256)).stdout == b"Hello.\n"
 
 
-@pytest.mark.parametrize("left", [6, 9, 11, 14, 18])
+@pytest.mark.parametrize("left", [6, 11, 16])
 def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left: int) -> None:
     held = [os.open("/dev/null", os.O_RDONLY) for _ in range(64 - 3 - left)]
     try:
@@ -234,6 +235,16 @@ def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left:
     assert kept(moot)[-1] == ("before", "finished", "Hello.")
 
 
+def alive(group: int) -> bool:
+    """Whether a process of that group still runs; a zombie that nobody has buried does not."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, found = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(found) == group and state != "Z":
+                return True
+    return False
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_an_end_from_outside_leaves_a_run_to_resume_and_no_command_behind(
     moot: MootProcess, obedient: ScriptedProcess, number: signal.Signals
@@ -248,8 +259,10 @@ def test_an_end_from_outside_leaves_a_run_to_resume_and_no_command_behind(
     _, errors = process.communicate(timeout=15)
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
-    with pytest.raises(ProcessLookupError):
-        os.killpg(int(note.read_text()), 0)
+    deadline = time.monotonic() + 5
+    while alive(int(note.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(int(note.read_text()))
     assert kept(moot)[0][1] == "interrupted"
     assert moot.run("chat", "resume", "1").stdout == b"Done.\n"
 

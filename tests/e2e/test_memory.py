@@ -47,17 +47,17 @@ async def watch(engine: Engine, conversation: str, last: int) -> None:
 async def test_a_watcher_holds_a_page_and_a_list_a_page_however_much_there_is(tmp_path: Path) -> None:
     event = Event("meta", body="x" * 200)
     async with open_engine(Settings(tmp_path)) as engine:
-        for name, count in (("short", 1_500), ("long", 15_000)):
+        for name, count in (("short", 1_000), ("long", 8_000)):
             await engine.store.conversations.create(Conversation(name))
             await engine.store.log.append(name, [event] * count)
-        await watch(engine, "short", 1_500)
-        short = await peak(lambda: watch(engine, "short", 1_500))
-        assert await peak(lambda: watch(engine, "long", 15_000)) < 1.5 * short
+        await watch(engine, "short", 1_000)
+        short = await peak(lambda: watch(engine, "short", 1_000))
+        assert await peak(lambda: watch(engine, "long", 8_000)) < 1.5 * short
         few = await peak(lambda: engine.store.conversations.list(limit=50))
-        for number in range(1_500):
+        for number in range(400):
             await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
         few = max(few, await peak(lambda: engine.store.conversations.list(limit=50)))
-        for number in range(1_500, 3_000):
+        for number in range(400, 1_200):
             await engine.store.conversations.create(Conversation(f"c{number}", title="t"))
         assert await peak(lambda: engine.store.conversations.list(limit=50)) < 1.5 * few
 

@@ -123,8 +123,7 @@ async def test_a_history_that_is_too_long_is_cut_once_and_stays_whole_in_the_sto
 # ── spoiled streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("fault", get_args(Fault))
+@pytest.mark.parametrize(("fault", "dialect"), [(fault, DIALECTS[number % 2]) for number, fault in enumerate(get_args(Fault))])
 async def test_a_spoiled_answer_ends_the_run_once_and_is_kept_as_it_came(tmp_path: Path, fault: Fault, dialect: str) -> None:
     reply = Reply(text="Some words of an answer.", tool_calls=[ToolCall("list_files", {"path": "."})])
     async with ChaosServer(reply, seed=5, only=[fault]) as server:

@@ -258,12 +258,16 @@ class LocalRuns:
         return frozenset(approval.id for approval in asked if approval.answer is not None)
 
     async def _said_too_late(self, run: Run) -> None:
-        """A steer that arrived as its run ended becomes the next prompt: nothing that a person said is lost."""
+        """What was said to a run that failed or was stopped stands behind it, unanswered: nothing that a person said is lost."""
+        parent = run.message
         for item in await self._runtime.store.records.inbox(run.id):
-            parts = item.body.get("parts") if item.kind == "steer" and isinstance(item.body, dict) else None
+            body = item.body if item.kind == "steer" and isinstance(item.body, dict) else {}
+            parts = body.get("parts")
             if isinstance(parts, list):
                 whole = tuple(part for part in parts if isinstance(part, dict))
-                await self.submit(Prompt(whole, conversation=run.conversation, on_busy="queue", settings=run.settings, trigger=run.trigger))
+                said = Message(str(body.get("id")), "user", whole, conversation=run.conversation, parent=parent)
+                parent = (await self._runtime.store.conversations.add_message(said)).id
+                self._runtime.hub.touch(run.conversation)
 
     async def _wake(self, run: str) -> None:
         """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""

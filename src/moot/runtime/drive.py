@@ -10,7 +10,7 @@ import anyio
 
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.totals import totals
-from moot.errors import FenceLost, MootError, ProviderError, StoreCorrupt
+from moot.errors import Busy, FenceLost, MootError, ProviderError, StoreCorrupt
 from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
 from moot.runtime.leg import Leg, events_of, folded
@@ -39,6 +39,13 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
 
     Cancellation from outside passes through and leaves the run to be resumed; so does the loss of the fence.
     """
+    while (run := await _drive(runtime, fence, scope)) is None:
+        pass
+    return run
+
+
+async def _drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run | None:
+    """None when somebody has said more just as the run was to be finished: it goes on where its journal says it stands."""
     leg = await _open(runtime, fence)
     outcome: RunOutcome | None = None
     try:
@@ -58,7 +65,10 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
         with anyio.move_on_after(CLOSING):
             await _kill_leftovers(leg)
         with anyio.move_on_after(CLOSING):
-            await _end(leg, outcome)
+            try:
+                await _end(leg, outcome)
+            except Busy:
+                return None
     return await runtime.store.records.run(fence.run)
 
 

@@ -46,6 +46,8 @@ def _park(transaction: Transaction, target: Target, change: Park) -> None:
 
 def _end(transaction: Transaction, target: Target, change: End) -> None:
     run, through = target.fence.run, target.through
+    if change.status == "finished" and transaction.row("SELECT 1 FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL", (run,)):
+        raise Busy(f"somebody has said more to the run {run!r}, which goes on for it")
     transaction.execute(
         "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
         " result_seq = ?, last_seq = ? WHERE id = ?",

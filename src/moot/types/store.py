@@ -52,7 +52,10 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The run's terminal state, reached once; the conversation's sums change with it."""
+    """The run's terminal state, reached once; the conversation's sums change with it.
+
+    Fails the append with Busy when the run would be finished and an untaken steer is in its inbox: it goes on for that.
+    """
 
     status: Literal["finished", "failed", "cancelled"]
     error: Failure | None = None

@@ -1,7 +1,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,13 +23,19 @@ async def serving(context: Any, body: bytes, media_type: str, status: int = 200)
     async def handle(request: web.Request) -> web.Response:
         return web.Response(body=body, headers={"Content-Type": media_type}, status=status)
 
+    async with listening(context, handle) as url:
+        yield url
+
+
+@asynccontextmanager
+async def listening(context: Any, handle: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
     application = web.Application()
     application.router.add_get("/{path:.*}", handle)
     runner = web.AppRunner(application)
     await runner.setup()
-    listening = socket.create_server(("127.0.0.1", 0))
-    await web.SockSite(runner, listening).start()
-    port = listening.getsockname()[1]
+    bound = socket.create_server(("127.0.0.1", 0))
+    await web.SockSite(runner, bound).start()
+    port = bound.getsockname()[1]
     context.settings = {"allow": ["127.0.0.1/32"], "ports": [port]}
     try:
         yield f"http://127.0.0.1:{port}/page"
@@ -40,6 +46,22 @@ async def serving(context: Any, body: bytes, media_type: str, status: int = 200)
 async def fetched(context: Any, body: bytes, media_type: str, status: int = 200) -> ToolOutput:
     async with serving(context, body, media_type, status) as url:
         return await FetchUrl().run(FetchUrlArguments(url=url), context)
+
+
+@pytest.mark.anyio
+async def test_nothing_in_a_page_is_followed_or_fetched(context: Any):
+    asked: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        lead = '<meta http-equiv="refresh" content="0; url=/next"><link rel="stylesheet" href="/style"><script src="/script"></script>'
+        page = f'<html><head>{lead}</head><body><img src="/image"><iframe src="/frame"></iframe>Here.</body></html>'
+        return web.Response(text=page, content_type="text/html", headers={"Refresh": "0; url=/next", "Link": "</style>; rel=preload"})
+
+    async with listening(context, handle) as url:
+        output = await FetchUrl().run(FetchUrlArguments(url=url), context)
+    assert "Here." in output.text
+    assert asked == ["/page"]
 
 
 @pytest.mark.anyio
