@@ -31,7 +31,7 @@ For instance:
   moot run -c "and now the tests" --json
   moot run --schema answer.json -f photo.png "what is on it?\"""",
     ),
-    "chat": ("moot.cli.chat:app", "Conversations: new, continue, list, show, resume, stop, delete."),
+    "chat": ("moot.cli.chat:app", "Conversations: new, continue, list, show, resume, stop, delete, restore."),
     "search": (
         "moot.cli.search:search",
         """Find words in all conversations, newest first.

@@ -1,4 +1,4 @@
-"""`moot chat list | show | stop | delete`: what needs no model."""
+"""`moot chat list | show | stop | delete | restore`: what needs no model."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from moot.cli.references import find_conversation, live_run
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.engine import Engine
+from moot.errors import UsageError
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, RunStatus
@@ -87,7 +88,20 @@ async def delete(conversation: Which, /, *, json: AsJson = False, output: Out) -
     if json:
         output.json({"ok": True, "conversation": found.id})
     else:
-        output.say(f"moot: deleted {found.title or found.id}")
+        output.say(f"moot: deleted {found.title or found.id}; moot chat restore {found.id[:13]} brings it back")
+
+
+async def restore(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """Brings a deleted conversation back, by its id, a prefix of it or its title."""
+    async with opened(output) as engine:
+        found = await engine.store.conversations.get(conversation)
+        if found.deleted_at is None:
+            raise UsageError(f"the conversation {conversation!r} is not deleted", fix=f"moot chat show {found.id[:13]}")
+        await engine.store.conversations.delete(found.id, restore=True)
+    if json:
+        output.json({"ok": True, "conversation": found.id})
+    else:
+        output.say(f"moot: restored {found.title or found.id}")
 
 
 def conversation_json(conversation: Conversation, live: dict[str, RunStatus]) -> JsonObject:

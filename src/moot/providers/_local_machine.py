@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import platform
 import sys
@@ -28,6 +29,8 @@ def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
         if sys.platform == "win32" and platform.machine().lower() == "arm64":
             raise cannot("xllamacpp has no wheel for Windows on arm64")
         raise cannot("the package xllamacpp is not installed", "pip install 'moot[local]'")
+    if sys.platform == "linux" and not _loads("libgomp.so.1"):
+        raise import_failed("libgomp")
     if missing := sorted(_FLAGS - _processor_flags(proc / "cpuinfo")):
         raise cannot(f"this processor lacks {', '.join(missing)}")
     available = _available_memory(proc / "meminfo")
@@ -41,6 +44,14 @@ def import_failed(message: str) -> ProviderError:
     if "libgomp" in message:
         return cannot("the system library libgomp.so.1 is missing", "apt-get install libgomp1")
     return cannot(f"xllamacpp does not load ({message})", "pip install --force-reinstall 'moot[local]'")
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _musl() -> bool:

@@ -109,7 +109,7 @@ async def _within(leg: Leg) -> RunOutcome:
         with anyio.move_on_after(seconds or None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} seconds", kind="deadline"))
+        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} s", kind="deadline"))
     except FenceLost:
         raise
     except ProviderError as error:

@@ -118,6 +118,12 @@ def test_show_delete_stop_and_search(moot: Moot) -> None:
     assert moot("search", "nowhere").code == 0
     assert "nothing is running" in moot("chat", "stop", "1").err
     assert moot("chat", "resume", "1").code == 2
+    id = moot("chat", "list", "--json").json["data"][0]["id"]
+    assert moot("chat", "delete", "1").code == 0
+    assert moot("chat", "list", "--json").json["data"] == []
+    assert moot("chat", "restore", id[:13]).code == 0
+    assert moot("chat", "list", "--json").json["data"][0]["id"] == id
+    assert moot("chat", "restore", id).code == 2
     assert moot("chat", "delete", "1").code == 0
     assert moot("chat", "list", "--json").json["data"] == []
 
@@ -277,7 +283,18 @@ def test_a_server_of_this_machine_that_does_not_listen_is_said_not_to_run(moot: 
 
 
 def test_every_command_has_help_with_an_example(moot: Moot) -> None:
-    commands = ["run", "chat new", "chat continue", "chat list", "chat show", "chat resume", "chat stop", "chat delete", "search"]
+    commands = [
+        "run",
+        "chat new",
+        "chat continue",
+        "chat list",
+        "chat show",
+        "chat resume",
+        "chat stop",
+        "chat delete",
+        "chat restore",
+        "search",
+    ]
     commands += ["models list", "models pull", "models test", "providers list", "providers test", "tools list", "tools show"]
     commands += ["config show", "config check", "doctor", "version", ""]
     for command in commands:
