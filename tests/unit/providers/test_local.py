@@ -19,7 +19,7 @@ from moot.errors import ProviderError, UsageError
 from moot.guard.environment import child_environment
 from moot.guard.processes import output, spawn
 from moot.providers import _local_server
-from moot.providers._local_machine import check_machine, import_failed
+from moot.providers._local_machine import _loads, check_machine, import_failed
 from moot.providers.local import Local
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ending, ExchangeOptions
@@ -288,3 +288,8 @@ def test_a_machine_that_can_not_run_it_is_told_why_and_what_else_there_is(tmp_pa
     (tmp_path / "cpuinfo").write_text("flags\t\t: avx2 fma f16c bmi2\n")
     (tmp_path / "meminfo").write_text("MemAvailable: 9000000 kB\n")
     check_machine(500_000_000, tmp_path)
+
+
+def test_a_system_library_that_is_missing_is_seen_before_anything_is_fetched() -> None:
+    assert not _loads("libno-such-library-of-moot.so.9")
+    assert "libgomp1" in import_failed("libgomp").fix
