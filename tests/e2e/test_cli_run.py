@@ -149,7 +149,7 @@ def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obe
 
 def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess) -> None:
     ended = moot.run("run", "--no-tools", "--timeout", "1.5", "very slowly")
-    assert (ended.returncode, ended.stdout.startswith(b"word"), b"1.5 seconds" in ended.stderr) == (124, True, True)
+    assert (ended.returncode, ended.stdout.startswith(b"word"), b"1.5 s" in ended.stderr) == (124, True, True)
     ended = moot.run("run", "--max-steps", "2", "for ever")
     assert (ended.returncode, ended.stderr.count("→ list_files".encode())) == (6, 2), ended.stderr
 
