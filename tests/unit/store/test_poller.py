@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
+import anyio
 import pytest
 
 from moot.config.settings import Settings
@@ -22,6 +24,12 @@ async def settle() -> None:
     await asyncio.sleep(0.1)
 
 
+async def until(true: Callable[[], bool]) -> None:
+    with anyio.fail_after(5):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
 async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
     await store.conversations.create(Conversation("a"))
@@ -34,8 +42,9 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
                 seen += 1
 
     task = asyncio.create_task(watch())
-    await settle()
+    await until(lambda: seen > 0)
     await store.log.append("a", [Event("meta")])
+    await until(lambda: store._poller._own != -1)
     await settle()
     seen = 0  # the first of our own commits can't be told apart
     for _ in range(5):
@@ -44,9 +53,11 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
     await settle()
     assert seen == 0
     await other.log.append("a", [Event("meta")])
+    await until(lambda: seen > 0)
     await settle()
     assert seen == 1
     await asyncio.gather(other.log.append("a", [Event("meta")]), *(store.log.append("a", [Event("meta")]) for _ in range(5)))
+    await until(lambda: seen > 1)
     await settle()
     assert seen == 2
     task.cancel()
