@@ -76,7 +76,8 @@ class Poller:
                 if version is None:  # what was committed before this first look would be told by nobody
                     self._loop.call_soon_threadsafe(self._wake)
                 elif found != version:
-                    self._loop.call_soon_threadsafe(self._notify, before == commits)
+                    # a commit of ours may show before it is counted as done, so those that have begun are compared
+                    self._loop.call_soon_threadsafe(self._notify, self._writer.begun == commits)
                 version, commits = found, before
                 if stop.wait(min((watch.interval for watch in tuple(self._watches)), default=0.25)):
                     return

@@ -78,6 +78,8 @@ class Writer:
         self._closed = False
         self.commits = 0
         """Of this process; only ever grows."""
+        self.begun = 0
+        """Commits of this process that have begun; the same as `commits` when none is under way."""
 
     async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
         """What `work` returns, once it is committed (with `sync`: fsynced). It is awaited to its outcome also under cancellation."""
@@ -169,10 +171,12 @@ class Writer:
                 self._begin(connection)
                 began = time.monotonic()
                 rest = self._apply(connection, transaction, units, applied, began + LONGEST)
+                self.begun += 1
                 point("store.before-commit")
                 connection.execute("COMMIT")
                 point("store.after-commit")
         except Exception as error:  # noqa: BLE001 - it is the callers', on the other thread
+            self.begun = self.commits
             self._recover(error)
             reason = translated(error, self._path)
             for unit in units:
