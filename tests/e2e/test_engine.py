@@ -28,7 +28,7 @@ from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
 from moot.types.run import Run, RunOutcome, RunRequest, RunStatus
-from moot.types.store import Accepted, CloseExchange, InboxItem, Submission, Took
+from moot.types.store import Accepted, CloseExchange, InboxItem, Store, Submission, Took
 
 pytestmark = pytest.mark.anyio
 
@@ -173,6 +173,38 @@ async def test_what_was_said_to_a_stopped_run_stands_behind_it_and_starts_nothin
         assert [message.role for message in branch] == ["user", "assistant", "user"]
         assert text_of(branch[-1].parts) == "be brief"
         assert len(on.server.requests) == 1 and len(await on.engine.store.records.runs()) == 1
+
+
+class LateWord:
+    """The store, in which somebody says one more thing just after the run has looked for the last time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.records = self
+        self.said = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name, None) or getattr(self._store.records, name)
+
+    async def inbox(self, run: str) -> list[InboxItem]:
+        found = await self._store.records.inbox(run)
+        conversation = (await self._store.records.run(run)).conversation
+        over = any(event.key == "step:1" and event.phase == "end" for event in await self._store.log.read(conversation))
+        if over and not self.said:
+            self.said = True
+            await self._store.records.post(run, InboxItem("steer", {"id": "late", "parts": [text_part("and more")]}))  # type: ignore[dict-item]
+        return found
+
+
+async def test_what_is_said_as_a_run_finishes_is_answered_in_it(stage: Any) -> None:
+    async with stage([Reply(text="one"), Reply(text="two")]) as on:
+        late = on.engine.runtime.store = LateWord(on.engine.store)
+        run, message = await on.ask("go")
+        assert late.said
+        assert (run.status, run.error) == ("finished", None)
+        assert [part["type"] for part in message.parts] == ["step-start", "text", "steering-message", "step-start", "text"]
+        assert "and more" in str(on.server.requests[1].json)
+        assert await on.engine.store.records.inbox(run.id) == []
 
 
 async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_on(stage: Any, directory: Path) -> None:

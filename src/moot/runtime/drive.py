@@ -39,28 +39,29 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
 
     Cancellation from outside passes through and leaves the run to be resumed; so does the loss of the fence.
     """
-    while (run := await _drive(runtime, fence, scope)) is None:
-        pass
-    return run
-
-
-async def _drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run | None:
-    """None when somebody has said more just as the run was to be finished: it goes on where its journal says it stands."""
     leg = await _open(runtime, fence)
-    outcome: RunOutcome | None = None
+    ended = False
     try:
         with scope:
-            outcome = await _within(leg)
+            while not ended:
+                outcome = await _within(leg)
+                if outcome.status == "parked":
+                    raise Parked
+                ended = await _ended(leg, outcome)
+                if not ended:
+                    with anyio.CancelScope(shield=True):
+                        leg = await _open(runtime, fence)
+        if not ended:
+            await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked:
         await _park(leg)
-        return await runtime.store.records.run(fence.run)
     except FenceLost:
-        return await runtime.store.records.run(fence.run)
-    if outcome is not None and outcome.status == "parked":
-        await _park(leg)
-        return await runtime.store.records.run(fence.run)
-    if outcome is None:
-        outcome = RunOutcome("cancelled", finish_reason="other")
+        pass  # somebody else goes on with it, and what it stands at is theirs to say
+    return await runtime.store.records.run(fence.run)
+
+
+async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
+    """Records the run's end; False when somebody has said more just as it was to be finished: it goes on where its journal stands."""
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(CLOSING):
             await _kill_leftovers(leg)
@@ -68,8 +69,8 @@ async def _drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Ru
             try:
                 await _end(leg, outcome)
             except Busy:
-                return None
-    return await runtime.store.records.run(fence.run)
+                return False
+    return True
 
 
 async def _open(runtime: Runtime, fence: Fence) -> Leg:
