@@ -1,0 +1,96 @@
+"""The real `moot` on a real terminal: what was sent to it byte for byte, and the screen that an emulator makes of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pexpect
+import pyte
+
+if TYPE_CHECKING:
+    from e2e.cli_process import MootProcess
+
+CLEARS = re.compile(rb"\x1b\[[23]J|\x1b\[\?1049h|\x1b\[\?47h|\x1bc")
+"""What empties a whole screen or its scrollback, or leaves it for another one."""
+
+
+class PtyScreen:
+    """A process on a pseudo-terminal. `raw` has every byte it wrote, `screen` what is to be seen, `history` what has scrolled away."""
+
+    def __init__(self, moot: MootProcess, *arguments: str, rows: int = 24, columns: int = 80, term: str = "xterm-256color") -> None:
+        self.child = moot.terminal(*arguments, term=term)
+        self.raw = b""
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.resize(rows, columns)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
+
+    def read(self, seconds: float = 0.05) -> bytes:
+        """Takes what comes within that time."""
+        taken = b""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                piece = self.child.read_nonblocking(65536, timeout=left)
+            except pexpect.TIMEOUT:
+                break
+            except pexpect.EOF:
+                break
+            taken += piece
+            self._answer(piece)
+            self._stream.feed(piece)
+        self.raw += taken
+        return taken
+
+    def _answer(self, piece: bytes) -> None:
+        """As a terminal answers when it is asked where the cursor is; prompt-toolkit asks."""
+        for _ in range(piece.count(b"\x1b[6n")):
+            self.child.send(b"\x1b[%d;%dR" % (self._screen.cursor.y + 1, self._screen.cursor.x + 1))
+
+    @property
+    def lines(self) -> list[str]:
+        """What is to be seen now, without blanks at the ends."""
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def history(self) -> list[str]:
+        """What has scrolled away above, oldest first."""
+        return ["".join(line[at].data for at in range(self._screen.columns)).rstrip() for line in self._screen.history.top]
+
+    @property
+    def text(self) -> str:
+        """Scrollback and screen."""
+        return "\n".join([*self.history, *self.lines])
+
+    def wait_for(self, wanted: str, seconds: float = 8.0) -> str:
+        """The whole text, as soon as the words are to be seen. Fails with the screen when they are not in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if wanted in self.text:
+                return self.text
+            if not self.read(0.05) and not self.child.isalive():
+                break
+        self.read(0.05)
+        assert wanted in self.text, f"{wanted!r} is not to be seen:\n{self.text}"
+        return self.text
+
+    def send(self, keys: str | bytes) -> None:
+        self.child.send(keys)
+
+    def wait_exit(self, seconds: float = 8.0) -> int:
+        """The exit code; minus the signal when one ended it."""
+        end = time.monotonic() + seconds
+        while self.child.isalive() and time.monotonic() < end:
+            self.read(0.05)
+        self.read(0.05)
+        assert not self.child.isalive(), f"it still runs:\n{self.text}"
+        self.child.close()
+        return self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
+
+    def close(self) -> None:
+        self.child.close(force=True)
