@@ -191,9 +191,15 @@ async def test_a_second_prompt_follows_the_answer(store: Store) -> None:
 async def test_a_conversation_is_found_by_its_key(store: Store) -> None:
     first = await store.records.submit(prompt(Conversation(new_id(), key="discord:me", directory="/a")))
     await end(store, first)
-    again = await store.records.submit(prompt(Conversation(new_id(), key="discord:me", directory="/b", agent="reviewer", model="m@p")))
-    assert again.conversation.id == first.conversation.id
-    assert (again.conversation.directory, again.conversation.agent, again.conversation.model) == ("/a", "reviewer", "m@p")
+    wanted = Conversation(new_id(), key="discord:me", directory="/b", agent="reviewer", model="m@p")
+    again = await store.records.submit(prompt(wanted))
+    assert again.conversation == await store.conversations.keyed("discord:me")
+    assert (again.conversation.id, again.conversation.directory) == (first.conversation.id, "/a")
+    assert (again.conversation.agent, again.conversation.model) == (first.conversation.agent, first.conversation.model)
+    await end(store, again)
+    named = await store.records.submit(prompt(wanted, remember=True))
+    assert (named.conversation.directory, named.conversation.agent, named.conversation.model) == ("/a", "reviewer", "m@p")
+    assert await store.conversations.keyed("discord:you") is None
 
 
 async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> None:

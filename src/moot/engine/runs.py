@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Generator
 from contextlib import aclosing, contextmanager, suppress
-from pathlib import Path
 from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from moot.engine.owners import Owner
+from moot.engine.submissions import submission_of
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.drive import drive
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent
 from moot.types.approval import Answer
-from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
-from moot.types.ids import new_id
 from moot.types.message import Message
-from moot.types.part import text_of
 from moot.types.run import TERMINAL, Prompt, Run, RunStatus, Submitted
-from moot.types.store import Fence, InboxItem, Submission
-
-TITLE = 80
-"""Characters of the first line that become the title."""
+from moot.types.store import Fence, InboxItem
 
 TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 
@@ -58,7 +50,8 @@ class LocalRuns:
     # ── the seam ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def submit(self, prompt: Prompt) -> Submitted:
-        submission = await self._submission(prompt)
+        existing = await self._existing(prompt)
+        submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
         with self._taking(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
             if accepted.fence is not None:
@@ -70,6 +63,18 @@ class LocalRuns:
             if accepted.interrupts is not None:
                 await self.cancel(accepted.interrupts)
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
+
+    async def _existing(self, prompt: Prompt) -> Conversation | None:
+        """The conversation that the prompt is for, if it is there. A dead owner's run in it keeps nobody from going on."""
+        store = self._runtime.store
+        if prompt.conversation is not None:
+            existing = await store.conversations.get(prompt.conversation)
+        else:
+            existing = None if prompt.key is None else await store.conversations.keyed(prompt.key)
+        if existing is not None:
+            for live in await store.records.runs(conversation=existing.id, statuses=frozenset({"running"})):
+                await self._current(live.id)
+        return existing
 
     async def resume(self, run: str) -> Run:
         found = await self._current(run)
@@ -310,60 +315,3 @@ class LocalRuns:
     def _move(self) -> None:
         moved, self._moved = self._moved, anyio.Event()
         moved.set()
-
-    # ── making a submission ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _submission(self, prompt: Prompt) -> Submission:
-        """Everything a prompt decides. Raises UsageError for an unknown agent, model or tool before anything is stored."""
-        runtime = self._runtime
-        existing = await runtime.store.conversations.get(prompt.conversation) if prompt.conversation else None
-        if existing is not None:
-            for live in await runtime.store.records.runs(conversation=existing.id, statuses=frozenset({"running"})):
-                await self._current(live.id)  # a dead owner's run keeps nobody from going on
-        name = prompt.agent or (existing.agent if existing is not None else "default")
-        settings: JsonObject = {**prompt.settings}
-        if prompt.mode is not None:
-            settings["mode"] = prompt.mode
-        agent = find_agent(runtime.settings, name, settings)
-        model = prompt.model or (existing.model if existing is not None and prompt.agent is None else "")
-        await self._check(model or agent.model, name, settings)
-        conversation = existing or self._conversation(prompt, name, agent.agent_type, model)
-        conversation = dataclasses.replace(conversation, agent=name, agent_type=agent.agent_type, model=model or conversation.model)
-        run = Run(
-            id=new_id(),
-            conversation=conversation.id,
-            message=new_id(),
-            agent=name,
-            agent_type=agent.agent_type,
-            model=model,
-            trigger=prompt.trigger,
-            on_crash=prompt.on_crash,
-            settings=settings,
-        )
-        user = None
-        if prompt.parts:
-            user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, client_id=prompt.client_id)
-        return Submission(run, conversation, user, prompt.on_busy, self._owner.id, runtime.settings.limits.runs_per_user)
-
-    async def _check(self, model: str, agent: str, settings: JsonObject) -> None:
-        from_settings = find_agent(self._runtime.settings, agent, settings)
-        if from_settings.agent_type == "moot":
-            choice = await self._runtime.providers.choice(model)
-            if choice.model.tools != "none":
-                self._runtime.check_tools(from_settings)
-
-    def _conversation(self, prompt: Prompt, agent: str, agent_type: str, model: str) -> Conversation:
-        line = text_of(list(prompt.parts)).strip().partition("\n")[0].strip()
-        title = line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
-        directory = prompt.directory or str(Path.cwd())
-        return Conversation(
-            id=prompt.conversation or new_id(),
-            key=prompt.key,
-            title=title,
-            title_source="first-line" if title else "none",
-            agent=agent,
-            agent_type=agent_type,
-            model=model,
-            directory=directory,
-            allowed_uris=prompt.allowed_uris,
-        )

@@ -50,6 +50,12 @@ class ConversationTree:
 
         return await self._reader.read(work)
 
+    async def keyed(self, key: str) -> Conversation | None:
+        def work(connection: Connection) -> Conversation | None:
+            return lookup.conversation_by(connection, "key", key)
+
+        return await self._reader.read(work)
+
     async def list(
         self,
         *,

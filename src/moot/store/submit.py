@@ -40,7 +40,7 @@ class _Standing:
 
 def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
     """Stores the prompt as `Records.submit` promises. Raises Busy, NotFound, UsageError."""
-    conversation = _conversation(transaction, submission.conversation)
+    conversation = _conversation(transaction, submission.conversation, remember=submission.remember)
     standing = _standing(transaction, conversation.no)
     if standing.busy and submission.on_busy == "reject":
         raise Busy(
@@ -54,7 +54,7 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
     return _store(transaction, conversation, submission, standing)
 
 
-def _conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+def _conversation(transaction: Transaction, wanted: Conversation, *, remember: bool) -> Conversation:
     found = lookup.conversation_by(transaction, "id", wanted.id)
     if found is None and wanted.key is not None:
         found = lookup.conversation_by(transaction, "key", wanted.key)
@@ -62,10 +62,11 @@ def _conversation(transaction: Transaction, wanted: Conversation) -> Conversatio
         return new_conversation(transaction, wanted)
     if found.deleted_at is not None:
         raise NotFound(f"the conversation {found.id!r} is deleted", fix=f"bring it back with `moot chat restore {found.id}`")
-    transaction.execute(
-        "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(nullif(?, ''), model) WHERE no = ?",
-        (wanted.agent, wanted.agent_type, wanted.model, found.no),
-    )
+    if remember:
+        transaction.execute(
+            "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(nullif(?, ''), model) WHERE no = ?",
+            (wanted.agent, wanted.agent_type, wanted.model, found.no),
+        )
     return found
 
 

@@ -129,7 +129,7 @@ class Submission:
     run: Run
     """With the ids of run and assistant message, status `queued`."""
     conversation: Conversation
-    """Used as it is when it has to be made; an existing one (by id, else by key) keeps its own fields and takes agent and model."""
+    """Used as it is when it has to be made; an existing one (by id, else by key) keeps its own fields."""
     user: Message | None
     """None = answer the branch as it stands."""
     on_busy: OnBusy = "reject"
@@ -137,6 +137,8 @@ class Submission:
     """Claimed at once by this owner when it need not queue."""
     at_most: int = 0
     """Top-level runs of the user that may be running at once; with more it queues. 0 = any number."""
+    remember: bool = False
+    """An existing conversation takes over agent and model: the prompt has named them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,10 @@ class Conversations(Protocol):
 
     async def get(self, reference: str) -> Conversation:
         """By id, client id, unique prefix (4 characters or more) or exact title. Raises NotFound, naming the candidates if several fit."""
+        ...
+
+    async def keyed(self, key: str) -> Conversation | None:
+        """The one with that find-or-create key, deleted or not."""
         ...
 
     async def list(

@@ -1,0 +1,78 @@
+"""What a prompt decides before it is stored: agent, model, settings, and the conversation when it has to be made."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent
+from moot.types.agent import Agent
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import text_of
+from moot.types.run import Prompt, Run
+from moot.types.store import Submission
+
+__all__ = ["submission_of"]
+
+TITLE = 80
+"""Characters of the first line that become the title."""
+
+
+async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
+    """The prompt ready to be stored. Its own agent and model go before those of the conversation.
+
+    Raises UsageError for an unknown agent, model or tool, before anything is stored.
+    """
+    name = prompt.agent or (existing.agent if existing is not None else "default")
+    settings: JsonObject = {**prompt.settings}
+    if prompt.mode is not None:
+        settings["mode"] = prompt.mode
+    agent = find_agent(runtime.settings, name, settings)
+    model = prompt.model or (existing.model if existing is not None and prompt.agent is None else "")
+    await _check(runtime, model, agent)
+    conversation = _conversation(prompt, existing, name, agent.agent_type, model)
+    run = Run(
+        id=new_id(),
+        conversation=conversation.id,
+        message=new_id(),
+        agent=name,
+        agent_type=agent.agent_type,
+        model=model,
+        trigger=prompt.trigger,
+        on_crash=prompt.on_crash,
+        settings=settings,
+    )
+    user = None
+    if prompt.parts:
+        user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, client_id=prompt.client_id)
+    remember = prompt.agent is not None or prompt.model is not None
+    return Submission(run, conversation, user, prompt.on_busy, owner, runtime.settings.limits.runs_per_user, remember)
+
+
+async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
+    if agent.agent_type == "moot":
+        choice = await runtime.providers.choice(model or agent.model)
+        if choice.model.tools != "none":
+            runtime.check_tools(agent)
+
+
+def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:
+    if existing is not None:
+        return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model or existing.model)
+    line = text_of(list(prompt.parts)).strip().partition("\n")[0].strip()
+    title = line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
+    return Conversation(
+        id=new_id(),
+        key=prompt.key,
+        title=title,
+        title_source="first-line" if title else "none",
+        agent=agent,
+        agent_type=agent_type,
+        model=model,
+        directory=prompt.directory or str(Path.cwd()),
+        allowed_uris=prompt.allowed_uris,
+    )
