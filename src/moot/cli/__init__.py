@@ -18,6 +18,7 @@ the engine; `following` watches a run to its end and turns it into an exit code,
 | `markdown.py` | Markdown as it streams, styled for a terminal |
 | `messages.py` | messages as a person reads them again |
 | `opening.py` | the engine for a command |
+| `picking/` | one of many, from a list that filters as you type |
 | `options.py` | the flags that commands share |
 | `output.py` | stdout and stderr |
 | `prompts.py` | prompt, stdin and files as parts of a message |

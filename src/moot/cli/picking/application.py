@@ -1,0 +1,259 @@
+"""The list as a prompt-toolkit application: below what is in the terminal already, and gone when it is over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import anyio
+import anyio.lowlevel
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import FormattedTextControl, Layout, Window
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
+
+from moot.cli.output import Output
+from moot.cli.picking.drawing import Sheet, View, draw, one_line, rows_of, typed
+from moot.cli.picking.feeding import Feed
+from moot.cli.picking.items import Choice, Picked
+from moot.cli.picking.listing import Listing
+
+LONGEST_FILTER = 200
+ESCAPE_SECONDS = 0.05
+"""How long an Esc waits for the rest of a key; longer and leaving feels slow."""
+
+_STYLE = Style.from_dict(
+    {"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "fg:ansibrightblack", "key": "bold"}
+)
+_PLAIN_STYLE = Style.from_dict({"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "", "key": "bold"})
+
+_Result = Picked | None
+
+
+async def run(choice: Choice, output: Output, *, unicode: bool) -> Picked | None:
+    """Shows the list until something is picked; None when the person left. The terminal is theirs again either way."""
+    return await _Screen(choice, output, unicode=unicode).run()
+
+
+class _Screen:
+    """One picking: what is selected, typed and fetched."""
+
+    def __init__(self, choice: Choice, output: Output, *, unicode: bool) -> None:
+        self._choice = choice
+        self._unicode = unicode
+        self._scope = choice.scope % len(choice.scopes)
+        self._feeds: dict[int, Feed] = {}
+        self._menu = False
+        self._top = 0
+        self._wanted = anyio.Event()
+        colour = output.stdout_colour
+        self._output = Vt100_Output.from_pty(
+            sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT, enable_bell=False
+        )
+        # where the cursor stands is nothing we need; a terminal that does not answer would get a warning, a slow one typed rubbish
+        self._output.enable_cpr = False
+        control = FormattedTextControl(self._text, focusable=True, show_cursor=True, get_cursor_position=self._cursor)
+        self._app: Application[_Result] = Application(
+            layout=Layout(Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=False)),
+            key_bindings=_bindings(self),
+            style=_STYLE if colour else _PLAIN_STYLE,
+            erase_when_done=True,
+            full_screen=False,
+            mouse_support=False,
+            input=create_input(sys.stdin),
+            output=self._output,
+        )
+        self._app.ttimeoutlen = ESCAPE_SECONDS
+        self._app.timeoutlen = ESCAPE_SECONDS
+
+    async def run(self) -> _Result:
+        result: _Result = None
+        try:
+            await self._start()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._fetch)
+                result = await self._app.run_async()
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for feed in self._feeds.values():
+                    await feed.aclose()
+        return result
+
+    # ── fetching ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _feed(self) -> Feed:
+        if self._scope not in self._feeds:
+            self._feeds[self._scope] = Feed(self._choice.scopes[self._scope].items, Listing())
+        return self._feeds[self._scope]
+
+    @property
+    def _listing(self) -> Listing:
+        return self._feed.listing
+
+    async def _start(self) -> None:
+        """The first page, as far as it takes to find the item to begin with."""
+        self._listing.type(self._choice.filter)
+        if not self._feed.ended:
+            await self._feed.more()
+        self._listing.select(self._choice.at)
+
+    async def _fetch(self) -> None:
+        while True:
+            if self._feed.wants(self._rows()):
+                await self._feed.more()
+                self._app.invalidate()
+                await anyio.lowlevel.checkpoint()  # keys go first
+            else:
+                self._wanted = anyio.Event()
+                await self._wanted.wait()
+
+    # ── drawing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _sheet(self) -> Sheet:
+        size = self._output.get_size()
+        return Sheet(size.columns, size.rows, self._unicode, _measure)
+
+    def _view(self) -> View:
+        return View(self._choice, self._scope, self._listing, self._feed.ended, self._menu, self._top)
+
+    def _rows(self) -> int:
+        return rows_of(self._view(), self._sheet())
+
+    def _text(self) -> StyleAndTextTuples:
+        self._scroll()
+        fragments: StyleAndTextTuples = []
+        for number, line in enumerate(draw(self._view(), self._sheet())):
+            if number:
+                fragments.append(("", "\n"))
+            fragments += [(f"class:{style}" if style else "", text) for style, text in line]
+        return fragments
+
+    def _cursor(self) -> Point:
+        return Point(sum(_measure(text) for _, text in typed(self._view(), self._sheet())[:2]), 1)
+
+    def _scroll(self) -> None:
+        rows = self._rows()
+        last = max(0, len(self._listing) - rows)
+        self._top = max(0, min(max(min(self._top, self._listing.at), self._listing.at - rows + 1), last))
+
+    # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def pick(self, action: str = "") -> None:
+        """Ends with the selected one, if there is one."""
+        item = self._listing.selected
+        if item is not None and not self._app.is_done:
+            self._app.exit(result=Picked(item, action, self._listing.filter, self._scope))
+
+    def take(self, text: str) -> None:
+        """Something typed or pasted: a letter of the menu while that is open, else more of the filter."""
+        if self._menu:
+            if text in self._choice.keys:
+                self.pick(text)
+            return
+        typed_text = one_line(text) if len(text) > 1 else text
+        self._type((self._listing.filter + typed_text)[:LONGEST_FILTER])
+
+    def shorten(self, cut: Callable[[str], str]) -> None:
+        """Less of the filter."""
+        if not self._menu:
+            self._type(cut(self._listing.filter))
+
+    def move(self, by: int, *, pages: bool = False) -> None:
+        self._listing.move(by * (self._rows() if pages else 1))
+        self._wake()
+
+    def open_menu(self, opened: bool) -> None:
+        self._menu = opened and bool(self._choice.keys) and self._listing.selected is not None
+
+    def next_scope(self, by: int) -> None:
+        filter = self._listing.filter
+        self._scope = (self._scope + by) % len(self._choice.scopes)
+        self._top = 0
+        self._menu = False
+        self._type(filter)
+
+    def back(self) -> None:
+        """One step: the menu, the filter, the list."""
+        if self._menu:
+            self._menu = False
+        elif self._listing.filter:
+            self._type("")
+        else:
+            self.leave()
+
+    def leave(self) -> None:
+        if not self._app.is_done:
+            self._app.exit(result=None)
+
+    def _type(self, filter: str) -> None:
+        if filter != self._listing.filter:
+            self._listing.type(filter)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._wanted.set()
+
+    @property
+    def direct(self) -> dict[str, str]:
+        """Keys that act at once, and the letters they stand for."""
+        return {action.key: letter for letter, action in self._choice.keys.items() if action.key}
+
+
+def _measure(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(get_cwidth, text))  # as the renderer does, character by character
+
+
+def _bindings(screen: _Screen) -> KeyBindings:
+    keys = KeyBindings()
+
+    def on(names: Sequence[str], act: Callable[[], None]) -> None:
+        def handle(_: KeyPressEvent) -> None:
+            act()
+
+        for name in names:
+            keys.add(name)(handle)
+
+    on(["enter", "c-j"], screen.pick)
+    on(["up", "c-p"], lambda: screen.move(-1))
+    on(["down", "c-n"], lambda: screen.move(1))
+    on(["pageup"], lambda: screen.move(-1, pages=True))
+    on(["pagedown"], lambda: screen.move(1, pages=True))
+    on(["home"], lambda: screen.move(-(1 << 60)))
+    on(["end"], lambda: screen.move(1 << 60))
+    on(["right", "c-x"], lambda: screen.open_menu(True))
+    on(["left"], lambda: screen.open_menu(False))
+    on(["tab"], lambda: screen.next_scope(1))
+    on(["s-tab"], lambda: screen.next_scope(-1))
+    on(["backspace"], lambda: screen.shorten(lambda text: text[:-1]))
+    on(["c-w"], lambda: screen.shorten(lambda text: text.rstrip().rpartition(" ")[0]))
+    on(["c-u"], lambda: screen.shorten(lambda _: ""))
+    on(["escape"], screen.back)
+    on(["c-c", "c-d"], screen.leave)
+    for key, letter in screen.direct.items():
+        on([key], partial(screen.pick, letter))
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    @keys.add("c-l")
+    def _(event: KeyPressEvent) -> None:
+        event.app.renderer.erase()
+
+    @keys.add(Keys.Any)
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        if event.data.isprintable() or event.key_sequence[0].key == Keys.BracketedPaste:
+            screen.take(event.data)
+
+    return keys

@@ -1,0 +1,109 @@
+"""The list for a terminal that can only print: numbers, and a question below them."""
+
+from __future__ import annotations
+
+import re
+
+from moot.cli.asking import ask_line
+from moot.cli.output import Output
+from moot.cli.picking.drawing import one_line
+from moot.cli.picking.feeding import Feed
+from moot.cli.picking.items import Choice, Item, Picked
+from moot.cli.picking.listing import Listing
+
+ROWS = 20
+_NUMBER = re.compile(r"(?:([^\s\d])\s*)?([1-9][0-9]{0,8})")
+_LEAVE = frozenset({"q", "quit", "exit"})
+
+
+async def run(choice: Choice, output: Output) -> Picked | None:
+    """Asks until something is picked; None when the person left."""
+    return await _Asking(choice, output).run()
+
+
+class _Asking:
+    def __init__(self, choice: Choice, output: Output) -> None:
+        self._choice = choice
+        self._output = output
+        self._scope = choice.scope % len(choice.scopes)
+        self._filter = choice.filter
+        self._from = 0
+
+    async def run(self) -> Picked | None:
+        while True:
+            feed = Feed(self._choice.scopes[self._scope].items, Listing(self._filter))
+            try:
+                outcome = await self._ask(feed)
+            finally:
+                await feed.aclose()
+            if not isinstance(outcome, bool):
+                return outcome
+            if not outcome:
+                return None
+
+    async def _ask(self, feed: Feed) -> Picked | bool:
+        """What was picked; True = show another list, False = leave."""
+        listing = feed.listing
+        while True:
+            listing.at = self._from + ROWS
+            while feed.wants(ROWS):
+                await feed.more()
+            listing.at = 0
+            self._print(listing, ended=feed.ended)
+            line = await ask_line(self._question(more=len(listing) > self._from + ROWS), self._output)
+            if line is None or line.strip().lower() in _LEAVE:
+                return False
+            if picked := self._picked(listing, line.strip()):
+                return picked
+            if self._turned(listing, line.strip()):
+                return True
+
+    def _picked(self, listing: Listing, line: str) -> Picked | None:
+        match = _NUMBER.fullmatch(line)
+        if match is None or (match[1] and match[1] not in self._choice.keys):
+            return None
+        found = listing.rows(int(match[2]) - 1, 1)
+        if found:
+            return Picked(found[0], match[1] or "", self._filter, self._scope)
+        self._output.say(f"there is no {match[2]}")
+        return None
+
+    def _turned(self, listing: Listing, line: str) -> bool:
+        """Does what the line says to this list; True when another one is to be shown."""
+        if not line:
+            self._from = self._from + ROWS if len(listing) > self._from + ROWS else 0
+        elif line == "/" or (line.startswith("/") and line[1:].strip()):
+            self._filter, self._from = line[1:].strip(), 0
+            listing.type(self._filter)
+        elif line.lower() == "tab" and len(self._choice.scopes) > 1:
+            self._scope, self._from = (self._scope + 1) % len(self._choice.scopes), 0
+            return True
+        elif not _NUMBER.fullmatch(line):
+            self._filter, self._from = line, 0
+            listing.type(line)
+        return False
+
+    def _print(self, listing: Listing, *, ended: bool) -> None:
+        title = one_line(self._choice.scopes[self._scope].title)
+        about = f" with {one_line(self._filter)!r}" if self._filter else ""
+        self._output.line(f"{title}{about} ({len(listing)}{'' if ended else '+'})")
+        rows = listing.rows(self._from, ROWS)
+        for number, item in enumerate(rows, self._from + 1):
+            self._output.line(f"{number:4}  {_text(item)}")
+        if not rows:
+            self._output.line(f"  {'nothing fits' if self._filter else self._choice.empty}")
+
+    def _question(self, *, more: bool) -> str:
+        ways = [f"number = {self._choice.enter}"]
+        if self._choice.keys:
+            letter, action = next(iter(self._choice.keys.items()))
+            others = ", ".join(f"{letter} {action.words}" for letter, action in list(self._choice.keys.items())[1:])
+            ways.append(f"{letter} and number = {action.words}{f' ({others})' if others else ''}")
+        ways += ["words = filter", *(["/ = all"] if self._filter else []), *(["Enter = more"] if more else [])]
+        if len(self._choice.scopes) > 1:
+            ways.append(f"tab = {one_line(self._choice.scopes[(self._scope + 1) % len(self._choice.scopes)].title)}")
+        return f"{'; '.join(ways)}; q = leave: "
+
+
+def _text(item: Item) -> str:
+    return "  ".join(text for cell in item.cells if (text := one_line(cell)))
