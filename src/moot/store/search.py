@@ -154,8 +154,10 @@ def _hits(connection: Connection, query: words.Query, before: int, wanted: int, 
     """Newest first, each with its place in the index."""
     found: list[tuple[int, Hit]] = []
     while len(found) < wanted:
-        certain = _places(connection, "search_words", query.words, before, wanted, conversation)
-        possible = _places(connection, "search_substrings", query.substrings, before, wanted, conversation)
+        certain = _places(connection, "search_words", query.words, (0, before), wanted, conversation)
+        # a whole page of words is there already: of the rest only what is newer than its end can still stand on it
+        after = min(certain) if len(certain) == wanted else 0
+        possible = _places(connection, "search_substrings", query.substrings, (after, before), wanted, conversation)
         places = sorted(certain | possible, reverse=True)[:wanted]
         for row in _rows(connection, places):
             if row[0] in certain or query.inside(row[6]):
@@ -175,16 +177,18 @@ def _rows(connection: Connection, places: list[int]) -> list[Any]:
     ).fetchall()
 
 
-def _places(connection: Connection, table: LiteralString, match: str, before: int, wanted: int, conversation: str | None) -> set[int]:
-    """The newest places before that one; none for an empty query."""
+def _places(
+    connection: Connection, table: LiteralString, match: str, between: tuple[int, int], wanted: int, conversation: str | None
+) -> set[int]:
+    """The newest places between the two, which are left out; none for an empty query."""
     if not match:
         return set()
-    values: tuple[object, ...] = (match, before)
+    values: tuple[object, ...] = (match, *between)
     inside = ""
     if conversation is not None:
         inside = " AND rowid IN (SELECT s.no FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE c.id = ?)"
         values = (*values, conversation)
     rows = connection.execute(
-        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?", (*values, wanted)
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?", (*values, wanted)
     )
     return {row[0] for row in rows}

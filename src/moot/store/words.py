@@ -84,7 +84,8 @@ def parse(text: str) -> Query | None:
     terms = _MARKS.sub(" ", text.encode("utf-8", "replace").decode()).split()[:_TERMS]
     words = " AND ".join(_word(term) for term in terms if _WORD.search(term))
     long = all(len(term) >= _TRIGRAM for term in terms)
-    substrings = " AND ".join(_quoted(piece) for term in terms for piece in _trigrams(term)) if long else ""
+    pieces = dict.fromkeys(piece for term in terms for piece in _trigrams(term.lower()))  # each once: going over it again costs as much
+    substrings = " AND ".join(_quoted(piece) for piece in pieces) if long else ""
     return Query(tuple(term.lower() for term in terms), words, substrings) if words or substrings else None
 
 

@@ -1,7 +1,8 @@
 """The one thread that writes, over the one writing connection: whatever has gathered is committed together.
 
-Units come in over a queue. The thread takes all that wait, puts those of one conversation together in their order, and does each such
-group under a savepoint: a failure fails its own unit and nothing else. Then it commits once and tells everybody.
+Units come in over a queue. The thread takes all that wait, puts those of one conversation together in their order, and does them in
+one transaction; when one fails it begins anew with each group under a savepoint, so that the failure is that unit's and nobody else's.
+Then it commits once and tells everybody.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Literal, TypeVar
 
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import current_token
 
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
@@ -42,7 +43,8 @@ _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
 """Units in one transaction."""
-_WAL_PAGES = 1000
+_WAL_PAGES = 2000
+"""Pages that gather before they are folded into the file, 8 MB: the few that every commit changes are then folded once for many."""
 
 
 class Writer:
@@ -65,6 +67,8 @@ class Writer:
         self._version = version
         self._protection = protection
         self._loop = asyncio.get_running_loop()
+        self._backend = current_token().backend_class
+        """What `anyio.lowlevel` looks up anew at each call, at six times the price of the call."""
         self._queue: SimpleQueue[Unit[object] | None] = SimpleQueue()
         self._waiting: list[Unit[object]] = []
         self._ending = False
@@ -83,7 +87,7 @@ class Writer:
 
     async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
         """What `work` returns, once it is committed (with `sync`: fsynced). It is awaited to its outcome also under cancellation."""
-        await checkpoint_if_cancelled()
+        await self._backend.checkpoint_if_cancelled()
         unit = Unit(self._loop.create_future(), work, group, sync=sync)
         self._put(unit)
         return await outcome(unit)
@@ -197,10 +201,33 @@ class Writer:
     def _apply(
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
     ) -> list[Unit[object]]:
+        """What there was no time for. All goes without savepoints first, which cost as much as a row each; failures are few."""
         groups = list(_grouped(units))
+        try:
+            for index, group in enumerate(groups):
+                if index and time.monotonic() > until:
+                    return [unit for left in groups[index:] for unit in left]
+                for unit in group:
+                    unit.result = unit.work(transaction)
+                applied.extend(group)
+        except Exception:
+            if not connection.in_transaction:  # the library gave the whole transaction up
+                raise
+            connection.execute("ROLLBACK")
+            transaction.forget()
+            applied.clear()
+            self._begin(connection)
+            return self._apply_apart(connection, transaction, groups, applied)
+        return []
+
+    def _apply_apart(
+        self, connection: Connection, transaction: Transaction, groups: Sequence[list[Unit[object]]], applied: list[Unit[object]]
+    ) -> list[Unit[object]]:
+        """The same with each group under a savepoint, so that a failure is its own unit's alone."""
+        until = time.monotonic() + LONGEST
         for index, group in enumerate(groups):
             if index and time.monotonic() > until:
-                return [unit for group in groups[index:] for unit in group]
+                return [unit for left in groups[index:] for unit in left]
             if not self._apply_group(connection, transaction, group):
                 for unit in group:
                     self._apply_group(connection, transaction, (unit,))
