@@ -189,6 +189,7 @@ def _places(
         inside = " AND rowid IN (SELECT s.no FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE c.id = ?)"
         values = (*values, conversation)
     rows = connection.execute(
-        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?", (*values, wanted)
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?",
+        (*values, wanted),
     )
     return {row[0] for row in rows}
