@@ -184,14 +184,14 @@ async def test_branches_share_their_trunk(store: Store) -> None:
     assert [message.id for message in await store.conversations.branch(made.id)] == [f"m{number}" for number in range(10)]
     assert [message.id for message in await store.conversations.branch(made.id, limit=3)] == ["m7", "m8", "m9"]
     assert [message.id for message in await store.conversations.branch(made.id, head="x")] == ["m0", "m1", "m2", "m3", "x"]
-    assert (await store.conversations.move_head(made.id, "x")).head == "x"
+    assert (await store.tree.switch(made.id, "x", exactly=True)).head == "x"
     assert (await store.conversations.branch(made.id, limit=1)) == [aside]
     event = (await store.log.read(made.id, limit=1))[0]
     assert event.kind == "message" and event.raw == b"raw" and isinstance(event.body, dict) and event.body["source"] == 0
     assert (await store.conversations.get(made.id)).message_count == 11
     for call in (
         store.conversations.branch(made.id, head="none"),
-        store.conversations.move_head(made.id, "none"),
+        store.tree.switch(made.id, "none"),
         store.conversations.message("none"),
         store.conversations.branch("none"),
         store.conversations.add_message(Message("y", "user", conversation=made.id, parent="none")),
@@ -276,7 +276,7 @@ async def test_blobs_are_kept_by_content(store: Store) -> None:
 
 async def test_health_names_library_and_schema(store: Store) -> None:
     health = await store.health()
-    assert health["integrity"] == "ok" and health["schema"] == 1
+    assert health["integrity"] == "ok" and health["schema"] == 2
     assert {"library", "version", "protection", "bytes"} <= health.keys()
 
 

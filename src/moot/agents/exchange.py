@@ -26,7 +26,7 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 """What nearly every frame stands for, and what says nothing about where the run stands."""
 
 
-_UNANSWERED = frozenset({"transport", "timeout"})
+UNANSWERED = frozenset({"transport", "timeout"})
 """What a provider did with a request that failed so, nobody knows."""
 
 
@@ -75,7 +75,7 @@ class _Live:
         if ending.error is not None and mark and attempt.visible:
             chunks = (*chunks, abandoned(attempt))
         charged = ending.cost if ending.cost is not None else price(self.choice.model, ending.usage)
-        if failure is not None and not self.heard and failure.kind not in _UNANSWERED:
+        if failure is not None and not self.heard and failure.kind not in UNANSWERED:
             charged = 0  # refused: nothing was made, so nothing is owed
         body = ending.to_json()
         body["charged"] = charged

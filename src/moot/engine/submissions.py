@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from moot.errors import UsageError
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types.agent import Agent
@@ -27,6 +28,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
     Raises UsageError for an unknown agent, model or tool, before anything is stored.
     """
+    _check_place(prompt)
     name = prompt.agent or (existing.agent if existing is not None else "default")
     settings: JsonObject = {**prompt.settings}
     if prompt.mode is not None:
@@ -49,8 +51,24 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     user = None
     if prompt.parts:
         user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, client_id=prompt.client_id)
-    remember = prompt.agent is not None or prompt.model is not None
-    return Submission(run, conversation, user, prompt.on_busy, owner, runtime.settings.limits.runs_per_user, remember)
+    return Submission(
+        run,
+        conversation,
+        user,
+        prompt.on_busy,
+        owner,
+        runtime.settings.limits.runs_per_user,
+        remember=prompt.agent is not None or prompt.model is not None,
+        edits=prompt.edits,
+        answers=prompt.answers,
+    )
+
+
+def _check_place(prompt: Prompt) -> None:
+    if prompt.edits is not None and not prompt.parts:
+        raise UsageError(f"the message {prompt.edits!r} can't be edited to nothing", fix="delete it instead")
+    if prompt.answers is not None and prompt.parts:
+        raise UsageError("a prompt is either something new or asks for another answer, not both")
 
 
 async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
@@ -62,7 +80,7 @@ async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
 
 def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:
     if existing is not None:
-        return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model or existing.model)
+        return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model)
     line = text_of(list(prompt.parts)).strip().partition("\n")[0].strip()
     title = line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
     return Conversation(

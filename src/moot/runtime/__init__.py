@@ -7,6 +7,7 @@
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
+| `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `approvals.py` | policy: what may run, what must ask |
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |

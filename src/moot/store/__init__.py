@@ -1,9 +1,9 @@
 """The event log and everything derived from it, in one SQLite file that many processes share.
 
-A piece of work comes in on the loop (`log`, `records`, `conversations`, `search`, `blobs`) and becomes a `units` unit. What writes goes
-to the `writer`, the one thread with the one writing connection: it takes all that has gathered, does each conversation's share under a
-savepoint, commits once, and tells everybody. What reads goes to the `reader`, another thread: each read sees one snapshot and comes
-back whole. Nobody else opens the file, and nobody reads it past the library.
+A piece of work comes in on the loop (`log`, `records`, `conversations`, `tree`, `search`, `blobs`) and becomes a `units` unit. What
+writes goes to the `writer`, the one thread with the one writing connection: it takes all that has gathered, does each conversation's
+share under a savepoint, commits once, and tells everybody. What reads goes to the `reader`, another thread: each read sees one snapshot
+and comes back whole. Nobody else opens the file, and nobody reads it past the library.
 
 | file | what it holds |
 |---|---|
@@ -16,7 +16,8 @@ back whole. Nobody else opens the file, and nobody reads it past the library.
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
-| `conversations`, `branches` | `Conversations`: the list, the tree of messages; walking a branch |
+| `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
+| `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `blobs` | `Blobs`: bytes by content |
 | `poller` | noticing other processes' commits |

@@ -12,22 +12,27 @@ __all__ = ["branch_rows"]
 _ALL = 1 << 62
 _TABLES = "message AS m JOIN conversation AS c ON c.no = m.conversation"
 _STORED = (
-    f"SELECT {MESSAGE} FROM {_TABLES} WHERE m.conversation = ? AND m.no <= (SELECT no FROM message WHERE id = ?) ORDER BY m.no DESC LIMIT ?"
+    f"SELECT {MESSAGE}, m.deleted_at FROM {_TABLES}"
+    " WHERE m.conversation = ? AND m.no <= (SELECT no FROM message WHERE id = ?) ORDER BY m.no DESC LIMIT ?"
 )
 _WALKED = (
-    "WITH RECURSIVE branch (no, parent_id, depth) AS ("
-    " SELECT no, parent_id, 0 FROM message WHERE id = ? AND conversation = ?"
-    " UNION ALL SELECT m.no, m.parent_id, depth + 1 FROM branch JOIN message AS m ON m.id = branch.parent_id WHERE depth + 1 < ?)"
-    f" SELECT {MESSAGE} FROM branch JOIN message AS m ON m.no = branch.no JOIN conversation AS c ON c.no = m.conversation ORDER BY depth"
+    "WITH RECURSIVE branch (no, parent_id, depth, seen) AS ("
+    " SELECT no, parent_id, 0, deleted_at IS NULL FROM message WHERE id = ?1 AND conversation = ?2"
+    " UNION ALL SELECT m.no, m.parent_id, depth + 1, seen + (m.deleted_at IS NULL)"
+    " FROM branch JOIN message AS m ON m.id = branch.parent_id WHERE seen < ?3)"
+    f" SELECT {MESSAGE} FROM branch JOIN message AS m ON m.no = branch.no JOIN conversation AS c ON c.no = m.conversation"
+    " WHERE m.deleted_at IS NULL ORDER BY depth"
 )
+_DELETED_AT = 14
 
 
 def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None) -> list[Any]:
-    """Rows of `MESSAGE`, oldest first: the last `limit` of the branch that ends with `end`; none when there is no such message."""
+    """Rows of `MESSAGE`, oldest first: the last `limit` of the branch that ends with `end`, without the deleted ones."""
     wanted = _ALL if limit is None else limit
     # most branches lie as they were stored, one message after the other; what does not is walked parent by parent
-    rows = _chained(queries.execute(_STORED, (conversation, end, wanted)).fetchall(), end)
-    rest = rows[-1][5] if rows else end
+    chained = _chained(queries.execute(_STORED, (conversation, end, wanted)).fetchall(), end)
+    rest = chained[-1][5] if chained else end
+    rows = [row for row in chained if row[_DELETED_AT] is None]
     if rest is not None and len(rows) < wanted:
         rows += queries.execute(_WALKED, (rest, conversation, wanted - len(rows))).fetchall()
     rows.reverse()

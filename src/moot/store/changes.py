@@ -48,6 +48,7 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
     run, through = target.fence.run, target.through
     if change.status == "finished" and transaction.row("SELECT 1 FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL", (run,)):
         raise Busy(f"somebody has said more to the run {run!r}, which goes on for it")
+    begun_with = transaction.row("SELECT agent, model FROM run WHERE id = ?", (run,))
     transaction.execute(
         "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
         " result_seq = ?, last_seq = ? WHERE id = ?",
@@ -66,6 +67,11 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
     transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
     deny_open(transaction, run, "the run has ended")
     _add_sums(transaction, target.conversation, change)
+    # a person who has chosen another agent or model meanwhile keeps it
+    transaction.execute(
+        "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?)",
+        (change.model, target.conversation, change.model, *begun_with),
+    )
 
 
 def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
@@ -76,8 +82,7 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
         " usage_cache_read = coalesce(usage_cache_read + ?, ?, usage_cache_read),"
         " usage_cache_write = coalesce(usage_cache_write + ?, ?, usage_cache_write),"
         " usage_reasoning = coalesce(usage_reasoning + ?, ?, usage_reasoning), cost = coalesce(cost + ?, ?, cost),"
-        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage),"
-        " model = coalesce(nullif(?, ''), model) WHERE no = ?",
+        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage) WHERE no = ?",
         (
             transaction.now_ms,
             *(
@@ -89,7 +94,6 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
             change.cost,
             int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that asked no model owes nothing
             change.context_usage,
-            change.model,
             conversation,
         ),
     )

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from moot.errors import Busy, NotFound, UsageError
-from moot.store import lookup, messages
+from moot.store import lookup, messages, words
 from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.reader import Reader
 from moot.store.rows import CONVERSATION, clean, conversation_of, message_of
-from moot.store.submit import new_conversation
+from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject, dumps
@@ -27,6 +27,7 @@ from moot.types.store import Page
 __all__ = ["ConversationTree"]
 
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
+_LIKE = "title || char(10) || model || char(10) || agent || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
 
 
@@ -65,6 +66,7 @@ class ConversationTree:
         project: str | None = None,
         deleted: bool = False,
         archived: bool | None = False,
+        query: str = "",
     ) -> Page[Conversation]:
         wheres = [f"deleted_at IS {'NOT ' if deleted else ''}NULL"]
         values: list[object] = []
@@ -76,6 +78,10 @@ class ConversationTree:
         if project is not None:
             wheres.append("project_id = ?")
             values.append(project)
+        for word in query.split():
+            patterns = words.like_patterns(word)
+            wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
+            values.extend(patterns)
         if cursor is not None:
             wheres.append("(updated_at, no) < (?, ?)")
             values.extend(_position(cursor))
@@ -106,6 +112,30 @@ class ConversationTree:
 
         return await self._change(id, work)
 
+    async def update(
+        self, id: str, *, agent: tuple[str, str] | None = None, model: str | None = None, archived: bool | None = None, touch: bool = False
+    ) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            facts: JsonObject = {}
+            name, kind = agent or (found.agent, found.agent_type)
+            if agent is not None:
+                facts |= {"agent": clean(name), "agent_type": clean(kind)}
+            if model is not None:
+                facts["model"] = clean(model)
+            archived_at, now = found.archived_at, transaction.now_ms
+            if archived is not None and archived != (archived_at is not None):
+                archived_at = now if archived else None
+                facts["archived"] = archived
+            if facts:
+                transaction.add(found.no, (Event("meta", body=facts),))
+            transaction.execute(
+                "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
+                " updated_at = max(updated_at, ?) WHERE no = ?",
+                (clean(name), clean(kind), facts.get("model"), archived_at, now if touch else 0, found.no),
+            )
+
+        return await self._change(id, work)
+
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
             if not restore and transaction.row("SELECT 1 FROM run WHERE conversation = ? AND status = 'running'", (found.no,)):
@@ -128,7 +158,7 @@ class ConversationTree:
                 return []
             rows = branch_rows(connection, row[0], end, limit)
             if not rows:
-                raise NotFound(f"no message with the id {end!r} in the conversation {id!r}")
+                check_message(connection, row[0], end)
             return [self._message(connection, found) for found in rows]
 
         return await self._reader.read(work)
@@ -145,24 +175,17 @@ class ConversationTree:
         def work(transaction: Transaction) -> Message:
             no = transaction.conversation_no(message.conversation)
             if message.parent is not None:
-                _check_message(transaction, no, message.parent)
+                check_message(transaction, no, message.parent)
             now = transaction.now_ms
             said = replace(message, created_at=message.created_at or now)
-            seq = transaction.add(no, (messages.message_event(said, raw=raw, body=body),))[-1]
-            stored = replace(said, first_seq=seq, last_seq=seq, folded_through=seq)
+            stays = {} if move_head else {"head": False}
+            seq = transaction.add(no, (messages.message_event(said, raw=raw, body={**(body or {}), **stays}),))[-1]
+            stored = messages.placed(said, seq)
             messages.insert(transaction, no, stored)
             messages.count(transaction, no, 1, said.created_at, message.id if move_head else None)
             return stored
 
         return await self._writer.write(work, message.conversation)
-
-    async def move_head(self, id: str, message: str) -> Conversation:
-        def work(transaction: Transaction, found: Conversation) -> None:
-            _check_message(transaction, found.no, message)
-            transaction.add(found.no, (Event("tree", body={"op": "head", "message": message}),))
-            transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (message, found.no))
-
-        return await self._change(id, work)
 
     async def project(self, root_path: str | None) -> Project:
         columns = "id, name, description, root_path, context, rules, created_at"
@@ -194,9 +217,3 @@ def _position(cursor: str) -> tuple[int, int]:
     if match is None:
         raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
     return int(match[1], 16), int(match[2], 16)
-
-
-def _check_message(transaction: Transaction, conversation: int, id: str) -> None:
-    row = transaction.row("SELECT conversation FROM message WHERE id = ?", (id,))
-    if row is None or row[0] != conversation:
-        raise NotFound(f"no message with the id {id!r} in that conversation")

@@ -14,7 +14,7 @@ from moot.store.reader import Reader
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.event import Event
-from moot.types.store import Change, Fence
+from moot.types.store import Change, CloseExchange, Fence, OpenExchange
 
 __all__ = ["EventLog"]
 
@@ -61,9 +61,7 @@ def _append(conversation: str, events: Sequence[Event], fence: Fence | None, cha
     no = transaction.conversation_no(conversation)
     if fence is None:
         _refuse_live_runs(transaction, events)
-        if changes:
-            raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
-        return transaction.add(no, events)
+        return _append_outside(transaction, conversation, no, events, changes)
     seqs = transaction.add_held(no, events, fence.run, fence.number)
     if seqs is None:
         row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(fence.run),))
@@ -73,6 +71,23 @@ def _append(conversation: str, events: Sequence[Event], fence: Fence | None, cha
         for change in changes:
             changing.make(transaction, target, change)
     return seqs
+
+
+def _append_outside(transaction: Transaction, conversation: str, no: int, events: Sequence[Event], changes: Sequence[Change]) -> range:
+    if not all(_is_outside(transaction, change) for change in changes):
+        raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
+    seqs = transaction.add(no, events)
+    for change in changes:
+        changing.make(transaction, changing.Target(Fence(conversation, "", "", 0), no, seqs.stop - 1), change)
+    return seqs
+
+
+def _is_outside(transaction: Transaction, change: Change) -> bool:
+    """Whether it opens or closes an exchange that belongs to no run."""
+    if isinstance(change, OpenExchange):
+        row = transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange.id,))
+        return change.exchange.run == "" and (row is None or row[0] == "")
+    return isinstance(change, CloseExchange) and transaction.row("SELECT run FROM exchange WHERE id = ?", (change.id,)) in (("",), None)
 
 
 def _holder(row: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moot.errors import Busy, UsageError
 from moot.store.rows import message_body
 from moot.store.transaction import Transaction, quick
@@ -9,7 +11,7 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.event import Event
 from moot.types.message import Message
 
-__all__ = ["CLIENT_ID_BYTES", "count", "insert", "message_event"]
+__all__ = ["CLIENT_ID_BYTES", "count", "insert", "message_event", "placed"]
 
 CLIENT_ID_BYTES = 128
 
@@ -17,6 +19,11 @@ CLIENT_ID_BYTES = 128
 def message_event(message: Message, *, raw: bytes | None = None, body: JsonObject | None = None) -> Event:
     """The `message` event of a whole message; `body` lies over what the message itself says."""
     return Event("message", raw=raw, body={**message_body(message), **(body or {})})
+
+
+def placed(message: Message, seq: int) -> Message:
+    """The message that the event at `seq` says whole."""
+    return replace(message, first_seq=seq, last_seq=seq, folded_through=seq)
 
 
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:

@@ -169,10 +169,11 @@ def _hits(connection: Connection, query: words.Query, before: int, wanted: int, 
 
 
 def _rows(connection: Connection, places: list[int]) -> list[Any]:
-    """What a hit needs, for those whose conversation is not deleted, newest first."""
+    """What a hit needs, newest first, without what is deleted."""
     return connection.execute(
         "SELECT s.no, c.id, s.message, c.title, s.role, s.at, s.text FROM search AS s JOIN conversation AS c ON c.no = s.conversation"
-        f" WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL ORDER BY s.no DESC",
+        " JOIN message AS m ON m.id = s.message"
+        f" WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL AND m.deleted_at IS NULL ORDER BY s.no DESC",
         places,
     ).fetchall()
 

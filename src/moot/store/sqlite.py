@@ -22,6 +22,7 @@ from moot.store.poller import Poller
 from moot.store.reader import Reader
 from moot.store.records import RunRecords
 from moot.store.search import FullText
+from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
@@ -43,6 +44,7 @@ class SqliteStore:
         self._log = EventLog(self._writer, self._reader, events)
         self._records = RunRecords(self._writer, self._reader)
         self._conversations = ConversationTree(self._writer, self._reader, events)
+        self._tree = MessageTree(self._writer, self._reader, events)
         self._search = FullText(self._writer, self._reader, FileLock(state / "indexer.lock"))
         self._blobs = ContentStore(path.parent / "blobs", self._writer, self._reader)
 
@@ -57,6 +59,10 @@ class SqliteStore:
     @property
     def conversations(self) -> ConversationTree:
         return self._conversations
+
+    @property
+    def tree(self) -> MessageTree:
+        return self._tree
 
     @property
     def search(self) -> FullText:

@@ -7,17 +7,18 @@ from typing import Any
 
 from moot.errors import Busy, NotFound, UsageError
 from moot.store import lookup, messages
+from moot.store.connect import Queries
 from moot.store.events import Events
 from moot.store.rows import CONVERSATION, conversation_row, placeholders
 from moot.store.supersede import supersede
 from moot.store.transaction import Transaction
-from moot.types.canonical import dumps
+from moot.types.canonical import dumps, empty
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.store import Accepted, Fence, InboxItem, Submission
 
-__all__ = ["LOCAL_USER", "new_conversation", "no_room", "post", "submit"]
+__all__ = ["LOCAL_USER", "check_message", "new_conversation", "no_room", "post", "submit"]
 
 LOCAL_USER = "local"
 
@@ -64,7 +65,7 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
         raise NotFound(f"the conversation {found.id!r} is deleted", fix=f"bring it back with `moot chat restore {found.id}`")
     if remember:
         transaction.execute(
-            "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(nullif(?, ''), model) WHERE no = ?",
+            "UPDATE conversation SET agent = ?, agent_type = ?, model = ? WHERE no = ?",
             (wanted.agent, wanted.agent_type, wanted.model, found.no),
         )
     return found
@@ -101,8 +102,8 @@ def _standing(transaction: Transaction, conversation: int) -> _Standing:
 
 
 def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
-    if submission.user is None:
-        raise UsageError("there is nothing to say to the running answer: the prompt has no message")
+    if submission.user is None or submission.edits is not None:
+        raise UsageError("only something new can be said to the running answer", fix="queue it, or interrupt the answer")
     user = submission.user
     body = {"id": user.id, "parts": list(user.parts)}
     post(transaction, run, InboxItem("steer", body))  # type: ignore[arg-type]
@@ -125,11 +126,7 @@ def post(transaction: Transaction, run: str, item: InboxItem) -> int:
 
 def _store(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing) -> Accepted:
     now = transaction.now_ms
-    parent = standing.last
-    if submission.user is not None:
-        parent = _add_user(transaction, conversation, submission.user, standing.last, now)
-    elif parent is None:
-        parent = _last_prompt(transaction, conversation)
+    parent = _parent(transaction, conversation, submission, standing, now)
     run = submission.run
     tree = Event("tree", body={"op": "answer", "message": run.message, "parent": parent, "run": run.id})
     seq = transaction.add(conversation.no, (tree,))[-1]
@@ -162,30 +159,58 @@ def no_room(transaction: Transaction, at_most: int) -> bool:
     return transaction.row(sql, (LOCAL_USER,))[0] >= at_most
 
 
-def _add_user(transaction: Transaction, conversation: Conversation, user: Message, queued_after: str | None, now: int) -> str:
-    parent = user.parent or queued_after or conversation.head
+def _parent(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing, now: int) -> str:
+    """The message that the answer hangs behind: the new one of the user, which is stored here, else the one that is answered (again)."""
+    if submission.user is not None:
+        return _add_user(transaction, conversation, submission, standing.last, now)
+    if submission.answers is not None:
+        return _question(transaction, conversation, submission.answers)
+    return standing.last or _last_prompt(transaction, conversation)
+
+
+def _add_user(transaction: Transaction, conversation: Conversation, submission: Submission, queued_after: str | None, now: int) -> str:
+    user = submission.user
+    assert user is not None
+    parent, body = user.parent or queued_after or conversation.head, empty()
     if user.parent is not None:
-        _check_parent(transaction, conversation, user.parent)
+        check_message(transaction, conversation.no, user.parent)
+    if submission.edits is not None:
+        role, parent = check_message(transaction, conversation.no, submission.edits)
+        if role != "user":
+            raise UsageError(f"the message {submission.edits!r} is no prompt: it is the {role}'s", fix="edit the prompt before it")
+        body["edits"] = submission.edits
     said = replace(user, conversation=conversation.id, parent=parent, status="finished", created_at=user.created_at or now)
-    seq = transaction.add(conversation.no, (messages.message_event(said),))[-1]
-    messages.insert(transaction, conversation.no, replace(said, first_seq=seq, last_seq=seq, folded_through=seq))
+    seq = transaction.add(conversation.no, (messages.message_event(said, body=body),))[-1]
+    messages.insert(transaction, conversation.no, messages.placed(said, seq))
     return user.id
 
 
-def _check_parent(transaction: Transaction, conversation: Conversation, parent: str) -> None:
-    row = transaction.row("SELECT conversation FROM message WHERE id = ?", (parent,))
-    if row is None or row[0] != conversation.no:
-        raise NotFound(f"no message with the id {parent!r} in the conversation {conversation.id!r}")
+def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:
+    """Role and parent of a message of that conversation. Raises NotFound when it is none of it."""
+    row: Any = queries.execute("SELECT conversation, role, parent_id FROM message WHERE id = ?", (id,)).fetchone()
+    if row is None or row[0] != conversation:
+        raise NotFound(f"no message with the id {id!r} in that conversation", fix="moot chat tree ID")
+    return row[1], row[2]
+
+
+def _question(transaction: Transaction, conversation: Conversation, id: str) -> str:
+    """What an answer to that message hangs behind; for an answer what it hangs behind itself, so that the new one is its sibling."""
+    role, parent = check_message(transaction, conversation.no, id)
+    if role != "assistant":
+        return id
+    if parent is None:
+        raise UsageError(f"the message {id!r} answers nothing, so it can't be made once more", fix="moot chat continue ID PROMPT")
+    return parent
 
 
 def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
     """The last user message of the shown branch."""
     at = conversation.head
     while at is not None:
-        row = transaction.row("SELECT role, parent_id FROM message WHERE id = ?", (at,))
+        row = transaction.row("SELECT role, parent_id, deleted_at FROM message WHERE id = ?", (at,))
         if row is None:
             break
-        if row[0] == "user":
+        if row[0] == "user" and row[2] is None:
             return at
         at = row[1]
     raise UsageError(f"the conversation {conversation.id!r} has no prompt to answer", fix="give one")

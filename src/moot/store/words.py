@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from moot.types.canonical import Json, dumps
 from moot.types.part import Part, is_tool
 
-__all__ = ["MESSAGE_CHARACTERS", "OUTPUT_BYTES", "Query", "found_text", "parse", "snippet", "spaced"]
+__all__ = ["MESSAGE_CHARACTERS", "OUTPUT_BYTES", "Query", "found_text", "like_patterns", "parse", "snippet", "spaced"]
 
 OUTPUT_BYTES = 4 << 10
 """Of each tool output."""
@@ -55,6 +55,12 @@ def spaced(text: str) -> str:
     if text.isascii():
         return text
     return _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=True))} ", text)
+
+
+def like_patterns(word: str) -> list[str]:
+    """LIKE patterns (escaped by a backslash) for the word anywhere, in any case; LIKE itself knows the cases of ASCII only."""
+    cases = [word] if word.isascii() else dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
+    return ["%" + re.sub(r"([\\%_])", r"\\\1", case) + "%" for case in cases]
 
 
 def _pairs(run: str, *, last: bool) -> list[str]:

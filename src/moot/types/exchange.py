@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from moot.types.canonical import JsonObject, empty
 from moot.types.usage import Usage
 
-Purpose: TypeAlias = Literal["answer", "compact", "title", "search", "replay"]
+Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay"]
 Ended: TypeAlias = Literal["eof", "cut", "cancelled"]
 """eof: the body came to its own end · cut: the connection broke or went silent · cancelled: we hung up."""
 
@@ -32,6 +32,7 @@ class Exchange:
 
     id: str
     run: str
+    """Empty = outside any run."""
     conversation: str
     purpose: Purpose
     dialect: str

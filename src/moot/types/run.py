@@ -64,13 +64,17 @@ class Prompt:
     """What a face hands in: a conversation (found or made) and what the person said."""
 
     parts: tuple[Part, ...]
-    """Of the new user message; () = answer the last user message of the branch again or for the first time."""
+    """Of the new user message; () = answer the last user message of the branch again or for the first time, see `answers`."""
     conversation: str | None = None
     """Id of an existing conversation; None = make one."""
     key: str | None = None
     """Find-or-create key of the conversation."""
     client_id: str | None = None
     """The client's own id for the user message."""
+    edits: str | None = None
+    """Id of the user message that `parts` take the place of, as its sibling."""
+    answers: str | None = None
+    """Without `parts`: the message to answer instead of the last; an answer stands for what it answers, so it is made once more."""
     directory: str = ""
     allowed_uris: tuple[str, ...] = ()
     agent: str | None = None

@@ -18,6 +18,7 @@ from moot.types.exchange import Ended, Exchange, Failure
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.run import OnBusy, Run, RunStatus
+from moot.types.tree import Tree
 from moot.types.usage import Usage
 
 Item = TypeVar("Item", covariant=True)
@@ -108,6 +109,7 @@ class Log(Protocol):
     ) -> range:
         """The new seqs, dense; committed on return, and with `sync` fsynced. Nothing of it happens when anything of it fails.
 
+        Without a fence only exchanges outside any run can be changed.
         Shielded: once queued it is awaited to its outcome, also under cancellation. Raises FenceLost when the fence is not the
         newest, NotFound for an unknown conversation, StoreFull.
         """
@@ -139,6 +141,10 @@ class Submission:
     """Top-level runs of the user that may be running at once; with more it queues. 0 = any number."""
     remember: bool = False
     """An existing conversation takes over agent and model: the prompt has named them."""
+    edits: str | None = None
+    """The user message that `user` becomes a sibling of."""
+    answers: str | None = None
+    """Without `user`: the message to answer, again or for the first time; an answer stands for what it answers. None = the last prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +260,12 @@ class Conversations(Protocol):
         project: str | None = None,
         deleted: bool = False,
         archived: bool | None = False,
+        query: str = "",
     ) -> Page[Conversation]:
-        """Raises UsageError for a cursor that is none of ours."""
+        """Those in whose title, model, agent or directory each word of the query occurs, in any case of letters.
+
+        Raises UsageError for a cursor that is none of ours.
+        """
         ...
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
@@ -263,6 +273,15 @@ class Conversations(Protocol):
         ...
 
     async def set_settings(self, id: str, settings: JsonObject) -> Conversation: ...
+
+    async def update(
+        self, id: str, *, agent: tuple[str, str] | None = None, model: str | None = None, archived: bool | None = None, touch: bool = False
+    ) -> Conversation:
+        """Sets what is given: (agent, agent_type), model, archived or not; `touch` makes now its last activity.
+
+        An agent and a model set so stick: a run that is under way does not put its own in their place.
+        """
+        ...
 
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
         """Marks it deleted (or not), with a `tree` event; nothing is lost until a purge. Raises Busy while a run is running."""
@@ -281,8 +300,6 @@ class Conversations(Protocol):
     ) -> Message:
         """A whole message outside any run (an import, an edit, a system line), as one `message` event."""
         ...
-
-    async def move_head(self, id: str, message: str) -> Conversation: ...
 
     async def project(self, root_path: str | None) -> Project:
         """The project with that root; the default one when there is none."""
@@ -348,6 +365,8 @@ class Store(Protocol):
     def records(self) -> Records: ...
     @property
     def conversations(self) -> Conversations: ...
+    @property
+    def tree(self) -> Tree: ...
     @property
     def search(self) -> Search: ...
     @property

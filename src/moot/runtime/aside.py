@@ -1,0 +1,136 @@
+"""One model call outside any run: recorded like any other exchange, part of no message, and of no run's sums."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from moot.agents.exchange import UNANSWERED
+from moot.agents.request import split
+from moot.errors import ProviderError
+from moot.providers.catalogue import price
+from moot.runtime.runtime import Runtime
+from moot.types.chunk import Chunk
+from moot.types.context import Choice
+from moot.types.event import Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.model import ModelSettings
+from moot.types.provider import ModelPrompt, ModelRequest, Translator
+from moot.types.store import Change, CloseExchange, OpenExchange
+
+__all__ = ["aside"]
+
+CLOSING = 2.0
+"""Seconds that recording the end may take when everything else is being cancelled."""
+
+
+async def aside(
+    runtime: Runtime,
+    conversation: str,
+    purpose: Purpose,
+    system: str,
+    messages: Sequence[Message],
+    *,
+    model: str,
+    settings: ModelSettings | None = None,
+) -> str:
+    """The text of one model's answer to these messages, called once; `model` as a person names it, or a model type.
+
+    In the log: an `exchange` start, a `raw` event for each frame, an `exchange` end with usage and what was charged, all without a run.
+    The conversation's sums change when a run ends and at no other time, so they leave this call out; stats read it from its end.
+    Raises UsageError when there is no such model, ProviderError when it refused or its answer broke off.
+    """
+    choice = await runtime.providers.choice(model)
+    prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
+    pieces = split(choice.dialect.to_request(prompt))
+    blobs = await asyncio.gather(*(runtime.blobs.put(piece, "application/json") for piece in pieces))
+    translator = choice.dialect.translator
+    exchange = Exchange(
+        id=f"{conversation}:{purpose}:{new_id()}",  # not derived: nothing resumes it, so nothing has to find it again
+        run="",
+        conversation=conversation,
+        purpose=purpose,
+        dialect=choice.dialect.name,
+        converter=f"{translator.name}/{translator.version}",
+        provider=choice.provider.name,
+        model=choice.model.wire_name,
+        options=ExchangeOptions(extra={"provider": choice.provider.name}),
+        request={"pieces": [blob.sha256 for blob in blobs]},
+    )
+    talk = _Talk(runtime, choice, exchange, translator, translator.open(exchange.options))
+    async with runtime.slot(choice.provider.name):
+        ending = await talk.run(ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange.id))
+    if ending.error is not None:
+        raise ProviderError(ending.error.message, kind=ending.error.kind, retryable=ending.error.retryable)
+    return "".join(talk.texts)
+
+
+@dataclass(slots=True)
+class _Talk:
+    """The exchange while it runs."""
+
+    runtime: Runtime
+    choice: Choice
+    exchange: Exchange
+    translator: Translator[Any]
+    state: Any
+    texts: list[str] = field(default_factory=list[str])
+    heard: bool = False
+    """Something of an answer has come."""
+
+    async def run(self, request: ModelRequest) -> Ending:
+        """How it ended; recorded whatever happens. Cancellation passes through."""
+        start = Event("exchange", exchange=self.exchange.id, phase="start", body={"model": str(self.choice.model.id)})
+        await self._append([start], OpenExchange(self.exchange))
+        try:
+            async with aclosing(self.choice.provider.stream(request)) as reads:
+                async for raws in reads:
+                    await self._take(raws)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
+                await self._end("cancelled", None)
+            raise
+        except ProviderError as error:
+            if error.raw:
+                await self._append([Event("raw", (), error.raw, exchange=self.exchange.id)])
+            return await self._end("cut", Failure(error.advice(), error.kind, error.retryable, error.retry_after))
+        return await self._end("eof", None)
+
+    async def _take(self, raws: tuple[Raw, ...]) -> None:
+        self.heard = True
+        events: list[Event] = []
+        for raw in raws:
+            self.state, chunks = self.translator.feed(self.state, raw)
+            self._hear(chunks)
+            events.append(Event("raw", chunks, raw, exchange=self.exchange.id))
+        await self._append(events)
+
+    async def _end(self, ended: Ended, failure: Failure | None) -> Ending:
+        chunks, ending = self.translator.close(self.state, ended)
+        self._hear(chunks)
+        if failure is not None:
+            ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
+        charged = ending.cost if ending.cost is not None else price(self.choice.model, ending.usage)
+        if failure is not None and failure.kind not in UNANSWERED and not self.heard:
+            charged = 0  # refused: nothing was made, so nothing is owed
+        body = {**ending.to_json(), "charged": charged, "ended": ended}
+        await self._append(
+            [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended)
+        )
+        return ending
+
+    def _hear(self, chunks: Sequence[Chunk]) -> None:
+        self.texts += [str(chunk.get("delta", "")) for chunk in chunks if chunk["type"] == "text-delta"]
+
+    async def _append(self, events: list[Event], *changes: Change) -> None:
+        conversation, now = self.exchange.conversation, self.runtime.now()
+        stamped = [event._replace(at=now) for event in events]
+        seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
+        self.runtime.hub.publish(conversation, seqs, stamped)

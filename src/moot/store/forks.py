@@ -1,0 +1,117 @@
+"""Forks: a branch copied into a conversation of its own, in the one transaction that makes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from moot.convert.closing import close_open, settle_calls
+from moot.convert.fold import Folder
+from moot.errors import NotFound, UsageError
+from moot.store import lookup, messages
+from moot.store.branches import branch_rows
+from moot.store.events import Events
+from moot.store.rows import message_of
+from moot.store.submit import check_message, new_conversation
+from moot.store.transaction import Transaction
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.message import Message
+
+__all__ = ["fork"]
+
+_MARK = re.compile(r" \(fork(?: \d+)?\)$")
+_ENDED = frozenset({"finished", "failed", "cancelled"})
+
+
+def fork(id: str, message: str | None, title: str, events: Events, transaction: Transaction) -> Conversation:
+    """As `Tree.fork`."""
+    source = lookup.conversation(transaction, id)
+    if source.deleted_at is not None:
+        raise NotFound(f"the conversation {id!r} is deleted", fix=f"bring it back with `moot chat restore {id}`")
+    end = message or source.head
+    if message is not None:
+        check_message(transaction, source.no, message)
+    rows: list[Any] = branch_rows(transaction, source.no, end, None) if end is not None else []
+    if not rows:
+        raise UsageError(f"the conversation {id!r} has no messages to copy", fix="moot chat show ID")
+    whole = [_whole(transaction, events, row) for row in rows]
+    made = new_conversation(transaction, _like(transaction, source, rows[-1][0], title))
+    transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))
+    _copy(transaction, made, whole)
+    return lookup.conversation(transaction, made.id)
+
+
+def _like(transaction: Transaction, source: Conversation, message: str, title: str) -> Conversation:
+    """An empty conversation that goes on as that one would: agent, model, place and settings; no key, no sums."""
+    return Conversation(
+        id=new_id(),
+        project=source.project,
+        title=title or _title(transaction, source),
+        title_source="user" if title or source.title_source == "user" else "model",
+        agent=source.agent,
+        agent_type=source.agent_type,
+        model=source.model,
+        forked_from=source.id,
+        forked_from_message=message,
+        directory=source.directory,
+        allowed_uris=source.allowed_uris,
+        settings=source.settings,
+    )
+
+
+def _title(transaction: Transaction, source: Conversation) -> str:
+    """Numbered, so that each can be called by its title."""
+    base = _MARK.sub("", source.title) or "untitled"
+    number = 1
+    while transaction.row("SELECT 1 FROM conversation WHERE title = ?", (title := _marked(base, number),)):
+        number += 1
+    return title
+
+
+def _marked(title: str, number: int) -> str:
+    return f"{title} (fork)" if number == 1 else f"{title} (fork {number})"
+
+
+def _whole(transaction: Transaction, events: Events, row: Any) -> Message:
+    """The message as it stands; one that is still being written with everything closed that is open."""
+    message = events.folded(transaction, message_of(row), row[13])
+    if message.status in _ENDED:
+        return message
+    folder = Folder(message.parts, message.metadata)
+    why = "not carried over: the conversation was forked while it ran"
+    for chunk in (*close_open(message.parts), *settle_calls(message.parts, why)):
+        folder.feed(chunk)
+    return replace(message, parts=folder.parts(), metadata=folder.metadata(), status="cancelled")
+
+
+def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]) -> None:
+    parent: str | None = None
+    copies: list[Message] = []
+    for message in whole:
+        origin: JsonObject = {
+            "conversation": message.conversation,
+            "message": message.id,
+            "first_seq": message.first_seq,
+            "last_seq": message.last_seq,
+        }
+        copy = Message(
+            new_id(),
+            message.role,
+            message.parts,
+            {**message.metadata, "source": origin},
+            made.id,
+            parent,
+            status=message.status,
+            created_at=message.created_at,
+        )
+        parent = copy.id
+        copies.append(copy)
+    seqs = transaction.add(made.no, [messages.message_event(copy, body={"status": copy.status}) for copy in copies])
+    for copy, seq in zip(copies, seqs, strict=True):
+        messages.insert(transaction, made.no, messages.placed(copy, seq))
+    messages.count(transaction, made.no, len(copies), transaction.now_ms, parent)

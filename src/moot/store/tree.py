@@ -1,0 +1,163 @@
+"""What people do to a conversation's past: siblings, deleted messages, branches, forks. All of it is added to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from moot.errors import Busy
+from moot.store import lookup, messages
+from moot.store.connect import Connection
+from moot.store.events import Events
+from moot.store.forks import fork
+from moot.store.nodes import nodes
+from moot.store.reader import Reader
+from moot.store.rows import clean, message_of
+from moot.store.submit import check_message
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import Part
+from moot.types.tree import Node
+
+__all__ = ["MessageTree"]
+
+T = TypeVar("T")
+
+_LIVE = "('queued', 'running', 'waiting', 'interrupted')"
+_KEPT = ("agent", "model", "provider")
+"""Of an edited message's metadata: who said it. What it took belongs to the one that was made."""
+
+
+class MessageTree:
+    """`Tree` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._events = events
+        self._written = Events()
+        """Used on the writer's thread only."""
+
+    async def nodes(self, conversation: str) -> list[Node]:
+        def work(connection: Connection) -> list[Node]:
+            return nodes(connection, lookup.conversation(connection, conversation), self._events)
+
+        return await self._reader.read(work)
+
+    async def edit(self, message: str, parts: Sequence[Part]) -> Message:
+        def work(connection: Connection) -> str:
+            return lookup.message_row(connection, message)[4]
+
+        return await self._write(partial(_edit, message, tuple(parts)), await self._reader.read(work))
+
+    async def graft(self, conversation: str, parent: str | None, messages: Sequence[Message]) -> list[Message]:
+        return await self._write(partial(_graft, conversation, parent, tuple(messages)), conversation)
+
+    async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
+        return await self._write(partial(_delete, conversation, tuple(messages), restore), conversation)
+
+    async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
+        return await self._write(partial(fork, conversation, message, clean(title), self._written), conversation)
+
+    async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
+        return await self._write(partial(_switch, conversation, message, exactly), conversation)
+
+    async def _write(self, work: Callable[[Transaction], T], conversation: str) -> T:
+        return await self._writer.write(work, conversation, sync=True)
+
+
+def _edit(id: str, parts: tuple[Part, ...], transaction: Transaction) -> Message:
+    row = lookup.message_row(transaction, id)
+    edited = message_of(row)
+    if transaction.row(f"SELECT 1 FROM run WHERE message = ? AND status IN {_LIVE}", (id,)):
+        raise Busy(f"the message {id!r} is still being written", fix="wait for its end, or stop it with `moot chat stop`")
+    metadata: JsonObject = {name: edited.metadata[name] for name in _KEPT if name in edited.metadata}
+    said = Message(
+        new_id(), edited.role, parts, metadata, edited.conversation, edited.parent, client_id=None, created_at=transaction.now_ms
+    )
+    (stored,) = _store(transaction, row[13], [said], {"edits": id})
+    return stored
+
+
+def _graft(conversation: str, parent: str | None, said: tuple[Message, ...], transaction: Transaction) -> list[Message]:
+    no = transaction.conversation_no(conversation)
+    if parent is not None:
+        check_message(transaction, no, parent)
+    found: list[Message] = []
+    for message in said:
+        at = message.created_at or transaction.now_ms
+        found.append(
+            Message(message.id, message.role, message.parts, message.metadata, conversation, parent, client_id=None, created_at=at)
+        )
+        parent = message.id
+    return _store(transaction, no, found, {})
+
+
+def _store(transaction: Transaction, conversation: int, said: Sequence[Message], body: JsonObject) -> list[Message]:
+    """Whole messages behind each other; the shown branch ends with the last."""
+    if not said:
+        return []
+    seqs = transaction.add(conversation, [messages.message_event(message, body=body) for message in said])
+    stored = [messages.placed(message, seq) for message, seq in zip(said, seqs, strict=True)]
+    for message in stored:
+        messages.insert(transaction, conversation, message)
+    messages.count(transaction, conversation, len(stored), transaction.now_ms, stored[-1].id)
+    return stored
+
+
+def _delete(conversation: str, ids: tuple[str, ...], restore: bool, transaction: Transaction) -> list[str]:
+    no = transaction.conversation_no(conversation)
+    changed: list[str] = []
+    for id in dict.fromkeys(ids):
+        check_message(transaction, no, id)
+        is_deleted = transaction.row("SELECT deleted_at FROM message WHERE id = ?", (id,))[0] is not None
+        if is_deleted == restore:
+            changed.append(id)
+            if not restore:
+                _refuse_live(transaction, no, id)
+    if changed:
+        transaction.add(no, (Event("tree", body={"op": "restore" if restore else "delete", "messages": list[Json](changed)}),))
+        at = None if restore else transaction.now_ms
+        for id in changed:
+            transaction.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (at, id))
+        count = len(changed) if restore else -len(changed)
+        transaction.execute("UPDATE conversation SET message_count = message_count + ? WHERE no = ?", (count, no))
+    return changed
+
+
+def _refuse_live(transaction: Transaction, conversation: int, id: str) -> None:
+    row = transaction.row(
+        "SELECT r.message FROM run AS r JOIN message AS m ON m.id = r.message"
+        f" WHERE r.conversation = ? AND r.status IN {_LIVE} AND (r.message = ? OR m.parent_id = ?)",
+        (conversation, id, id),
+    )
+    if row is not None:
+        what = "is still being written" if row[0] == id else "is being answered"
+        raise Busy(f"the message {id!r} {what}", fix="wait for the run's end, or stop it with `moot chat stop`, then delete")
+
+
+def _switch(conversation: str, message: str, exactly: bool, transaction: Transaction) -> Conversation:
+    found = lookup.conversation(transaction, conversation)
+    check_message(transaction, found.no, message)
+    head = message if exactly else _newest_behind(transaction, found.no, message)
+    if head != found.head:
+        transaction.add(found.no, (Event("tree", body={"op": "head", "message": head}),))
+        transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (head, found.no))
+    return lookup.conversation(transaction, conversation)
+
+
+def _newest_behind(transaction: Transaction, conversation: int, message: str) -> str:
+    """The newest message among it and all that hang behind it, rather one that is not deleted."""
+    row = transaction.row(
+        "WITH RECURSIVE behind (id, no) AS (SELECT id, no FROM message WHERE id = ?1 AND conversation = ?2"
+        " UNION ALL SELECT m.id, m.no FROM behind JOIN message AS m ON m.parent_id = behind.id AND m.conversation = ?2)"
+        " SELECT b.id FROM behind AS b JOIN message AS m ON m.id = b.id ORDER BY m.deleted_at IS NULL DESC, b.no DESC LIMIT 1",
+        (message, conversation),
+    )
+    return message if row is None else row[0]
