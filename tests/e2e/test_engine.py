@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from contextlib import aclosing
 from dataclasses import replace
@@ -213,6 +214,11 @@ async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_o
         assert run.status == "waiting"
         await reach(on, run.id, "finished")
         assert not (directory / "made").exists()
+        [asked] = await on.engine.store.records.approvals(run=run.id, open_only=False)
+        assert asked.answer is not None and (asked.answer.approved, asked.answer.answered_by) == (False, "moot")
+        assert "in time" in asked.answer.reason
+        responses = [chunk for event in await on.engine.store.log.read(run.conversation) for chunk in event.chunks if "approved" in chunk]
+        assert [chunk["approved"] for chunk in responses] == [False]
 
 
 async def test_a_yes_that_was_not_used_in_time_is_asked_for_again_and_fails_nothing(stage: Any, directory: Path) -> None:
@@ -258,20 +264,88 @@ async def test_what_a_killed_moot_left_running_ends_with_its_cancelled_run(stage
                     await anyio.sleep(0.01)
 
 
+async def leg_of(on: Any, dead: Accepted) -> Leg:
+    message = await on.engine.store.conversations.message(dead.run.message)
+    assert dead.fence is not None
+    return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), Limits(), {}), dead.fence, message, [])
+
+
+async def test_a_fold_that_is_stored_beside_a_refused_append_holds_nothing_of_it(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        leg = await leg_of(on, dead)
+
+        async def refused() -> None:
+            lost = Event("chunks", ({"type": "data-lost", "data": 1},))
+            with pytest.raises(StoreError):
+                await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
+            assert not leg.message().parts or leg.message().parts[0]["type"] == "data-kept"
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(refused)
+            await anyio.lowlevel.checkpoint()
+            await leg.append(Event("chunks", ({"type": "data-kept", "data": 2},)), fold=True)
+        assert [part["type"] for part in leg.message().parts] == ["data-kept"]
+        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == ["data-kept"]
+
+
+async def test_what_was_committed_for_a_task_that_was_cancelled_is_in_the_fold(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        leg = await leg_of(on, dead)
+        task = asyncio.create_task(leg.append(Event("chunks", ({"type": "data-seen", "data": 1},)), fold=True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await leg.append(Event("chunks", ({"type": "data-next", "data": 2},)), fold=True)
+        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == [
+            "data-seen",
+            "data-next",
+        ]
+
+
 async def test_a_message_never_holds_what_the_store_refused(stage: Any) -> None:
     async with stage([]) as on:
         store = on.engine.store
         dead = await orphan(on)
-        message = await store.conversations.message(dead.run.message)
-        request = RunRequest(dead.run, dead.conversation, Agent(), Limits(), {})
-        assert dead.fence is not None
-        leg = Leg(on.engine.runtime, request, dead.fence, message, [])
+        leg, message = await leg_of(on, dead), dead.run.message
         await leg.append(Event("chunks", ({"type": "text-start", "id": "a"}, {"type": "text-delta", "id": "a", "delta": "kept"})))
         with pytest.raises(StoreError):
             lost = Event("chunks", ({"type": "text-delta", "id": "a", "delta": " and lost"},))
             await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
         await _end(leg, RunOutcome("cancelled"))
-        assert text_of((await store.conversations.message(message.id)).parts) == "kept"
+        assert text_of((await store.conversations.message(message)).parts) == "kept"
+
+
+async def test_a_background_command_of_a_run_that_waits_is_not_ended_for_lack_of_room(stage: Any, directory: Path) -> None:
+    def script(recorded: Recorded) -> Reply:
+        said = "'role': 'tool'" in str(recorded.json["messages"])
+        if recorded.user_text == "other":
+            return Reply(text="ok") if said else Reply(tool_calls=[ToolCall("todo", {"todos": []})])
+        if not said:
+            command = "echo $$ > pid; while true; do sleep 0.05; done"
+            return Reply(tool_calls=[ToolCall("shell", {"command": command, "background": True})])
+        return Reply(tool_calls=[ToolCall("ask_user", {"questions": [{"header": "h", "question": "?"}]})])
+
+    async with stage(script, limits=Limits(cached_conversations=1)) as on:
+        first = await on.submit("go")
+        await reach(on, first.run.id, "waiting")
+        with anyio.fail_after(5):
+            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
+                await anyio.sleep(0.01)
+        group = int((directory / "pid").read_text())
+        for _ in range(2):
+            other = await on.submit("other")
+            await reach(on, other.run.id, "finished")
+        await anyio.sleep(0.05)
+        assert process_started(group)
+        await on.engine.runs.cancel(first.run.id)
+        await reach(on, first.run.id, "cancelled")
+        other = await on.submit("other")
+        await reach(on, other.run.id, "finished")
+        with anyio.fail_after(5):
+            while process_started(group):
+                await anyio.sleep(0.01)
 
 
 async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_living_are_not(stage: Any) -> None:

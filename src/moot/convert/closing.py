@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.types.chunk import Chunk, tool_error, tool_input_error
-from moot.types.part import TOOL_DONE, Part, is_tool, tool_name
+from moot.types.part import Part, is_settled, is_tool, tool_name
 
 CUT = "the stream ended before the call was whole"
 
@@ -18,10 +18,15 @@ def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
     """An error output for every whole call that has none yet: no call is ever left without."""
     return tuple(
-        tool_error(str(part.get("toolCallId")), why)
+        tool_error(str(part.get("toolCallId")), _so_far(part, why))
         for part in parts
-        if is_tool(part) and part.get("state") not in TOOL_DONE and part.get("state") != "input-streaming"
+        if is_tool(part) and not is_settled(part) and part.get("state") != "input-streaming"
     )
+
+
+def _so_far(part: Part, why: str) -> str:
+    shown = part.get("output") if part.get("state") == "output-available" else None
+    return f"{why}; its output so far:\n{shown}" if isinstance(shown, str) and shown else why
 
 
 def _close(part: Part) -> tuple[Chunk, ...]:

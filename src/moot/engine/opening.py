@@ -89,5 +89,5 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             raise failure
     finally:
         with anyio.CancelScope(shield=True):
-            await runtime.drawers.trim(0)
+            await runtime.drawers.aclose()
             await providers.close()

@@ -19,10 +19,13 @@ from moot.runtime.runtime import Runtime
 from moot.types.approval import Answer
 from moot.types.conversation import Conversation
 from moot.types.message import Message
-from moot.types.run import TERMINAL, Prompt, Run, RunStatus, Submitted
+from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
 from moot.types.store import Fence, InboxItem
 
 TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
+
+MANY = 10_000
+"""Started runs that are looked at, the newest first."""
 
 _LOOK = 0.25
 """Seconds between two looks at what another process may have changed."""
@@ -216,7 +219,18 @@ class LocalRuns:
             await self._parked(run, answered)
         else:
             self._cancelled.discard(fence.run)
-        await self._runtime.drawers.trim()
+        await self._tidy()
+
+    async def _tidy(self) -> None:
+        """Lets go of what conversations keep in memory, but not of those whose run goes on or waits: its commands are still wanted."""
+        drawers, records = self._runtime.drawers, self._runtime.store.records
+        if drawers.crowded:
+            try:
+                live = {run.conversation for run in await records.runs(statuses=STARTED, limit=MANY)}
+            except MootError as error:  # nothing is lost: the next run's end sees to it
+                log.error("nothing is let go of: %s", error)
+            else:
+                await drawers.trim(live)
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
         """The store itself failed, so nothing more could be recorded: the run is found as interrupted later."""

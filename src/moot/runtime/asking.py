@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
+from moot.errors import Busy
 from moot.runtime.approvals import decide
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
@@ -13,15 +14,17 @@ from moot.runtime.setup import mode_of
 from moot.tools.schema import definition_digest
 from moot.types import chunk
 from moot.types.approval import Answer, Approval, bind
-from moot.types.canonical import Json, dumps
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.context import Parked, Verdict
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.run import RunRequest
-from moot.types.store import Ask, Change, Fence
+from moot.types.store import Ask, Change, Expire, Fence
 from moot.types.tool import Question, Tool
 
 NOBODY = "this needs a person's approval, and nobody is there to give it"
+
+EXPIRED = "nobody answered in time"
 
 
 class Asker(Protocol):
@@ -104,7 +107,7 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
             await _show_answer(leg, stored, stored.answer)
             return stored.answer
         if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
-            return Answer(False, reason="nobody answered in time", answered_by="moot")
+            return await _expired(leg, stored)
         raise Parked
     if approval.questions is None:
         piece: chunk.Chunk = {"type": "tool-approval-request", "approvalId": approval.id, "toolCallId": approval.tool_call}
@@ -116,15 +119,36 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
     raise Parked
 
 
+async def _expired(leg: Asker, approval: Approval) -> Answer:
+    """The no that stands for an answer that did not come."""
+    answer = Answer(False, reason=EXPIRED, answered_by="moot")
+    try:
+        await _show(leg, approval, answer, Expire(approval.id, EXPIRED))
+    except Busy:  # somebody was just in time
+        raise Parked from None
+    return answer
+
+
 async def _show_answer(leg: Asker, approval: Approval, answer: Answer) -> None:
+    if approval.questions is None and f"answer:{approval.id}" not in leg.index.ends:
+        await _show(leg, approval, answer)
+
+
+async def _show(leg: Asker, approval: Approval, answer: Answer, *changes: Change) -> None:
+    await leg.append(_shown(approval, answer), changes=changes, sync=bool(changes))
+    point("approval.shown")
+
+
+def _shown(approval: Approval, answer: Answer) -> Event:
+    """The answer as watchers see it; replies to questions are seen in the output of the call that asked."""
     key = f"answer:{approval.id}"
-    if approval.questions is not None or key in leg.index.ends:
-        return
+    body: JsonObject = {"option": answer.option, "by": answer.answered_by}
+    if approval.questions is not None:
+        return Event("journal", phase="end", key=key, body=body)
     piece: chunk.Chunk = {"type": "tool-approval-response", "approvalId": approval.id, "approved": answer.approved}
     if answer.reason:
         piece["reason"] = answer.reason
-    await leg.append(Event("chunks", (piece,), phase="end", key=key, body={"option": answer.option, "by": answer.answered_by}))
-    point("approval.shown")
+    return Event("chunks", (piece,), phase="end", key=key, body=body)
 
 
 def _expiry(leg: Asker) -> int | None:

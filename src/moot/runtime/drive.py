@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import anyio
 
 from moot.convert.closing import close_open, settle_calls
+from moot.convert.fold import Folder
 from moot.convert.totals import totals
 from moot.errors import Busy, FenceLost, MootError, ProviderError, StoreCorrupt
 from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
-from moot.runtime.leg import Leg, events_of, folded
+from moot.runtime.leg import Leg, events_of, mend
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types import chunk
@@ -169,18 +170,17 @@ async def _kill_leftovers(leg: Leg) -> None:
 async def _end(leg: Leg, outcome: RunOutcome) -> None:
     status = outcome.status
     assert status != "parked"
-    if leg.torn:
-        leg.folder = folded(await events_of(leg.runtime.store, leg.fence))
+    await mend(leg)
     usage, cost, model = totals([*leg.index.starts.values(), *leg.index.ends.values()])
     chunks = _closing(leg, outcome)
-    for piece in chunks:
-        leg.folder.feed(piece)
-    context_usage = leg.folder.metadata().get("context_usage")
+    folder = Folder(leg.folder.parts(), leg.folder.metadata())
+    folder.feed_all(chunks)
+    context_usage = folder.metadata().get("context_usage")
     message_status: MessageStatus = status
-    fold = Fold(leg.folder.parts(), leg.folder.metadata(), message_status)
+    fold = Fold(folder.parts(), folder.metadata(), message_status)
     end = End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model)
     body: JsonObject = {"status": status, "finish_reason": outcome.finish_reason}
-    # not by leg.append: its chunks are in the folder already, and Fold carries the status
+    # not by leg.append: here Fold carries the message's last status
     event = Event("chunks", chunks, None, leg.fence.run, None, "end", "run", body, leg.runtime.now())
     conversation = leg.fence.conversation
     seqs = await leg.runtime.store.log.append(conversation, (event,), fence=leg.fence, changes=(fold, end), sync=True)

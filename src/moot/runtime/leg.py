@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
-from moot.errors import MootError
 from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
@@ -42,9 +42,13 @@ async def events_of(store: Store, fence: Fence) -> list[Event]:
 def folded(events: Sequence[Event]) -> Folder:
     """The fold of a run's events."""
     folder = Folder()
+    _feed(folder, events)
+    return folder
+
+
+def _feed(folder: Folder, events: Sequence[Event]) -> None:
     for event in events:
         folder.feed_all(event.chunks)
-    return folder
 
 
 class Leg:
@@ -60,8 +64,9 @@ class Leg:
         self._history: list[Message] = []
         self._history_whole = False
         self.folder = folded(events)
+        self._order = asyncio.Lock()
         self.torn = False
-        """An append has failed, so the fold holds what the log does not."""
+        """What became of an append is not known here, so fold and index may lack what the log holds."""
 
     @property
     def ports(self) -> Runtime:
@@ -71,21 +76,30 @@ class Leg:
         now = self.runtime.clock.now()
         run = self.fence.run
         stamped = [event if event.at else event._replace(run=run, at=now) for event in events]
-        feed = self.folder.feed_all
-        for event in stamped:
-            feed(event.chunks)
-        if fold:
-            changes = (*changes, Fold(self.folder.parts(), self.folder.metadata()))
-        try:
-            seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)
-        except MootError:
-            self.torn = True
-            raise
-        for event in stamped:
-            if event.key is not None:
-                self.index.add(event)
-        self.runtime.hub.publish(self.fence.conversation, seqs, stamped)
+        async with self._order:  # one after the other: a fold that is stored must hold what stands before it in the log, and no more
+            await mend(self)
+            folder = self.folder
+            if fold:
+                folder = Folder(folder.parts(), folder.metadata())
+                _feed(folder, stamped)
+                changes = (*changes, Fold(folder.parts(), folder.metadata()))
+            seqs = await self._commit(stamped, changes, sync)
+            if not fold:
+                _feed(folder, stamped)
+            self.folder = folder
+            for event in stamped:
+                if event.key is not None:
+                    self.index.add(event)
+            self.runtime.hub.publish(self.fence.conversation, seqs, stamped)
         return seqs
+
+    async def _commit(self, events: Sequence[Event], changes: Sequence[Change], sync: bool) -> range:
+        try:
+            return await self.runtime.store.log.append(self.fence.conversation, events, fence=self.fence, changes=changes, sync=sync)
+        except BaseException:  # a task that was cancelled is not told that its append was committed
+            self.torn = True
+            self.runtime.hub.touch(self.fence.conversation)
+            raise
 
     async def journal(self) -> list[Event]:
         """The events that were there when the leg began."""
@@ -184,3 +198,11 @@ class Leg:
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
         return Tooling(directory, roots, settings, name, self.runtime.blobs, drawer, questions, preliminary, fact)
+
+
+async def mend(leg: Leg) -> None:
+    """Reads fold and index again when the log may hold more than they."""
+    if leg.torn:
+        events = await events_of(leg.runtime.store, leg.fence)
+        leg.folder, leg.index = folded(events), Journal(events)
+        leg.torn = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol, TypeVar, cast
 
@@ -43,14 +43,29 @@ class Drawers:
             drawer[name] = make()
         return drawer[name]  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  the name fixes the type
 
-    async def trim(self, limit: int | None = None) -> None:
-        """Lets go of the conversations used longest ago, down to the limit."""
-        most = self._limit if limit is None else limit
-        while len(self._drawers) > most and (self._limit or limit is not None):
-            _, drawer = self._drawers.popitem(last=False)
-            for thing in drawer.values():
-                if hasattr(thing, "aclose"):
-                    await cast("_Closable", thing).aclose()
+    @property
+    def crowded(self) -> bool:
+        """Whether more conversations keep things than the limit allows."""
+        return 0 < self._limit < len(self._drawers)
+
+    async def trim(self, live: Collection[str]) -> None:
+        """Lets go of the conversations used longest ago, down to the limit, but of none that is live."""
+        for conversation in list(self._drawers):
+            if not self.crowded:
+                break
+            if conversation not in live:
+                await _close(self._drawers.pop(conversation))
+
+    async def aclose(self) -> None:
+        """Lets go of them all."""
+        while self._drawers:
+            await _close(self._drawers.popitem()[1])
+
+
+async def _close(drawer: dict[str, object]) -> None:
+    for thing in drawer.values():
+        if hasattr(thing, "aclose"):
+            await cast("_Closable", thing).aclose()
 
 
 class Runtime:

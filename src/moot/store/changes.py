@@ -10,7 +10,7 @@ from moot.errors import Busy, NotFound, StoreError
 from moot.store.rows import optional, options_json
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
-from moot.types.store import Ask, Change, CloseExchange, End, Fence, Fold, OpenExchange, Park, Took, Use
+from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, Took, Use
 from moot.types.usage import Usage
 
 __all__ = ["Target", "deny_open", "make"]
@@ -136,6 +136,16 @@ def _use(transaction: Transaction, target: Target, change: Use) -> None:
     transaction.execute("UPDATE approval SET used_at = ? WHERE id = ?", (transaction.now_ms, change.approval))
 
 
+def _expire(transaction: Transaction, target: Target, change: Expire) -> None:
+    changed = transaction.execute(
+        "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
+        " WHERE id = ? AND approved IS NULL AND expires_at <= ?",
+        (change.reason, transaction.now_ms, change.approval, transaction.now_ms),
+    )
+    if changed.rowcount != 1:
+        raise Busy(f"the approval {change.approval!r} is answered, or may still be")
+
+
 def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
     if row is None:
         return "there is none with that id"
@@ -195,6 +205,7 @@ _CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
     End: _end,
     Ask: _ask,
     Use: _use,
+    Expire: _expire,
     Took: _took,
     OpenExchange: _open_exchange,
     CloseExchange: _close_exchange,

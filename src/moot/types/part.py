@@ -14,6 +14,11 @@ TOOL_DONE = frozenset({"output-available", "output-error", "output-denied"})
 """Tool part states after which nothing more is expected."""
 
 
+def is_settled(part: Part) -> bool:
+    """Whether a tool part has its one output. What a call has shown on its way there is none."""
+    return part.get("state") in TOOL_DONE and not part.get("preliminary")
+
+
 def is_tool(part: Part) -> bool:
     """Whether the part is a tool call with whatever became of it."""
     kind = part.get("type")

@@ -100,7 +100,15 @@ class CloseExchange:
     ended: Ended
 
 
-Change: TypeAlias = Fold | Park | End | Ask | Use | Took | OpenExchange | CloseExchange
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Answers a question with no, for nobody did in time. Raises Busy when somebody did after all."""
+
+    approval: str
+    reason: str
+
+
+Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | Took | OpenExchange | CloseExchange
 
 
 class Log(Protocol):

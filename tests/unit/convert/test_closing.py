@@ -29,3 +29,12 @@ def test_every_whole_call_gets_one_output() -> None:
     closed = fold_parts(parts, (*close_open(parts), *settle_calls(parts, "cancelled")))
     assert [part["errorText"] for part in closed if part.get("toolCallId") == "c2"] == ["cancelled"]
     assert settle_calls(closed, "again") == ()
+
+
+def test_what_a_call_has_shown_on_its_way_is_no_output() -> None:
+    shown: Chunk = {"type": "tool-output-available", "toolCallId": "c2", "output": "half", "preliminary": True}
+    parts = fold_parts((), (*OPEN, shown))
+    closed = fold_parts(parts, settle_calls(parts, "cancelled"))
+    [call] = [part for part in closed if part.get("toolCallId") == "c2"]
+    assert call["state"] == "output-error" and call["errorText"] == "cancelled; its output so far:\nhalf"
+    assert "preliminary" not in call
