@@ -12,7 +12,6 @@ the engine; `following` watches a run to its end and turns it into an exit code,
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
-| `contract.py` | whether an answer fits `--schema` |
 | `following.py` | a run from its submission to its exit code |
 | `logs.py` | what the rooms log, as lines for the person |
 | `markdown.py` | Markdown as it streams, styled for a terminal |

@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from moot.cli.configured import configured, here
-from moot.cli.contract import check_answer
 from moot.cli.following import Follower
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
@@ -17,6 +16,7 @@ from moot.cli.references import find_conversation
 from moot.cli.showing import Show, ShowChunks, ShowEvents, ShowJson, ShowText
 from moot.cli.weights import provide_weights
 from moot.config.settings import Settings
+from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
 from moot.types.canonical import JsonObject
 from moot.types.part import Part

@@ -10,6 +10,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_tool_parts.py` | what each tool chunk makes of a tool part |
 | `_partial.py` | the value of a cut JSON text: tool arguments while they stream |
 | `closing.py` | the chunks that close what a broken stream left open |
+| `contract.py` | whether an answer fits the JSON Schema that was asked for |
 | `totals.py` | what a run took, summed over its journal |
 | `unfold.py` | a message → the fewest chunks that rebuild it |
 | `versions.py` | chunks as a client of version 6 or 7 takes them |

@@ -8,6 +8,7 @@
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
+| `attaching.py` | a file that a person names, as a part |
 | `approvals.py` | policy: what may run, what must ask |
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |

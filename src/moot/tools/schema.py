@@ -13,25 +13,25 @@ from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.provider import ToolDefinition
 from moot.types.tool import Tool
 
-__all__ = ["definition", "definition_digest", "parse"]
+__all__ = ["definition", "definition_digest", "parse", "schema_of"]
 
 _SHOWN_ERRORS = 5
 
 
 def definition(tool: Tool) -> ToolDefinition:
     """What a model gets: the JSON Schema without titles and references, the examples."""
-    return ToolDefinition(tool.name, tool.description, _schema(tool.arguments), tool.examples)
+    return ToolDefinition(tool.name, tool.description, schema_of(tool.arguments), tool.examples)
 
 
 def definition_digest(tool: Tool) -> bytes:
     """32 bytes that change with anything a model or a person was told of the tool."""
-    told: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool.arguments)}
+    told: JsonObject = {"name": tool.name, "description": tool.description, "schema": schema_of(tool.arguments)}
     return blake2b(dumps(told), digest_size=32).digest()
 
 
 def parse(tool: Tool, input: Json) -> BaseModel | str:
     """The arguments, or words for the model on what does not fit and what is expected."""
-    expected = f"{tool.name} takes {_signature(_schema(tool.arguments))}"
+    expected = f"{tool.name} takes {_signature(schema_of(tool.arguments))}"
     if not isinstance(input, dict):
         return f"the arguments must be a JSON object, not {_word(input)}; {expected}"
     if unknown := _unknown(tool.arguments, input):
@@ -117,7 +117,8 @@ def _type_word(schema: JsonObject) -> str:
 
 
 @cache
-def _schema(arguments: type[BaseModel]) -> JsonObject:
+def schema_of(arguments: type[BaseModel]) -> JsonObject:
+    """The JSON Schema of a model without titles and, where it is not recursive, without references."""
     schema: dict[str, Any] = arguments.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     slim = cast("JsonObject", _slim(schema, definitions, ()))

@@ -19,8 +19,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_answer(message: Message, schema: JsonObject) -> None:
-    """Raises OutputContract when the last text of the message is no JSON or does not fit."""
+def check_answer(message: Message, schema: JsonObject) -> Json:
+    """The value that the last text of the message is. Raises OutputContract when it is no JSON or does not fit."""
     texts = [str(part.get("text", "")) for part in message.parts if part.get("type") == "text"]
     try:
         value = loads_exact(texts[-1] if texts else "")
@@ -29,6 +29,7 @@ def check_answer(message: Message, schema: JsonObject) -> None:
     problem = next(problems(value, schema), None)
     if problem is not None:
         raise OutputContract(f"the answer does not fit the schema: {problem}", fix="Ask again, or with another model.")
+    return value
 
 
 def problems(value: Json, schema: Json, path: str = "answer") -> Iterator[str]:
