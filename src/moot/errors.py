@@ -9,6 +9,7 @@ MootError                      anything a caller may catch
 ├── ProviderError              a model's endpoint refused, failed or sent nonsense                         exit 5
 ├── LimitReached               steps, money, time, tokens                                                  exit 6
 ├── Busy                       somebody else is at it: a live run, a held lock                             exit 7
+├── Cancelled                  a run was stopped before its end                                        exit 130
 ├── Refused                    a guard said no: a path, a URL, a command                                   exit 1
 └── StoreError                 the database could not do it                                                exit 1
     ├── StoreFull              no room left on the disk; nothing of the failed commit was kept             exit 1
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 __all__ = [
     "Busy",
+    "Cancelled",
     "ConfigError",
     "FenceLost",
     "LimitReached",
@@ -120,6 +122,11 @@ class LimitReached(MootError):
 class Busy(MootError):
     exit_code = 7
     code = "busy"
+
+
+class Cancelled(MootError):
+    exit_code = 130
+    code = "cancelled"
 
 
 class Refused(MootError):

@@ -117,7 +117,7 @@ def test_generated_parts_are_fresh(repository: Path) -> None:
     none_of(runpy.run_path(str(repository / "docs" / "generate.py"))["stale"](repository / "docs"))
 
 
-PAGES = {"PROVIDERS": "providers", "DIALECTS": "providers", "TOOLS": "tools", "AGENTS": "configuration", "FACES": "command-line"}
+PAGES = {"PROVIDERS": "providers", "DIALECTS": "providers", "TOOLS": "tools", "AGENTS": "configuration", "FACES": "library"}
 
 
 @pytest.mark.parametrize("registry", REGISTRIES)

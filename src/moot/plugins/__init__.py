@@ -4,7 +4,7 @@
 |---|---|---|
 | `AGENTS` | agent services by `agent_type` | `moot.agents` |
 | `DIALECTS` | wire shapes | `moot.convert` |
-| `FACES` | the faces that `__main__` picks from | `moot.faces` |
+| `FACES` | what `python -m moot` and `import moot` show | `moot.faces` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
 
@@ -28,7 +28,7 @@ DIALECTS = Registry(
     },
 )
 
-FACES = Registry("moot.faces", {"cli": "moot.cli.app:main"})
+FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named"})
 
 PROVIDERS = Registry(
     "moot.providers",

@@ -35,3 +35,8 @@ class Event(NamedTuple):
     """Wall time, µs since the epoch; 0 = the store sets it."""
     seq: int = 0
     """Position in the conversation, dense from 1; 0 = not stored yet. Only the store sets it, in the appending transaction."""
+
+    @property
+    def text(self) -> str:
+        """What it adds to the text of the answer, as somebody reads it who prints what comes; mostly empty or a few letters."""
+        return "".join([str(chunk["delta"]) for chunk in self.chunks if chunk["type"] == "text-delta"])
