@@ -13,6 +13,9 @@ from moot.store.writer import Writer
 
 __all__ = ["Poller"]
 
+LINGER = 2.0
+"""Seconds that the thread and its connection wait, without looking, for the next watcher: to begin anew costs as much as a short run."""
+
 
 class _Watch:
     """One iterator of `others`, and how often it wants to look."""
@@ -33,7 +36,11 @@ class Poller:
         self._loop = asyncio.get_running_loop()
         self._watches: set[_Watch] = set()
         self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
+        self._nudge = threading.Event()
+        """Has the thread look at once."""
+        self._closed = False
+        self._leaving = threading.Lock()
+        """Held while the thread decides to go, and while a watcher looks whether there is one."""
         self._own = -1
         """The writer's view of the version when it was last asked."""
 
@@ -50,41 +57,65 @@ class Poller:
                 yield
         finally:
             self._watches.discard(watch)
-            if not self._watches:
-                self.stop()
 
     def stop(self) -> None:
-        self._stop.set()
-        self._thread = None
+        """For good."""
+        self._closed = True
+        self._nudge.set()
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._stop = threading.Event()
-            self._thread = threading.Thread(target=self._look, args=(self._stop,), name="moot-store-poller", daemon=True)
-            self._thread.start()
+        with self._leaving:
+            self._nudge.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="moot-store-poller", daemon=True)
+                self._thread.start()
 
-    def _look(self, stop: threading.Event) -> None:
+    def _look(self) -> None:
         try:
             connection = connect(self._path)
         except sqlite.Error:  # as below; whoever reads or writes is told why by their own connection
             return
         try:
             version = commits = None
-            while True:
+            while not self._closed:
+                if self._pause() is None:
+                    version = None
+                    if not self._awaited():
+                        return
+                if self._nudge.is_set():
+                    self._nudge.clear()
+                    version = None
                 before = self._writer.commits
                 found = connection.execute("PRAGMA data_version").fetchone()[0]
-                if version is None:  # what was committed before this first look would be told by nobody
+                if version is None:  # what was committed before a watcher's first look would be told by nobody
                     self._loop.call_soon_threadsafe(self._wake)
                 elif found != version:
                     # a commit of ours may show before it is counted as done, so those that have begun are compared
                     self._loop.call_soon_threadsafe(self._notify, self._writer.begun == commits)
                 version, commits = found, before
-                if stop.wait(min((watch.interval for watch in tuple(self._watches)), default=0.25)):
-                    return
+                if (pause := self._pause()) is not None:
+                    self._nudge.wait(pause)
         except (sqlite.Error, RuntimeError):  # the file or the loop is gone: nobody can be told anything more
             return
         finally:
             connection.close()
+
+    def _pause(self) -> float | None:
+        """Seconds to the next look; None = nobody watches."""
+        return min((watch.interval for watch in tuple(self._watches)), default=None)
+
+    def _awaited(self) -> bool:
+        """Waits for a watcher; False when none came and the thread is given up."""
+        while self._pause() is None:
+            self._nudge.clear()
+            if self._closed or self._pause() is not None:  # before the clearing
+                break
+            if not self._nudge.wait(LINGER):
+                with self._leaving:
+                    if self._pause() is None:
+                        self._thread = None
+                        return False
+        return not self._closed
 
     def _notify(self, certain: bool) -> None:
         """On the loop. Our own commits change the version too: when there were some, the writer's connection knows about the others'."""

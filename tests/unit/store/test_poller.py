@@ -74,8 +74,26 @@ async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
         assert looking.is_alive()
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-    await settle()
-    assert not looking.is_alive()
+    await until(lambda: not looking.is_alive())
+    assert store._poller._thread is None
+
+
+async def test_a_watcher_who_comes_soon_after_another_finds_the_same_thread_and_is_told_at_once(
+    store: SqliteStore, settings: Settings
+) -> None:
+    other = await open_store(settings)
+    threads: list[Any] = []
+    for _ in range(20):
+        async with aclosing(store.others(interval=60)) as others:  # type: ignore[type-var]
+            with anyio.fail_after(2):
+                await anext(others)
+            threads.append(store._poller._thread)
+        await other.conversations.create(Conversation(f"{len(threads)}"))
+    assert len(set(threads)) == 1
+    assert threads[0].is_alive()
+    await store.close()
+    await until(lambda: not threads[0].is_alive())
+    await other.close()
 
 
 async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Settings) -> None:
