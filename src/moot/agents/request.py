@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import dataclasses
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
     )
     body = choice.dialect.to_request(prompt)
     pieces = split(body)
-    blobs = await asyncio.gather(*(context.ports.blobs.put(piece, "application/json") for piece in pieces))
+    blobs = await context.ports.blobs.put_all(pieces, "application/json")
     manifest: JsonObject = {"pieces": [blob.sha256 for blob in blobs]}
     wire = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange)
     return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4)

@@ -359,6 +359,10 @@ class Blobs(Protocol):
         """Stores by content; the same bytes again are the same blob. Durable with the next commit that names it."""
         ...
 
+    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        """The same for several in one transaction, in their order."""
+        ...
+
     async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         """Raises NotFound; StoreCorrupt when the bytes no longer have that hash."""
         ...
