@@ -23,6 +23,9 @@ from moot.types.store import Store
 INDEXING = 5.0
 """Seconds that closing may spend on the search index."""
 
+SETTLING = 3.0
+"""Seconds that closing may wait for a title."""
+
 log = logging.getLogger("moot.engine")
 
 
@@ -79,6 +82,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             runs = LocalRuns(runtime, owner, group)
             try:
                 yield Engine(settings, store, runtime, runs, runtime.hub, providers)
+                await runs.settle(SETTLING)
             except Exception as error:  # noqa: BLE001  raised again below: out of a group it would come wrapped
                 failure = error
             drove = runs.drove

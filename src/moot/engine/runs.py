@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from moot.engine.owners import Owner
 from moot.engine.submissions import submission_of
+from moot.engine.titles import entitle
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.drive import drive
 from moot.runtime.runtime import Runtime
@@ -47,6 +48,8 @@ class LocalRuns:
         self._failures: dict[str, MootError] = {}
         """Runs whose end could not be recorded, and why: nobody is at them though the store says that we are."""
         self._moved = anyio.Event()
+        self._behind = 0
+        """Titles that are being made."""
         self.drove = False
         """Whether any run was driven here: then the search index has something to do."""
 
@@ -135,6 +138,19 @@ class LocalRuns:
                 with anyio.move_on_after(_LOOK):
                     await moved.wait()
 
+    async def settle(self, seconds: float) -> None:
+        """Waits for what is still done behind finished runs, at most that long."""
+        with anyio.move_on_after(seconds):
+            while True:
+                moved = self._moved
+                if not self._behind and not await self._ends():
+                    return
+                await moved.wait()
+
+    async def _ends(self) -> bool:
+        """Whether a run has its end and its task here has not yet: whoever waited for the run may be gone before it."""
+        return any([(await self._runtime.store.records.run(run)).status in TERMINAL for run in list(self._scopes)])
+
     async def sweep(self, *, resume: bool) -> list[Run]:
         """Finds running runs whose owner is dead: they become interrupted. All found.
 
@@ -214,6 +230,9 @@ class LocalRuns:
             self._fail(fence.run, run, errors)
         finally:
             del self._scopes[fence.run]
+            if run is not None and run.status == "finished":
+                self._behind += 1
+                self._group.start_soon(self._entitle, run)
             self._move()
         if run is not None and run.status == "waiting":
             await self._parked(run, answered)
@@ -231,6 +250,16 @@ class LocalRuns:
                 log.error("nothing is let go of: %s", error)
             else:
                 await drawers.trim(live)
+
+    async def _entitle(self, run: Run) -> None:
+        """Behind the answer, which it neither delays nor spoils."""
+        try:
+            await entitle(self._runtime, run)
+        except Exception as error:  # noqa: BLE001  a provider's code may raise anything, and a title is not worth a run
+            log.warning("the small model gave no title: %s", error)
+        finally:
+            self._behind -= 1
+            self._move()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
         """The store itself failed, so nothing more could be recorded: the run is found as interrupted later."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from moot.engine.titles import first_line
 from moot.errors import UsageError
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
@@ -13,14 +14,10 @@ from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
 from moot.types.message import Message
-from moot.types.part import text_of
 from moot.types.run import Prompt, Run
 from moot.types.store import Submission
 
 __all__ = ["submission_of"]
-
-TITLE = 80
-"""Characters of the first line that become the title."""
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
@@ -81,8 +78,7 @@ async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
 def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:
     if existing is not None:
         return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model)
-    line = text_of(list(prompt.parts)).strip().partition("\n")[0].strip()
-    title = line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
+    title = first_line(prompt.parts)
     return Conversation(
         id=new_id(),
         key=prompt.key,

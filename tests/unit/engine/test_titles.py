@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.engine.titles import cleaned, first_line
+from moot.guard.terminal import clean
+from moot.types.part import Part, text_part
+
+HEADER = "src/moot/app.py:\n\nimport os\nimport sys\n"
+PICTURE: Part = {"type": "file", "mediaType": "image/png", "filename": "cat.png", "url": "data:,"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "title"),
+    [
+        (["plain question"], "plain question"),
+        (["\n\n   indented,\tand   spaced  \nmore"], "indented, and spaced"),
+        ([HEADER, "what is wrong here?"], "what is wrong here?"),
+        ([HEADER], "app.py"),
+        (["Look at this:\n\ncode"], "Look at this:"),
+        (["/compact\nnow go on"], "now go on"),
+        (["/compact"], "/compact"),
+        (["/etc/hosts is odd"], "/etc/hosts is odd"),
+        (["```python\nprint(1)\n```"], "print(1)"),
+        (["---\n***\nwords"], "words"),
+        (["a\x1b[2Jb\x07"], "ab"),
+        (["x" * 200], "x" * 79 + "…"),
+        (["word " * 40], ("word " * 15).strip() + "…"),
+        ([""], ""),
+        ([], ""),
+    ],
+)
+def test_the_first_line_that_a_person_wrote_is_the_title(texts: list[str], title: str) -> None:
+    assert first_line([text_part(text) for text in texts]) == title
+
+
+def test_a_picture_alone_gives_its_name() -> None:
+    assert first_line([PICTURE]) == "cat.png"
+    assert first_line([PICTURE, text_part("who is it?")]) == "who is it?"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Release plans", "Release plans"),
+        ('"Release plans."', "Release plans"),
+        ("# **Title: Release plans**", "Release plans"),
+        ("<think>they want\na title</think>\n\nRelease plans", "Release plans"),
+        ("<think>never closed", ""),
+        ("\n\n  Release \x1b]0;evil\x07 plans\nand more", "Release plans"),
+        ("“発表の計画”", "発表の計画"),
+        ("word " * 40, ("word " * 11).strip() + "…"),
+        ("...", ""),
+        ("", ""),
+    ],
+)
+def test_a_models_title_is_one_short_clean_line(said: str, title: str) -> None:
+    assert cleaned(said) == title
+
+
+@given(st.text())
+def test_no_text_makes_a_title_that_is_long_or_acts_on_a_screen(text: str) -> None:
+    for title in (cleaned(text), first_line([text_part(text)])):
+        assert len(title) <= 80 and "\n" not in title and clean(title) == title
