@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
-from moot.cli.app import build
+from moot.cli.tree import TREE, Group
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
 
@@ -61,14 +61,14 @@ def tools() -> str:
 
 
 def commands() -> str:
+    return table(("command", "what it does"), listed("moot", TREE))
+
+
+def listed(name: str, group: Group) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    app = build()
-    for name in (name for name in app if not name.startswith("-")):
-        subcommands = [under for under in app[name] if not under.startswith("-")]
-        rows += [(f"`moot {name} {under}`", summary(app[name][under].help)) for under in subcommands] or [
-            (f"`moot {name}`", summary(app[name].help))
-        ]
-    return table(("command", "what it does"), rows)
+    for key, item in group.commands.items():
+        rows += listed(f"{name} {key}", item) if isinstance(item, Group) else [(f"`{name} {key}`", item.words)]
+    return rows
 
 
 def exit_codes() -> str:

@@ -5,6 +5,8 @@
 
 from importlib import import_module
 
+__version__ = "0.1.0"
+
 
 def __getattr__(name: str) -> object:
     # the machinery of imports asks for submodules here, too, and those are all of small letters

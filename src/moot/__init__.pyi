@@ -31,3 +31,5 @@ from moot.types.message import Message as Message
 from moot.types.run import Run as Run
 from moot.types.tool import Question as Question
 from moot.types.usage import Usage as Usage
+
+__version__: str

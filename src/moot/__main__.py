@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from importlib.metadata import version
 
 from moot.plugins import FACES
 
@@ -10,9 +9,6 @@ from moot.plugins import FACES
 def main() -> int:
     """The command line; its exit code."""
     arguments = sys.argv[1:]
-    if arguments in (["--version"], ["version"]):  # answered before anything heavy is imported
-        sys.stdout.write(f"moot {version('moot')}\n")
-        return 0
     spare_collector()
     return int(FACES.load("cli")(arguments))
 

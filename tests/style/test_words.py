@@ -124,6 +124,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
 NAMES_ALL = (
     "plugins/__init__.py",  # the table of what there is
     "config/home.py",  # the table of key variables
+    "cli/tree.py",  # examples of what may be typed
     "guard/secrets.py",  # the shapes of keys
     "providers/_families.py",  # which weights are whose
     "providers/openrouter.py",  # gateways: they resell the others' models under names of their own

@@ -1,30 +1,38 @@
 """The command line: what a person or a script types, and what they see.
 
-stdout carries data only, stderr is for people. `app` parses and catches; each family of commands has its file; `opening` opens
-the engine; `following` watches a run to its end and turns it into an exit code, `showing` draws it.
+stdout carries data only, stderr is for people. `tree` lists the commands; `reading` takes a plain command line straight from the
+signature of its command, `parsing` judges all others; each family of commands has its file; `opening` opens the engine;
+`following` watches a run to its end and turns it into an exit code, `showing` draws it.
 
 | file | what it does |
 |---|---|
-| `app.py` | `main`: parses, runs the command, turns errors into exit codes |
+| `app.py` | `main`: runs the command that was typed, turns errors into exit codes |
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `asking.py` | approvals and questions on a terminal |
-| `chat.py` `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
+| `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
 | `following.py` | a run from its submission to its exit code |
+| `lines.py` | stdout and stderr, without an event loop |
 | `logs.py` | what the rooms log, as lines for the person |
 | `markdown.py` | Markdown as it streams, styled for a terminal |
 | `messages.py` | messages as a person reads them again |
 | `opening.py` | the engine for a command |
 | `picking/` | one of many, from a list that filters as you type |
 | `options.py` | the flags that commands share |
-| `output.py` | stdout and stderr |
+| `output.py` | stdout and stderr on the event loop |
+| `parameters.py` | what a command says of its arguments |
+| `parsing.py` | help, mistakes, and every command line that is not plain (cyclopts) |
+| `performing.py` | a command carried out, on the event loop |
 | `prompts.py` | prompt, stdin and files as parts of a message |
+| `reading.py` | a plain command line, read without the parser |
 | `references.py` | conversations and runs by id, prefix, title or list index |
 | `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
+| `slots.py` | a command's signature as what may be typed |
 | `tables.py` | lists as columns |
 | `times.py` | times as people read them |
+| `tree.py` | the commands: where each is, its help |
 | `trying.py` | one small call to a model |
 | `weights.py` | the offer of an embedded model's weights, progress |
 """

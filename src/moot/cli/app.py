@@ -2,107 +2,48 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import resource
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-from cyclopts import App
-
 from moot.cli.arguments import settle, wants_json
 from moot.cli.errors import INTERRUPTED, innermost, report
-from moot.cli.logs import logging_to
-from moot.cli.output import Output, close_quietly
+from moot.cli.lines import Lines, close_quietly
+from moot.cli.reading import Call, read
+from moot.cli.slots import wants_output
 from moot.errors import MootError
-
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "run": (
-        "moot.cli.run:run",
-        """One prompt to its answer.
-
-For instance:
-  moot run "what does README.md say?"
-  git diff | moot run "write a commit message" -m small
-  moot run -c "and now the tests" --json
-  moot run --schema answer.json -f photo.png "what is on it?\"""",
-    ),
-    "chat": ("moot.cli.chat:app", "Conversations: new, continue, list, show, resume, stop, delete, restore."),
-    "search": (
-        "moot.cli.search:search",
-        """Find words in all conversations, newest first.
-
-For instance:
-  moot search "exit code" --limit 10""",
-    ),
-    "models": ("moot.cli.models:app", "Models: list, pull, test."),
-    "providers": ("moot.cli.providers:app", "Providers: list, test."),
-    "tools": ("moot.cli.tools:app", "Tools: list, show."),
-    "config": ("moot.cli.config:app", "The configuration: show, check."),
-    "doctor": (
-        "moot.cli.doctor:doctor",
-        """Is everything in order? Exit code 1 when something is broken.
-
-For instance:
-  moot doctor --json""",
-    ),
-    "version": (
-        "moot.cli.version:version",
-        """moot's version.
-
-For instance:
-  moot version --json""",
-    ),
-}
-"""Name → where it is, imported when called, and its help, the first line of which is in the list of commands."""
-
+from moot.plugins.registry import attribute
 
 _FILES = 64
 """What a run of few tools opens at most, and some more."""
 
 
-def build() -> App:
-    """The tree of commands."""
-    app = App(
-        name="moot",
-        help='One home for every AI agent\'s conversations.\n\nFor instance: `moot run "what does README.md say?"`',
-        version_flags=(),
-        help_format="plaintext",
-        exit_on_error=False,
-        print_error=False,
-        suppress_keyboard_interrupt=False,
-        result_action="return_value",
-    )
-    for name, (path, words) in _COMMANDS.items():
-        app.command(path, name=name, help=words)
-    return app
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line; its exit code."""
     if not _open_missing_streams():
-        Output().say("moot: stdout is closed; use >/dev/null when the output is not wanted", "red")
+        Lines().say("moot: stdout is closed; use >/dev/null when the output is not wanted", "red")
         return 1
     arguments = settle(sys.argv[1:] if argv is None else argv)
-    output = Output()
+    if arguments == ["--version"]:
+        arguments = ["version"]
+    output = Lines()
     try:
-        with logging_to(output):
-            result = _perform(arguments, output)
+        result = _perform(arguments, output)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the face's border
         return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
 
 
-def _perform(arguments: list[str], output: Output) -> Any:
+def _perform(arguments: list[str], output: Lines) -> Any:
     _check_files()
-    command, bound, left = build().parse_args(arguments)
-    work = partial(command, *bound.args, **bound.kwargs, **({"output": output} if "output" in left else {}))
-    return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"}) if inspect.iscoroutinefunction(command) else work()
+    call: Call = read(arguments) or attribute("moot.cli.parsing:parse")(arguments)
+    if call.bare:
+        return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
+    return attribute("moot.cli.performing:perform")(call)
 
 
 def _check_files() -> None:
@@ -124,7 +65,7 @@ def _open_missing_streams() -> bool:
     return has_stdout
 
 
-def _failed(error: BaseException, output: Output, *, as_json: bool) -> int:
+def _failed(error: BaseException, output: Lines, *, as_json: bool) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, KeyboardInterrupt):

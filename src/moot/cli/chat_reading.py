@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from moot.cli.configured import here
 from moot.cli.messages import message_json, print_message
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Cursor, Limit, Out, Which
+from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation, live_run
 from moot.cli.tables import print_table
 from moot.cli.times import age
@@ -25,7 +24,7 @@ async def list_(
     *,
     limit: Limit = 50,
     cursor: Cursor = None,
-    here_only: Annotated[bool, Parameter(name="--here", negative=(), help="Only those of this directory.")] = False,
+    here_only: Annotated[bool, Parameter(name="--here", help="Only those of this directory.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

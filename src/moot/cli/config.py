@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
-
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
+from moot.cli.parameters import Parameter
 from moot.config.building import shown
 from moot.config.loading import FILE, Loaded
 from moot.types.canonical import Json, JsonObject
 
-app = App(name="config", help="The configuration: show, check.", help_format="plaintext", version_flags=())
 
-
-@app.command
 def show(
     *,
-    origin: Annotated[bool, Parameter(negative=(), help="Say which layer decided each value.")] = False,
+    origin: Annotated[bool, Parameter(help="Say which layer decided each value.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Every setting in force, secrets masked.
-
-    For instance:
-      moot config show --origin
-    """
+    """Every setting in force, secrets masked."""
     loaded = configured(output)
     values = flat(shown(loaded.configuration))
     if json:
@@ -39,13 +31,8 @@ def show(
         output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")
 
 
-@app.command
 def check(*, json: AsJson = False, output: Out) -> None:
-    """Whether the configuration is right: silent when it is, else file, line and column of every fault.
-
-    For instance:
-      moot config check
-    """
+    """Whether the configuration is right: silent when it is, else file, line and column of every fault."""
     loaded = configured(output)
     if json:
         output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})

@@ -8,10 +8,10 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from moot import __version__
 from moot.cli.configured import here
 from moot.cli.errors import innermost
 from moot.cli.options import AsJson, Out
@@ -52,7 +52,7 @@ Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
 async def doctor(*, json: AsJson = False, output: Out) -> int:
     """Is everything in order? Exit code 1 when something is broken."""
     settings, configuration = _configuration(output)
-    findings = [Finding("moot", "ok", f"{version('moot')}, Python {platform.python_version()}, {platform.platform()}"), configuration]
+    findings = [Finding("moot", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"), configuration]
     checks: tuple[tuple[str, Check], ...] = (
         ("home", _home),
         ("disk", _disk),

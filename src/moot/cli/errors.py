@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
+import os
 import traceback
 from typing import cast
 
-from cyclopts import CycloptsError, UnknownCommandError, UnusedCliTokensError
-
-from moot.cli.logs import debugging
-from moot.cli.output import Output
+from moot.cli.lines import Lines
 from moot.errors import MootError
 from moot.types.canonical import JsonObject
 
-USAGE = 2
 INTERRUPTED = 130
 
 _EXHAUSTED = {
@@ -27,11 +23,9 @@ _EXHAUSTED = {
 """What this machine may run out of: no fault of moot, so it is said as it is."""
 
 
-def report(error: BaseException, output: Output, *, as_json: bool) -> int:
+def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
     """Says what went wrong on stderr (and as a document on stdout for a script that wants JSON); the exit code."""
-    if isinstance(error, CycloptsError):
-        error = _usage(error)
-    elif isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
+    if isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
         error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):
         output.say(f"moot: {error.message}", "red")
@@ -62,27 +56,6 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
-class Wrong(MootError):
-    """A command line that does not parse."""
-
-    exit_code = USAGE
-    code = "usage"
-
-
-def _usage(error: CycloptsError) -> MootError:
-    chain = " ".join(error.command_chain or ())
-    fix = f"moot {chain} --help" if chain else "moot --help"
-    if isinstance(error, UnknownCommandError) and error.app is not None and error.unused_tokens:
-        return Wrong(_unknown_command(error.unused_tokens[0], [name for name in error.app if not name.startswith("-")]), fix=fix)
-    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        return Wrong(
-            f"too many arguments: {', '.join(map(repr, error.unused_tokens))}; words that belong together stand in quotes", fix=fix
-        )
-    words = str(error).strip()
-    return Wrong(words[:1].lower() + words[1:], fix=fix)
-
-
-def _unknown_command(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"unknown command {name!r}{hint} known: {', '.join(known)}"
+def debugging() -> bool:
+    """Whether whoever called wants to see everything."""
+    return os.environ.get("MOOT_DEBUG") == "1"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from moot.cli.output import Output
+from moot.cli.errors import debugging
+from moot.cli.lines import Lines
 
 
 class ToPeople(logging.Handler):
     """Writes records to stderr without control sequences and secrets."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Lines) -> None:
         super().__init__(logging.DEBUG)
         self._output = output
         self._formatter = logging.Formatter("%(name)s: %(message)s")
@@ -25,7 +25,7 @@ class ToPeople(logging.Handler):
 
 
 @contextmanager
-def logging_to(output: Output) -> Generator[None, None, None]:
+def logging_to(output: Lines) -> Generator[None, None, None]:
     """Within, warnings and worse of moot's own reach the person; everything of everybody when debugging."""
     root, ours = logging.getLogger(), logging.getLogger("moot")
     before = root.handlers, root.level, ours.level
@@ -38,8 +38,3 @@ def logging_to(output: Output) -> Generator[None, None, None]:
         root.handlers = before[0]
         root.setLevel(before[1])
         ours.setLevel(before[2])
-
-
-def debugging() -> bool:
-    """Whether whoever called wants to see everything."""
-    return os.environ.get("MOOT_DEBUG") == "1"

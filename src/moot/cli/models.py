@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
-
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
+from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.weights import fetch
@@ -17,19 +16,11 @@ from moot.providers.weights.manifest import DEFAULT
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Model
 
-app = App(name="models", help="Models: list, pull, test.", help_format="plaintext", version_flags=())
 
-
-@app.command(name="list")
 async def list_(
     provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False, output: Out
 ) -> None:
-    """The models of every provider that can be reached.
-
-    For instance:
-      moot models list
-      moot models list ollama --json
-    """
+    """The models of every provider that can be reached."""
     providers = Providers(configured(output).settings)
     try:
         listing = await providers.models(provider or "")
@@ -43,21 +34,16 @@ async def list_(
         print_table(output, ["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], [_row(model) for model in listing.models])
 
 
-@app.command
 async def pull(
     name: Annotated[str, Parameter(help="Of an embedded model.")] = DEFAULT,
     /,
     *,
     from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
-    yes_download: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
+    yes_download: Annotated[bool, Parameter(help="Don't ask.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.
-
-    For instance:
-      moot models pull
-    """
+    """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom."""
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
     if json:
         output.json({"name": name, "path": str(path)})
@@ -65,15 +51,10 @@ async def pull(
         output.line(str(path))
 
 
-@app.command
 async def test(
     model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False, output: Out
 ) -> int:
-    """Asks a model for one word.
-
-    For instance:
-      moot models test claude-sonnet-4-5@anthropic
-    """
+    """Asks a model for one word."""
     return await try_model(configured(output).settings, model, output, as_json=json)
 
 

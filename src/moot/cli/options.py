@@ -7,55 +7,52 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from moot.cli.arguments import ALL_TOOLS
 from moot.cli.output import Output
+from moot.cli.parameters import AsJson, Parameter
 from moot.errors import UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
 
+__all__ = ["AsJson", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
+
 Out = Annotated[Output, Parameter(parse=False)]
 """Handed in by `main`, not typed by anybody."""
 
-AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout.")]
-Limit = Annotated[int, Parameter(validator=Number(gte=1, lte=200), help="At most that many, 1 to 200.")]
+Limit = Annotated[int, Parameter(least=1, most=200, help="At most that many, 1 to 200.")]
 Cursor = Annotated[str | None, Parameter(help="Where the last page ended: its next_cursor.")]
 Which = Annotated[str, Parameter(help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
-Files = Annotated[list[Path], Parameter(name=["--file", "-f"], negative=(), help="A file to go with the prompt; give it again for more.")]
+Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="A file to go with the prompt; give it again for more.")]
 
 NANO = 1_000_000_000
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """What a prompt may be run with."""
 
-    model: Annotated[str | None, Parameter(name=["--model", "-m"], help="MODEL@PROVIDER, a model's name, or a type such as small.")] = None
-    agent: Annotated[str | None, Parameter(name=["--agent", "-a", "-p", "--profile"], help="An agent of the configuration.")] = None
+    model: Annotated[str | None, Parameter(name=("--model", "-m"), help="MODEL@PROVIDER, a model's name, or a type such as small.")] = None
+    agent: Annotated[str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), help="An agent of the configuration.")] = None
     tools: Annotated[str | None, Parameter(name="--tools", help="Only these tools, names joined by commas.")] = None
-    no_tools: Annotated[bool, Parameter(name="--no-tools", negative=(), help="No tools at all.")] = False
+    no_tools: Annotated[bool, Parameter(name="--no-tools", help="No tools at all.")] = False
     effort: Annotated[Effort | None, Parameter(name="--effort", help="How much the model reasons.")] = None
     mode: Annotated[Mode | None, Parameter(name="--mode", help="What may happen without asking.")] = None
     schema: Annotated[Path | None, Parameter(name="--schema", help="A file with a JSON Schema that the answer must fit.")] = None
-    max_steps: Annotated[int | None, Parameter(name="--max-steps", validator=Number(gte=1), help="Model calls at most.")] = None
-    max_cost: Annotated[float | None, Parameter(name="--max-cost", validator=Number(gt=0), help="Dollars at most.")] = None
+    max_steps: Annotated[int | None, Parameter(name="--max-steps", least=1, help="Model calls at most.")] = None
+    max_cost: Annotated[float | None, Parameter(name="--max-cost", above=0, help="Dollars at most.")] = None
     timeout: Annotated[str | None, Parameter(name="--timeout", help="Time at most: seconds, or 90s, 5m, 1h.")] = None
-    yes_download: Annotated[bool, Parameter(name="--yes-download", negative=(), help="Weights of a local model may be fetched.")] = False
+    yes_download: Annotated[bool, Parameter(name="--yes-download", help="Weights of a local model may be fetched.")] = False
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowFlags:
     """How a run is shown on stdout."""
 
-    json: Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document at the end.")] = False
-    jsonl: Annotated[bool, Parameter(name="--jsonl", negative=(), help="Each event as a line of JSON, the result as the last.")] = False
-    ui: Annotated[bool, Parameter(name="--ui", negative=(), help="Each chunk (AI SDK) as a line of JSON.")] = False
+    json: Annotated[bool, Parameter(name="--json", help="One JSON document at the end.")] = False
+    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Each event as a line of JSON, the result as the last.")] = False
+    ui: Annotated[bool, Parameter(name="--ui", help="Each chunk (AI SDK) as a line of JSON.")] = False
 
     def form(self) -> Literal["text", "json", "jsonl", "ui"]:
         """The one that was chosen. Raises UsageError for two."""

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
-
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
+from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.config.settings import ProviderSettings, Settings
 from moot.providers.pool import Providers
 from moot.types.canonical import Json, JsonObject
 
-app = App(name="providers", help="Providers: list, test.", help_format="plaintext", version_flags=())
 
-
-@app.command(name="list")
 async def list_(*, json: AsJson = False, output: Out) -> None:
-    """Every provider, in the order in which a bare model name is looked up, and what it lacks.
-
-    For instance:
-      moot providers list
-    """
+    """Every provider, in the order in which a bare model name is looked up, and what it lacks."""
     settings = configured(output).settings
     providers = Providers(settings)
     try:
@@ -38,20 +30,15 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
     print_table(output, ["NAME", "STATE", "DIALECT", "URL"], rows)
 
 
-@app.command
 async def test(
     provider: Annotated[str, Parameter(help="Its name.")],
     /,
     *,
-    model: Annotated[str, Parameter(name=["--model", "-m"], help="One of its models; without it the one that it proposes.")] = "",
+    model: Annotated[str, Parameter(name=("--model", "-m"), help="One of its models; without it the one that it proposes.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Asks one model of a provider for one word.
-
-    For instance:
-      moot providers test anthropic
-    """
+    """Asks one model of a provider for one word."""
     return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)
 
 

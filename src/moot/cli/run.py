@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from moot.cli.configured import configured, here
 from moot.cli.following import Follower
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
+from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather, read_schema
 from moot.cli.references import find_conversation
 from moot.cli.showing import Show, ShowChunks, ShowEvents, ShowJson, ShowText
@@ -45,7 +44,7 @@ async def run(
     continue_: Annotated[
         str | None,
         Parameter(
-            name=["--continue", "-c"], help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here."
+            name=("--continue", "-c"), help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here."
         ),
     ] = None,
     flags: RunFlags = _NO_FLAGS,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from moot.cli.configured import here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.output import Output
+from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.times import moment
 from moot.types.canonical import Json
@@ -20,7 +19,7 @@ async def search(
     query: Annotated[str, Parameter(help="Words; all of them must occur.")],
     /,
     *,
-    conversation: Annotated[str | None, Parameter(name=["--conversation", "-c"], help="Only in this one.")] = None,
+    conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), help="Only in this one.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,

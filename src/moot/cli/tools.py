@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
-
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
+from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.config.settings import Settings
 from moot.plugins import TOOLS
@@ -16,16 +15,9 @@ from moot.tools.schema import definition
 from moot.types.canonical import Json, JsonObject
 from moot.types.tool import Available, Tool
 
-app = App(name="tools", help="Tools: list, show.", help_format="plaintext", version_flags=())
 
-
-@app.command(name="list")
 def list_(*, json: AsJson = False, output: Out) -> None:
-    """Every tool, and whether it can be used here.
-
-    For instance:
-      moot tools list
-    """
+    """Every tool, and whether it can be used here."""
     settings = configured(output).settings
     tools = [tool_json(find(name), settings) for name in TOOLS.names()]
     if json:
@@ -35,13 +27,8 @@ def list_(*, json: AsJson = False, output: Out) -> None:
     print_table(output, ["NAME", "EFFECTS", "STATE", "WHAT IT DOES"], rows)
 
 
-@app.command
 def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
-    """What a model is told of a tool.
-
-    For instance:
-      moot tools show read_file
-    """
+    """What a model is told of a tool."""
     settings = configured(output).settings
     tool = find(name)
     facts: JsonObject = {**tool_json(tool, settings), "schema": definition(tool).schema}

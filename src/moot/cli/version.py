@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version as installed
+from typing import Annotated
 
-from moot.cli.options import AsJson, Out
+from moot import __version__
+from moot.cli.lines import Lines
+from moot.cli.parameters import AsJson, Parameter
 
 
-def version(*, json: AsJson = False, output: Out) -> None:
+def version(*, json: AsJson = False, output: Annotated[Lines, Parameter(parse=False)]) -> None:
     """moot's version."""
     if json:
-        output.json({"version": installed("moot"), "python": platform.python_version()})
+        output.json({"version": __version__, "python": platform.python_version()})
     else:
-        output.line(f"moot {installed('moot')}")
+        output.line(f"moot {__version__}")

@@ -10,6 +10,8 @@
 
 | file | what it holds |
 |---|---|
+| `installed.py` | what installed packages declare |
+| `nearest.py` | the nearest known name |
 | `registry.py` | `Registry`: a table of names to import paths, joined by what is installed |
 """
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from moot.errors import UsageError
+
+
+def attribute(path: str) -> Any:
+    """What `package.module:name` stands for; the module is imported now, and not before."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 class Registry:
@@ -20,9 +24,10 @@ class Registry:
         self._built_in = dict(built_in)
 
     @cached_property
-    def _outside(self) -> dict[str, EntryPoint]:
+    def _outside(self) -> dict[str, Any]:
         # a built-in name can't be taken over by an installed package
-        return {point.name: point for point in entry_points(group=self.group) if point.name not in self._built_in}
+        points = attribute("moot.plugins.installed:points")(self.group)
+        return {point.name: point for point in points if point.name not in self._built_in}
 
     def names(self) -> list[str]:
         """All known names, sorted."""
@@ -34,8 +39,7 @@ class Registry:
     def load(self, name: str) -> Any:
         """What the name stands for. Raises UsageError for an unknown name or a plugin that does not import."""
         if name in self._built_in:
-            module, _, attribute = self._built_in[name].partition(":")
-            return getattr(import_module(module), attribute)
+            return attribute(self._built_in[name])
         if name in self._outside:
             try:
                 return self._outside[name].load()
@@ -46,6 +50,4 @@ class Registry:
     def unknown(self, name: str) -> str:
         """The words for a name that is not there, with the nearest one."""
         kind = self.group.rpartition(".")[2].removesuffix("s")
-        close = difflib.get_close_matches(name, self.names(), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        return f"no {kind} named {name!r}{hint} known: {', '.join(self.names())}"
+        return f"no {kind} named {name!r}{attribute('moot.plugins.nearest:hint')(name, self.names())} known: {', '.join(self.names())}"

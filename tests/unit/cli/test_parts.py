@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from moot.cli.arguments import ALL_TOOLS, LATEST, settle, wants_json
 from moot.cli.following import exit_code_of
+from moot.cli.lines import screen_json
 from moot.cli.options import seconds
-from moot.cli.output import screen_json
 from moot.cli.times import age
 from moot.convert.contract import problems
 from moot.errors import UsageError

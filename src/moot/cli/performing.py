@@ -1,0 +1,25 @@
+"""A command carried out: on the event loop when it wants one, with what the rooms log on stderr."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import partial
+from typing import Any
+
+import anyio
+
+from moot.cli.logs import logging_to
+from moot.cli.output import Output
+from moot.cli.reading import Call
+from moot.cli.slots import wants_output
+
+
+def perform(call: Call) -> Any:
+    """What the command returned."""
+    output = Output()
+    with logging_to(output):
+        work = partial(call.command, *call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
+        if not inspect.iscoroutinefunction(call.command):
+            return work()
+        return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"})
