@@ -21,9 +21,8 @@ SEQ_BITS = 32
 _FRAMES: LiteralString = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES '
 _VALUES: LiteralString = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _FRAME = f"{_FRAMES}{_VALUES}"
-_TOGETHER = 64
+_TOGETHER = {count: f"{_FRAMES}{', '.join([_VALUES] * count)}" for count in (64, 16)}
 """Frames in one statement. The interpreter's lock is let go once for each statement, and handing it to and fro costs more than a row."""
-_MANY_FRAMES = f"{_FRAMES}{', '.join([_VALUES] * _TOGETHER)}"
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 _NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
 _HELD = "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND status = 'running' AND conversation = ?)"
@@ -109,11 +108,13 @@ class Transaction:
         first = end - len(events)
         frames, others = self._rows(conversation << SEQ_BITS, first, events, run)
         try:
-            whole = len(frames) - len(frames) % _TOGETHER
-            for begin in range(0, whole, _TOGETHER):
-                self.execute(_MANY_FRAMES, [value for frame in frames[begin : begin + _TOGETHER] for value in frame])
-            if len(frames) > whole:
-                self._many(_FRAME, frames[whole:])
+            done = 0
+            for count, statement in _TOGETHER.items():
+                while len(frames) - done >= count:
+                    self.execute(statement, [value for frame in frames[done : done + count] for value in frame])
+                    done += count
+            if len(frames) > done:
+                self._many(_FRAME, frames[done:])
             if others:
                 self._many(_ANY, others)
         except Exception as error:
