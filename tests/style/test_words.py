@@ -31,7 +31,7 @@ BANNED: dict[str, frozenset[str]] = {
     "sessions": OURS,
     "notebook": EVERYWHERE,
     "chat": frozenset({"types", "store", "runtime", "engine"}),
-    "transcript": EVERYWHERE,
+    "transcript": OURS - {"cli"},  # the command line draws one of a run
     "confirmation": EVERYWHERE,
     "consent": CORE,
     "job": OURS,  # the shell has jobs of its own

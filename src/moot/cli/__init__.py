@@ -27,6 +27,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `performing.py` | a command carried out, on the event loop |
 | `prompts.py` | prompt, stdin and files as parts of a message |
 | `reading.py` | a plain command line, read without the parser |
+| `screen/` | runs and messages drawn for a terminal |
 | `references.py` | conversations and runs by id, prefix, title or list index |
 | `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
 | `slots.py` | a command's signature as what may be typed |

@@ -1,0 +1,148 @@
+"""The tool calls of a run as they go on: what each chunk makes of its call, and which calls share a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moot.cli.screen.cards import Call, Folded, State
+from moot.cli.screen.look import Look
+from moot.cli.screen.pieces import Card, Group, Piece
+from moot.cli.screen.views import reads
+from moot.types.canonical import Json
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+from moot.types.part import Part, tool_name
+
+__all__ = ["Calls"]
+
+_STATES: dict[str, State] = {
+    "output-available": "done",
+    "output-error": "failed",
+    "output-denied": "denied",
+    "approval-requested": "asked",
+}
+
+
+class Calls:
+    """Calls by their id. `put` places a piece behind the others; `close_group` is to be called before anything else is placed."""
+
+    def __init__(self, put: Callable[[Piece], None], remember: Callable[[Folded], None], reveal: Callable[[int], str], number: int) -> None:
+        self._put = put
+        self._remember = remember
+        self._reveal = reveal
+        self._number = number
+        self._calls: dict[str, Call] = {}
+        self._approvals: dict[str, str] = {}
+        self._group: Group | None = None
+        self._handlers: dict[str, Callable[[Call, Chunk, int], None]] = {
+            "tool-input-delta": self._typing,
+            "tool-input-available": self._begins,
+            "tool-input-error": self._refused,
+            "tool-approval-request": self._asked,
+            "tool-approval-response": self._answered,
+            "tool-output-available": self._output,
+            "tool-output-error": lambda call, chunk, now: self._over(call, "failed", chunk.get("errorText"), now),
+            "tool-output-denied": lambda call, chunk, now: self._over(call, "denied", None, now),
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether one runs whose time is shown, and nobody is asked for anything."""
+        states = {call.state for call in self._calls.values()}
+        return bool(states & {"input", "running"}) and "asked" not in states
+
+    def feed(self, look: Look, chunk: Chunk, event: Event) -> None:
+        """A chunk of kind `tool-…`; one that speaks of an unknown call is passed over."""
+        kind = str(chunk.get("type"))
+        id = str(chunk.get("toolCallId", ""))
+        if kind == "tool-approval-response":
+            id = self._approvals.get(str(chunk.get("approvalId", "")), "")
+        call = self._calls.get(id)
+        if call is None and "toolName" in chunk:
+            call = self._open(look, id, str(chunk["toolName"]))
+        handler = self._handlers.get(kind)
+        if call is not None and handler is not None:
+            if kind == "tool-output-available":
+                call.value = _value(event)
+            handler(call, chunk, event.at)
+
+    def stored(self, look: Look, part: Part) -> None:
+        """A call of a stored message."""
+        call = self._open(look, str(part.get("toolCallId", "")), tool_name(part))
+        call.arguments = part.get("input")
+        approval = part.get("approval")
+        if isinstance(approval, dict) and approval.get("approved") is False and isinstance(reason := approval.get("reason"), str):
+            call.reason = reason
+        state = _STATES.get(str(part.get("state", "")))
+        if state == "asked":
+            call.state = "asked"
+        elif state is not None and part.get("preliminary") is not True:
+            self._over(call, state, part.get("errorText") if state == "failed" else part.get("output"), 0)
+
+    def end(self) -> None:
+        """Nothing more is expected of any call."""
+        for call in self._calls.values():
+            call.waited, call.state = call.state == "asked", "open"
+            call.views.clear()
+        self._calls = {}
+        self.close_group()
+
+    def close_group(self) -> None:
+        """Something else comes: calls from here on share no line with those before."""
+        if self._group is not None:
+            self._group.closed = True
+            self._group = None
+
+    def _open(self, look: Look, id: str, name: str) -> Call:
+        self._number += 1
+        call = self._calls[id] = Call(id, self._number, name)
+        if not reads(name):
+            self.close_group()
+            self._put(Card(look, call, self._remember, self._reveal))
+            return call
+        if self._group is None:
+            self._group = Group(look, self._remember, self._reveal)
+            self._put(self._group)
+        self._group.calls.append(call)
+        return call
+
+    # ── what a chunk makes of a call ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _typing(self, call: Call, chunk: Chunk, now: int) -> None:
+        call.characters += len(str(chunk.get("inputTextDelta", "")))
+
+    def _begins(self, call: Call, chunk: Chunk, now: int) -> None:
+        call.arguments, call.state, call.began = chunk.get("input"), "running", now
+        call.views.clear()
+
+    def _refused(self, call: Call, chunk: Chunk, now: int) -> None:
+        call.arguments = chunk.get("input")
+        self._over(call, "failed", chunk.get("errorText"), now)
+
+    def _asked(self, call: Call, chunk: Chunk, now: int) -> None:
+        call.state = "asked"
+        self._approvals[str(chunk.get("approvalId", ""))] = call.id
+
+    def _answered(self, call: Call, chunk: Chunk, now: int) -> None:
+        reason = chunk.get("reason")
+        if chunk.get("approved") is True:
+            call.state, call.began, call.reason = "running", now, "approved"
+        elif isinstance(reason, str):
+            call.reason = reason
+
+    def _output(self, call: Call, chunk: Chunk, now: int) -> None:
+        if chunk.get("preliminary") is True:
+            call.output, call.state, call.began = chunk.get("output"), "running", call.began or now
+        else:
+            self._over(call, "done", chunk.get("output"), now)
+
+    def _over(self, call: Call, state: State, output: Json, now: int) -> None:
+        call.state, call.output, call.ended = state, output, now
+        call.views.clear()
+        self._calls.pop(call.id, None)
+
+
+def _value(event: Event) -> Json:
+    """What the tool gave for faces, which rides beside the chunk."""
+    value = event.body.get("value") if isinstance(event.body, dict) else None
+    return value.get("value") if isinstance(value, dict) else None

@@ -1,0 +1,167 @@
+"""Tool calls as cards: what is done, for how long, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from moot.cli.screen.bodies import Fold, body, whole_body
+from moot.cli.screen.cells import cut, width_of
+from moot.cli.screen.look import Look, tidy_line
+from moot.cli.screen.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
+from moot.cli.screen.views import doing, done, output_text, reads
+from moot.types.canonical import Json
+from moot.types.tool import View
+
+__all__ = ["Call", "Folded", "State", "elapsed", "spinner"]
+
+State: TypeAlias = Literal["input", "running", "asked", "done", "failed", "denied", "open"]
+
+_SIGNS: dict[State, tuple[str, str, int]] = {
+    "input": ("·", ".", DIM),
+    "running": ("●", "*", WARNING),
+    "asked": ("?", "?", WARNING | BOLD),
+    "done": ("✓", "+", GOOD),
+    "failed": ("✗", "x", BAD),
+    "denied": ("⊘", "-", WARNING),
+    "open": ("○", "o", WARNING),
+}
+_WORDS: dict[State, str] = {"failed": "failed", "denied": "denied", "open": "no outcome", "asked": "waits for an answer"}
+_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TURNING_PLAIN = "|/-\\"
+_FRAMES = 10
+"""Of the spinner, each second."""
+
+_FOLDS = {"diff": Fold(40, 8)}
+_FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
+_FOLD = Fold(6, 2)
+_LIVE_LINES = 3
+"""Of a running call's output so far."""
+_MEASURED_FROM = 100_000
+"""µs; a shorter time is not worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What was not shown whole."""
+
+    number: int
+    """The call's, as the hint beside it said; 0 for reasoning."""
+    title: str
+    """Cleaned."""
+    draw: Callable[[Look], str]
+    """The whole of it as terminal text, ending in a newline."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One tool call, as far as it has come."""
+
+    id: str
+    number: int
+    name: str
+    arguments: Json = None
+    characters: int = 0
+    """Of its arguments, while they come."""
+    state: State = "input"
+    output: Json = None
+    value: Json = None
+    reason: str = ""
+    waited: bool = False
+    """It was never answered."""
+    began: int = 0
+    """µs since the epoch; 0 = unknown."""
+    ended: int = 0
+    views: dict[str, View] = field(default_factory=dict[str, View])
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is expected of it."""
+        return self.state in ("done", "failed", "denied", "open")
+
+    @property
+    def folds_away(self) -> bool:
+        """Whether its being done is all that is shown of it."""
+        return self.state == "done" and reads(self.name)
+
+    def view(self) -> View:
+        """What the tool says of it."""
+        return self._view("done" if self.state in ("done", "failed") else "doing")
+
+    def _view(self, which: str) -> View:
+        if which not in self.views:
+            made = doing(self.name, self.arguments)
+            if which == "done":
+                made = done(self.name, self.arguments, self.output, value=self.value, error=self.state == "failed")
+            self.views[which] = made
+        return self.views[which]
+
+    def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
+        """The card of a call that is over, and whether something was folded away."""
+        view = self.view()
+        head = self.head(look, 0)
+        if self.folds_away or self.state == "denied":
+            return [head], bool(view.body) and self.folds_away
+        fold = _FOLDS_BY_TOOL.get(self.name) or _FOLDS.get(view.language, _FOLD)
+        below, folded = body(view, look, fold, more)
+        return [head, *below], folded
+
+    def whole(self, look: Look) -> str:
+        """All of it."""
+        lines = [self.head(look, 0), *whole_body(self.view(), look)]
+        return "".join(look.painted(line) + "\n" for line in lines)
+
+    def live(self, look: Look, now: int) -> list[Line]:
+        """The call while it goes on; `now` in µs since the epoch."""
+        lines = [self.head(look, now)]
+        if self.state == "running" and self.output is not None:
+            tail = output_text(self.output)[-1000:].rstrip("\n").split("\n")[-_LIVE_LINES:]
+            lines += [[("  ", PLAIN), (cut(tidy_line(look, line), look.columns - 2), DIM)] for line in tail if line.strip()]
+        return lines
+
+    def head(self, look: Look, now: int) -> Line:
+        """The one line that says what it is."""
+        fancy, plain, style = _SIGNS[self.state]
+        sign = look.sign(fancy, plain)
+        if self.state in ("input", "running") and look.motion and now:
+            sign = spinner(look, now)
+        view = View(self.name, f"{self.characters:,} characters" if self.characters else "") if self.state == "input" else self.view()
+        behind = [
+            tidy_line(look, view.detail),
+            _WORDS["asked"] if self.waited else _WORDS.get(self.state, ""),
+            tidy_line(look, self.reason),
+            self._time(now),
+        ]
+        details = "".join(f" {look.sign('·', '-')} {word}" for word in behind if word)
+        room = look.columns - 2
+        title = cut(tidy_line(look, view.title), max(room - width_of(details), room // 2), mark=look.sign("…", "..."))
+        details = cut(details, room - width_of(title), mark=look.sign("…", "..."))
+        return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (details, DIM)]
+
+    def _time(self, now: int) -> str:
+        if not self.began or self.state in ("input", "asked"):
+            return ""
+        length = (self.ended or now) - self.began
+        return elapsed(length) if length >= _MEASURED_FROM else ""
+
+
+def elapsed(microseconds: int) -> str:
+    """A time as people read it: `0.4 s`, `12 s`, `3 min 05 s`."""
+    tenths = microseconds // 100_000
+    if tenths < 100:
+        return f"{tenths / 10:.1f} s"
+    seconds = tenths // 10
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
+
+
+def spinner(look: Look, now: int) -> str:
+    """The sign that turns, as it stands at that time."""
+    signs = look.sign(_TURNING, _TURNING_PLAIN)
+    return signs[now * _FRAMES // 1_000_000 % len(signs)]

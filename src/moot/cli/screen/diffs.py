@@ -1,0 +1,72 @@
+"""A unified diff for people: lines in green and red with their signs kept, and within a changed line the words that differ marked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from moot.cli.screen.cells import expanded
+from moot.cli.screen.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line, Style
+
+__all__ = ["diff_lines"]
+
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_COMPARED = 2000
+"""Characters of a line; longer ones are not compared word by word."""
+_ALIKE = 0.4
+"""Lines that have less in common are two lines, not a changed one."""
+
+
+def diff_lines(text: str) -> list[Line]:
+    """The diff's lines, coloured; their text is unchanged. The two lines of the file's name are left out: the card says it."""
+    lines = [expanded(line) for line in text.split("\n")]
+    shown: list[Line] = []
+    at = 0
+    while at < len(lines):
+        removed = _run(lines, at, "-")
+        added = _run(lines, at + len(removed), "+")
+        if removed or added:
+            shown += _changed(removed, added)
+            at += len(removed) + len(added)
+            continue
+        shown.append([(lines[at], _style(lines[at]))])
+        at += 1
+    return shown
+
+
+def _run(lines: Sequence[str], at: int, sign: str) -> list[str]:
+    end = at
+    while end < len(lines) and lines[end].startswith(sign) and not lines[end].startswith(sign * 3 + " "):
+        end += 1
+    return list(lines[at:end])
+
+
+def _style(line: str) -> Style:
+    if line.startswith(("@@", "--- ", "+++ ", "… (")):
+        return DIM | COMMENT
+    return PLAIN
+
+
+def _changed(removed: list[str], added: list[str]) -> Iterator[Line]:
+    """Lines in the order they came; those that stand for each other with their words compared."""
+    paired = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
+    yield from (pair[0] for pair in paired) if paired else ([(line, REMOVED)] for line in removed)
+    yield from (pair[1] for pair in paired) if paired else ([(line, ADDED)] for line in added)
+
+
+def _compared(old: str, new: str) -> tuple[Line, Line]:
+    plain: tuple[Line, Line] = [(old, REMOVED)], [(new, ADDED)]
+    if max(len(old), len(new)) > _COMPARED:
+        return plain
+    before, after = _WORDS.findall(old[1:]), _WORDS.findall(new[1:])
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
+        return plain
+    left: Line = [("-", REMOVED)]
+    right: Line = [("+", ADDED)]
+    for what, a, b, c, d in matcher.get_opcodes():
+        marked = 0 if what == "equal" else REVERSE
+        left.append(("".join(before[a:b]), REMOVED | marked))
+        right.append(("".join(after[c:d]), ADDED | marked))
+    return [piece for piece in left if piece[0]], [piece for piece in right if piece[0]]

@@ -1,0 +1,279 @@
+"""What a run's drawing is made of, each piece a stretch of lines: text, reasoning, calls, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from moot.cli.screen.cards import Call, Folded, elapsed, spinner
+from moot.cli.screen.cells import cut, expanded, width_of
+from moot.cli.screen.look import Look, Tidy, tidy, tidy_line
+from moot.cli.screen.markdown import Markdown
+from moot.cli.screen.styles import BOLD, DIM, ITALIC, Line, Style
+from moot.cli.screen.wrapping import Wrap, wrapped, wrapped_hard
+
+__all__ = ["Card", "Group", "Note", "Piece", "Reasoning", "Text", "Typed"]
+
+_THOUGHTS = 3
+"""Lines of live reasoning."""
+
+
+class Piece(Protocol):
+    """A stretch of a run."""
+
+    @property
+    def kind(self) -> str:
+        """Pieces of different kinds have a blank line between them."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is added any more: what `take` gives next is the last of it."""
+        ...
+
+    def take(self) -> list[Line]:
+        """The lines that were finished since the last time."""
+        ...
+
+    def live(self, now: int) -> list[Line]:
+        """What is not finished, as it looks at that time (µs since the epoch; 0 = unknown)."""
+        ...
+
+    def resize(self, look: Look) -> None:
+        """What comes from here on is drawn for another terminal."""
+        ...
+
+
+class Text:
+    """Words of the model."""
+
+    kind = "text"
+
+    def __init__(self, look: Look) -> None:
+        self.over = False
+        self._markdown = Markdown(look)
+
+    def feed(self, text: str) -> None:
+        self._markdown.feed(text)
+
+    def end(self) -> None:
+        if not self.over:
+            self.over = True
+            self._markdown.end()
+
+    def take(self) -> list[Line]:
+        return self._markdown.take()
+
+    def live(self, now: int) -> list[Line]:
+        return [] if self.over else self._markdown.live()
+
+    def resize(self, look: Look) -> None:
+        self._markdown.resize(look)
+
+
+class Note:
+    """Lines of our own, with what they are about."""
+
+    kind = "note"
+
+    def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note") -> None:
+        self.kind = kind
+        self.over = True
+        self._lines = wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)])
+
+    def take(self) -> list[Line]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return []
+
+    def resize(self, look: Look) -> None:
+        return
+
+
+class Typed:
+    """What a person typed, as it was typed."""
+
+    kind = "typed"
+
+    def __init__(self, look: Look, text: str) -> None:
+        self.over = True
+        sign = look.sign("❯ ", "> ")
+        self._lines: list[Line] = []
+        for line in tidy(look, text).strip("\n").split("\n"):
+            self._lines += wrapped_hard([(expanded(line), BOLD)], look.columns, [("  " if self._lines else sign, BOLD)])
+
+    def take(self) -> list[Line]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return []
+
+    def resize(self, look: Look) -> None:
+        return
+
+
+class Reasoning:
+    """What the model thinks: its last lines while it does, one line when it is over."""
+
+    kind = "reasoning"
+
+    def __init__(self, look: Look, began: int, remember: Callable[[Folded], None], more: str) -> None:
+        self.over = False
+        self._look = look
+        self._began = began
+        self._ended = 0
+        self._tidy = Tidy(look)
+        self._pieces: list[str] = []
+        self._wrap = Wrap(look.columns, [("  ", 0)], [("  ", 0)])
+        self._tail: list[Line] = []
+        self._words = 0
+        self._remember = remember
+        self._more = more
+
+    def feed(self, text: str) -> None:
+        text = self._tidy.feed(text)
+        if not text:
+            return
+        self._pieces.append(text)
+        first, *others = text.split("\n")
+        self._wrap.add(first, DIM | ITALIC)
+        for line in others:
+            self._wrap.newline()
+            self._wrap.add(line, DIM | ITALIC)
+        if self._wrap.taken:
+            self._tail = [*self._tail, *self._wrap.taken][-_THOUGHTS:]
+            self._wrap.taken.clear()
+
+    def end(self, at: int) -> None:
+        if not self.over:
+            self.over = True
+            self._ended = at
+
+    def take(self) -> list[Line]:
+        text = "".join(self._pieces)
+        if not self.over or not text.strip():
+            return []
+        self._pieces = []
+        look = self._look
+        length = self._ended - self._began if self._began and self._ended else 0
+        title = "thought" + (f" for {elapsed(length)}" if length >= 100_000 else "")
+        count = len(text.split())
+        words = f"{look.sign('✻', '~')} {title} ({count:,} {'word' if count == 1 else 'words'})"
+        words += f" {look.sign('·', '-')} {self._more}" if self._more else ""
+        self._remember(Folded(0, title, lambda wide: _thoughts(wide, words, text)))
+        return [[(cut(words, look.columns), DIM)]]
+
+    def live(self, now: int) -> list[Line]:
+        if self.over or not self._pieces:
+            return []
+        look = self._look
+        twin = self._wrap.copy()
+        twin.end()
+        sign = spinner(look, now) if look.motion and now else look.sign("✻", "~")
+        time = f" {elapsed(now - self._began)}" if now and self._began else ""
+        lines = [line for line in (*self._tail, *twin.taken) if sum(width_of(text.strip()) for text, _ in line)]
+        return [[(f"{sign} thinking{time}", DIM)], *lines[-_THOUGHTS:]]
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+        self._wrap, self._tail = Wrap(look.columns, [("  ", 0)], [("  ", 0)]), []
+
+
+def _thoughts(look: Look, title: str, text: str) -> str:
+    lines: list[Line] = [[(title, DIM)]]
+    for line in text.strip("\n").split("\n"):
+        lines += wrapped([(line, DIM)], look.columns, [("  ", 0)], [("  ", 0)])
+    return "".join(look.painted(line) + "\n" for line in lines)
+
+
+class Card:
+    """One tool call."""
+
+    kind = "call"
+
+    def __init__(self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
+        self.call = call
+        self._look = look
+        self._remember = remember
+        self._reveal = reveal
+        self._taken = False
+
+    @property
+    def over(self) -> bool:
+        return self.call.over
+
+    def take(self) -> list[Line]:
+        if not self.over or self._taken:
+            return []
+        self._taken = True
+        lines, folded = self.call.lines(self._look, self._reveal(self.call.number))
+        if folded:
+            self._remember(Folded(self.call.number, tidy_line(self._look, self.call.view().title), self.call.whole))
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return [] if self._taken else self.call.live(self._look, now)
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+
+
+class Group:
+    """Calls that only looked at something, one after the other: one line for all of them."""
+
+    kind = "call"
+
+    def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
+        self.calls: list[Call] = []
+        self.closed = False
+        """Whether something else came after them."""
+        self._look = look
+        self._remember = remember
+        self._reveal = reveal
+        self._taken = False
+
+    @property
+    def over(self) -> bool:
+        return self.closed and all(call.over for call in self.calls)
+
+    def take(self) -> list[Line]:
+        if not self.over or self._taken:
+            return []
+        self._taken = True
+        quiet = [call for call in self.calls if call.folds_away]
+        loud = [call for call in self.calls if not call.folds_away]
+        lines = self._one_line(quiet)
+        for call in quiet:
+            self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
+        for call in loud:
+            below, folded = call.lines(self._look, self._reveal(call.number))
+            lines += below
+            if folded:
+                self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
+        return lines
+
+    def _one_line(self, calls: list[Call]) -> list[Line]:
+        if len(calls) < 2:
+            return [call.head(self._look, 0) for call in calls]
+        look = self._look
+        said: list[str] = []
+        verb = ""
+        for call in calls:
+            title = tidy_line(look, call.view().title)
+            first, _, rest = title.partition(" ")
+            said.append(f", {rest}" if rest and first == verb else f" {look.sign('·', '-')} {title}" if said else title)
+            verb = first
+        head = calls[0].head(look, 0)
+        return [[head[0], (cut("".join(said), look.columns - 2, mark=look.sign("…", "...")), 0)]]
+
+    def live(self, now: int) -> list[Line]:
+        if self._taken:
+            return []
+        ended = [call for call in self.calls if call.folds_away]
+        return [*self._one_line(ended), *(line for call in self.calls if not call.folds_away for line in call.live(self._look, now))]
+
+    def resize(self, look: Look) -> None:
+        self._look = look

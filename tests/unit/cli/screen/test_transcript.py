@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from moot.cli.screen import Look, Transcript
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+
+PLAIN = Look(60, colour=False)
+
+
+def fed(transcript: Transcript, *chunks: Chunk, at: int = 1_000_000, body: object = None) -> None:
+    transcript.feed(Event("chunks", chunks, at=at, body=body))  # type: ignore[arg-type]
+
+
+def test_words_are_live_until_their_line_is_full_and_then_finished_once() -> None:
+    transcript = Transcript(Look(20, colour=False))
+    fed(transcript, {"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "one two three "})
+    assert (transcript.take(), transcript.live(5)) == ("", ["one two three"])
+    fed(transcript, {"type": "text-delta", "id": "1", "delta": "four five six seven "})
+    assert (transcript.take(), transcript.live(5)) == ("one two three four\n", ["five six seven"])
+    fed(transcript, {"type": "text-end", "id": "1"})
+    assert (transcript.take(), transcript.live(5), transcript.take()) == ("five six seven\n", [], "")
+
+
+def test_a_call_is_shown_while_it_runs_and_when_it_is_over() -> None:
+    transcript = Transcript(PLAIN)
+    fed(transcript, {"type": "tool-input-available", "toolCallId": "a", "toolName": "shell", "input": {"command": "make"}})
+    assert transcript.live(5, now=3.0) == ["⠋ $ make · 2.0 s"]
+    fed(transcript, {"type": "tool-output-available", "toolCallId": "a", "output": "built"}, at=4_500_000)
+    assert transcript.take() == "✓ $ make · 3.5 s\n  built\n"
+    assert transcript.live(5) == []
+
+
+def test_calls_that_only_look_share_a_line() -> None:
+    transcript = Transcript(PLAIN)
+    for name in ("a.py", "b.py"):
+        fed(transcript, {"type": "tool-input-available", "toolCallId": name, "toolName": "read_file", "input": {"path": name}})
+        fed(transcript, {"type": "tool-output-available", "toolCallId": name, "output": "text"})
+    fed(transcript, {"type": "text-delta", "id": "1", "delta": "So."})
+    transcript.end()
+    assert transcript.take() == "✓ Read a.py, b.py\n\nSo.\n"
+    assert [one.number for one in transcript.folded] == [1, 2]
