@@ -1,4 +1,6 @@
-"""A run drawn for a terminal: events and stored messages in, lines out. Nothing here writes, waits or looks at a clock; only `terminal.py` asks what the terminal is like.
+"""A run drawn for a terminal: events and stored messages in, lines out.
+
+Nothing here writes, waits or looks at a clock; only `terminal.py` asks what the terminal is like.
 
 `Transcript` is what the faces of the command line use: `feed` it a run's events, print what `take` gives once and for all, and show what
 `live` gives for as long as it stands. Everything drawn is untrusted and made fit first (`look.tidy`); the only control sequences are our
