@@ -11,6 +11,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `asking.py` | approvals and questions on a terminal |
 | `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
+| `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
 | `following.py` | a run from its submission to its exit code |
