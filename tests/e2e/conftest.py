@@ -71,12 +71,15 @@ def directory(tmp_path: Path) -> Path:
 @pytest.fixture
 def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
     @asynccontextmanager
-    async def open_stage(script: Any, *, dialect: str = "openai-chat", mode: str = "auto", **changes: Any) -> AsyncGenerator[Stage, None]:
+    async def open_stage(
+        script: Any, *, dialect: str = "openai-chat", mode: str = "auto", priced: Any = None, others: Any = None, **changes: Any
+    ) -> AsyncGenerator[Stage, None]:
         async with ScriptedServer(script) as server:
+            mine = server.provider("mine", dialect, **({"models": priced} if priced else {}))
             settings = Settings(
                 tmp_path / "home",
                 models=Models(main="scripted@mine"),
-                providers={"mine": server.provider("mine", dialect)},
+                providers={"mine": mine, **(others or {})},
                 permissions=Permissions(mode=mode),  # type: ignore[arg-type]
             )
             async with open_engine(replace(settings, **changes), seed=1) as engine:

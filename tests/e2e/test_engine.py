@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,23 +12,17 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from e2e.orphans import orphan, reach
 from moot.config.settings import Permissions
 from moot.engine import open_engine
-from moot.errors import StoreError
 from moot.guard.processes import process_started
-from moot.runtime.drive import _end  # pyright: ignore[reportPrivateUsage]
-from moot.runtime.leg import Leg
 from moot.testing.scripted import Recorded, Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
-from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.ids import new_id
 from moot.types.limits import Limits
-from moot.types.message import Message
 from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
-from moot.types.run import Run, RunOutcome, RunRequest, RunStatus
-from moot.types.store import Accepted, CloseExchange, InboxItem, Store, Submission, Took
+from moot.types.store import Fence, InboxItem, Store, Took
 
 pytestmark = pytest.mark.anyio
 
@@ -44,25 +37,10 @@ def calling(command: str, then: str = "done") -> Any:
     return script
 
 
-async def reach(on: Any, run: str, status: RunStatus) -> Run:
-    with anyio.fail_after(5):
-        while (found := await on.engine.store.records.run(run)).status != status:
-            await anyio.sleep(0.01)
-    return found
-
-
 async def begun(on: Any, conversation: str, key: str) -> None:
     with anyio.fail_after(5):
         while not any(event.phase == "start" and str(event.key).startswith(key) for event in await on.engine.store.log.read(conversation)):
             await anyio.sleep(0.01)
-
-
-async def orphan(on: Any, on_crash: Any = "ask") -> Accepted:
-    """A running run whose owner is dead, as `kill -9` leaves it."""
-    run = Run(new_id(), "", new_id(), on_crash=on_crash)
-    conversation = Conversation(new_id(), directory=str(on.directory))
-    user = Message(new_id(), "user", (text_part("hello"),))
-    return await on.engine.store.records.submit(Submission(replace(run, conversation=conversation.id), conversation, user, owner="gone"))
 
 
 async def test_what_a_superseded_run_took_is_in_the_sums(stage: Any) -> None:
@@ -239,6 +217,15 @@ async def test_a_yes_that_was_not_used_in_time_is_asked_for_again_and_fails_noth
         assert (directory / "made").exists()
 
 
+async def test_a_leg_that_begins_before_the_last_one_is_put_away_is_no_fault(stage: Any) -> None:
+    async with stage([Reply(text="never ends", hang_at=3, times=2)]) as on:
+        submitted = await on.submit("go")
+        await begun(on, submitted.conversation.id, "llm:")
+        on.engine.runs._start(Fence(submitted.conversation.id, submitted.run.id, submitted.run.message, 1))
+        await on.engine.runs.cancel(submitted.run.id)
+        assert (await on.engine.runs.wait(submitted.run.id)).status == "cancelled"
+
+
 async def test_a_tool_that_is_gone_when_its_call_is_resumed_is_an_unknown_outcome(stage: Any) -> None:
     async with stage(calling("sleep 30")) as on:
         submitted = await on.submit("go")
@@ -262,90 +249,6 @@ async def test_what_a_killed_moot_left_running_ends_with_its_cancelled_run(stage
             with anyio.fail_after(2):
                 while left.poll() is None:
                     await anyio.sleep(0.01)
-
-
-async def leg_of(on: Any, dead: Accepted) -> Leg:
-    message = await on.engine.store.conversations.message(dead.run.message)
-    assert dead.fence is not None
-    return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), Limits(), {}), dead.fence, message, [])
-
-
-async def test_a_fold_that_is_stored_beside_a_refused_append_holds_nothing_of_it(stage: Any) -> None:
-    async with stage([]) as on:
-        dead = await orphan(on)
-        leg = await leg_of(on, dead)
-
-        async def refused() -> None:
-            lost = Event("chunks", ({"type": "data-lost", "data": 1},))
-            with pytest.raises(StoreError):
-                await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
-            assert not leg.message().parts or leg.message().parts[0]["type"] == "data-kept"
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(refused)
-            await anyio.lowlevel.checkpoint()
-            await leg.append(Event("chunks", ({"type": "data-kept", "data": 2},)), fold=True)
-        assert [part["type"] for part in leg.message().parts] == ["data-kept"]
-        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == ["data-kept"]
-
-
-async def test_what_was_committed_for_a_task_that_was_cancelled_is_in_the_fold(stage: Any) -> None:
-    async with stage([]) as on:
-        dead = await orphan(on)
-        leg = await leg_of(on, dead)
-        task = asyncio.create_task(leg.append(Event("chunks", ({"type": "data-seen", "data": 1},)), fold=True))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await leg.append(Event("chunks", ({"type": "data-next", "data": 2},)), fold=True)
-        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == [
-            "data-seen",
-            "data-next",
-        ]
-
-
-async def test_a_message_never_holds_what_the_store_refused(stage: Any) -> None:
-    async with stage([]) as on:
-        store = on.engine.store
-        dead = await orphan(on)
-        leg, message = await leg_of(on, dead), dead.run.message
-        await leg.append(Event("chunks", ({"type": "text-start", "id": "a"}, {"type": "text-delta", "id": "a", "delta": "kept"})))
-        with pytest.raises(StoreError):
-            lost = Event("chunks", ({"type": "text-delta", "id": "a", "delta": " and lost"},))
-            await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
-        await _end(leg, RunOutcome("cancelled"))
-        assert text_of((await store.conversations.message(message)).parts) == "kept"
-
-
-async def test_a_background_command_of_a_run_that_waits_is_not_ended_for_lack_of_room(stage: Any, directory: Path) -> None:
-    def script(recorded: Recorded) -> Reply:
-        said = "'role': 'tool'" in str(recorded.json["messages"])
-        if recorded.user_text == "other":
-            return Reply(text="ok") if said else Reply(tool_calls=[ToolCall("todo", {"todos": []})])
-        if not said:
-            command = "echo $$ > pid; while true; do sleep 0.05; done"
-            return Reply(tool_calls=[ToolCall("shell", {"command": command, "background": True})])
-        return Reply(tool_calls=[ToolCall("ask_user", {"questions": [{"header": "h", "question": "?"}]})])
-
-    async with stage(script, limits=Limits(cached_conversations=1)) as on:
-        first = await on.submit("go")
-        await reach(on, first.run.id, "waiting")
-        with anyio.fail_after(5):
-            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
-                await anyio.sleep(0.01)
-        group = int((directory / "pid").read_text())
-        for _ in range(2):
-            other = await on.submit("other")
-            await reach(on, other.run.id, "finished")
-        await anyio.sleep(0.05)
-        assert process_started(group)
-        await on.engine.runs.cancel(first.run.id)
-        await reach(on, first.run.id, "cancelled")
-        other = await on.submit("other")
-        await reach(on, other.run.id, "finished")
-        with anyio.fail_after(5):
-            while process_started(group):
-                await anyio.sleep(0.01)
 
 
 async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_living_are_not(stage: Any) -> None:

@@ -19,8 +19,8 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
         return _limit(f"stopped after {tokens:,} tokens", "limits.tokens")
     if limits.cost and any(cost is None for cost in position.costs):
         return _limit("stopped: a limit of money is set, and what this model costs is not known", "limits.cost")
-    if limits.cost and (position.cost or 0) >= limits.cost:
-        return _limit(f"stopped after ${(position.cost or 0) / 1e9:.4f}", "--max-cost or limits.cost")
+    if limits.cost and position.spent >= limits.cost:
+        return _limit(f"stopped after ${position.spent / 1e9:.4f}", "--max-cost or limits.cost")
     return None
 
 

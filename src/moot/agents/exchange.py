@@ -26,8 +26,9 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 """What nearly every frame stands for, and what says nothing about where the run stands."""
 
 
-UNANSWERED = frozenset({"transport", "timeout"})
-"""What a provider did with a request that failed so, nobody knows."""
+UNANSWERED = frozenset({"timeout"})
+"""A provider that stayed silent may have worked on the request, so nobody knows what it charges. A connection that broke before a byte
+came back is taken for a request that did not arrive: most never did, and a run that stumbled once would have no price."""
 
 
 @dataclass(slots=True)

@@ -60,6 +60,8 @@ class Position:
     """Of all attempts of all steps that ended: what was used and charged."""
     costs: list[int | None] = field(default_factory=list["int | None"])
     """Nano-dollars of each ending."""
+    cut: int = 0
+    """Attempts that a crash cut off: nobody knows what they took."""
     finished: bool = False
     """The last finished step had no calls: only the run's end is missing."""
 
@@ -76,8 +78,12 @@ class Position:
     @property
     def cost(self) -> int | None:
         """None as soon as one call can't be priced: a sum with holes is no price."""
-        known = [cost for cost in self.costs if cost is not None]
-        return sum(known) if known and len(known) == len(self.costs) else None
+        return self.spent if self.costs and None not in self.costs and not self.cut else None
+
+    @property
+    def spent(self) -> int:
+        """What is known to have been charged."""
+        return sum(cost for cost in self.costs if cost is not None)
 
 
 def locate(events: Iterable[Event]) -> Position:
@@ -133,7 +139,9 @@ def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event)
         attempt = Attempt(int(step), int(number), str(event.exchange), at=event.at)
         by_exchange[attempt.exchange] = attempt
         position.attempts.append(attempt)
+        position.cut += 1
     elif isinstance(event.body, dict) and (attempt := by_exchange.get(str(event.exchange))) is not None:
+        position.cut -= 1
         ending = Ending.from_json(event.body)
         position.endings.append(ending)
         # hung up by a process that was shut down: the step was not answered, so it is asked again

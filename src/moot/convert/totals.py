@@ -12,22 +12,21 @@ __all__ = ["totals"]
 
 
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
-    """Usage and nano-dollars over all attempts that ended, and the model of the last; the cost is unknown as soon as one part of it is.
+    """Usage and nano-dollars over all attempts, and the model of the last; the cost is unknown as soon as one part of it is.
 
-    A model call's start stands before its end.
+    An attempt that a crash cut off has taken nobody knows what: its tokens are in no sum, and its price makes the sum unknown.
     """
     usage, model = Usage(), ""
-    costs: list[int | None] = []
-    models: dict[str, str] = {}
+    costs: dict[str, int | None] = {}
     for event in journal:
         if event.key is None or not event.key.startswith("llm:") or not isinstance(event.body, dict):
             continue
         if event.phase == "start":
-            models[event.key] = str(event.body.get("model", ""))
+            model = str(event.body.get("model", ""))
+            costs.setdefault(event.key, None)
         elif event.phase == "end":
             usage += Ending.from_json(event.body).usage
             charged = event.body.get("charged")
-            costs.append(charged if isinstance(charged, int) else None)
-            model = models.get(event.key, model)
-    known = [cost for cost in costs if cost is not None]
+            costs[event.key] = charged if isinstance(charged, int) else None
+    known = [cost for cost in costs.values() if cost is not None]
     return usage, sum(known) if known and len(known) == len(costs) else None, model

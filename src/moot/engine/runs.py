@@ -229,7 +229,8 @@ class LocalRuns:
         except* Exception as errors:  # noqa: BLE001  logged, and told to whoever waits
             self._fail(fence.run, run, errors)
         finally:
-            del self._scopes[fence.run]
+            if self._scopes.get(fence.run) is scope:  # else an answer came at once, and the next leg has begun
+                del self._scopes[fence.run]
             if run is not None and run.status == "finished":
                 self._behind += 1
                 self._group.start_soon(self._entitle, run)

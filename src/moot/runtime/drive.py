@@ -14,6 +14,7 @@ from moot.convert.totals import totals
 from moot.errors import Busy, FenceLost, MootError, ProviderError, StoreCorrupt
 from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
+from moot.runtime.journal import LEG, PARKED, worked
 from moot.runtime.leg import Leg, events_of, mend
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
@@ -96,22 +97,25 @@ async def _open(runtime: Runtime, fence: Fence) -> Leg:
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))
         point("run.started")
+    elif events:
+        await leg.append(Event("meta", body=LEG))
+        point("leg.begun")
     return leg
 
 
 async def _within(leg: Leg) -> RunOutcome:
     """The agent service's outcome; its failures as outcomes, its cancellation and Parked as they are."""
-    seconds = leg.request.limits.seconds
+    limit = leg.request.limits.seconds
     if seq := _damaged(await leg.journal()):
         # what has begun and what has ended can't be told any more, and nothing is done twice on a guess
         words = f"event {seq} of this run is damaged in the store, so it can't be taken up; what can be read of it is kept"
         return RunOutcome("failed", "error", Failure(words, StoreCorrupt.code))
     try:
         service: AgentService = AGENTS.load(leg.request.run.agent_type)()
-        with anyio.move_on_after(seconds or None) as timer:
+        with anyio.move_on_after(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        return RunOutcome("failed", "other", Failure(f"stopped after {seconds:g} s", kind="deadline"))
+        return RunOutcome("failed", "other", Failure(f"stopped after {limit:g} s", kind="deadline"))
     except FenceLost:
         raise
     except ProviderError as error:
@@ -155,7 +159,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 async def _park(leg: Leg) -> None:
     """The run waits and its owner lets go; an answer claims it again."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
-        await leg.append(Event("meta", body={"parked": True}), changes=(Park(),), sync=True, fold=True)
+        await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
         point("run.parked")
 
 

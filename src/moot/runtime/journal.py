@@ -8,6 +8,29 @@ from typing import Literal
 from moot.types.canonical import JsonObject
 from moot.types.event import Event
 
+LEG: JsonObject = {"leg": True}
+"""The body of the event with which a further leg of a run begins."""
+PARKED: JsonObject = {"parked": True}
+"""The body of the event with which a leg ends that waits for a person."""
+
+
+def worked(events: Iterable[Event]) -> float:
+    """Seconds that a run has worked: from event to event within each leg. What lies between two legs is a wait, or lay in a crash."""
+    total, last = 0, None
+    for event in events:
+        if last is not None and not (_begins_leg(event) or _parks(last)):
+            total += max(0, event.at - last.at)
+        last = event
+    return total / 1_000_000
+
+
+def _begins_leg(event: Event) -> bool:
+    return event.kind == "meta" and event.body == LEG
+
+
+def _parks(event: Event) -> bool:
+    return event.kind == "meta" and event.body == PARKED
+
 
 class Journal:
     """Starts, ends and notes by key, kept up as events are appended."""

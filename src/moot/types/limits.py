@@ -28,4 +28,4 @@ class Limits:
     tokens: int = 0
     """Input and output tokens a run may take."""
     seconds: float = 0
-    """Wall time of a run."""
+    """Time that a run works, over all its legs; waiting for a person does not count."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moot.agents.bounds import over_limit
 from moot.agents.position import Call, Position, locate, signature
+from moot.convert.totals import totals
 from moot.types import chunk
 from moot.types.canonical import JsonObject
 from moot.types.event import Event
@@ -104,3 +105,14 @@ def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None
 def test_half_a_call_keeps_its_id_so_that_the_next_attempt_takes_another() -> None:
     half: chunk.Chunk = {"type": "tool-input-start", "toolCallId": "c1", "toolName": "shell"}
     assert locate([started(1, 0), said(1, 0, half), started(1, 1), said(1, 1, half)]).tool_call_ids == ["c1"]
+
+
+def test_an_attempt_that_a_crash_cut_off_makes_the_cost_unknown_and_what_is_known_counts_for_the_limit() -> None:
+    events = [started(1, 0), started(1, 1), ended(1, 1, Ending("stop", usage=Usage(5, 1)), charged=3)]
+    position = locate(events)
+    assert position.cost is None and position.spent == 3 and position.usage == Usage(5, 1)
+    assert over_limit(Limits(cost=4), position, 0) is None
+    assert over_limit(Limits(cost=3), position, 0) is not None
+    assert totals(events) == (Usage(5, 1), None, "m@p")
+    assert totals(events[1:]) == (Usage(5, 1), 3, "m@p")
+    assert totals(events[:1]) == (Usage(), None, "m@p")

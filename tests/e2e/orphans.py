@@ -1,0 +1,30 @@
+"""Runs whose process has died, and waiting for what becomes of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import text_part
+from moot.types.run import Run, RunStatus
+from moot.types.store import Accepted, Submission
+
+
+async def reach(on: Any, run: str, status: RunStatus) -> Run:
+    with anyio.fail_after(5):
+        while (found := await on.engine.store.records.run(run)).status != status:
+            await anyio.sleep(0.01)
+    return found
+
+
+async def orphan(on: Any, on_crash: Any = "ask") -> Accepted:
+    """A running run whose owner is dead, as `kill -9` leaves it."""
+    run = Run(new_id(), "", new_id(), on_crash=on_crash)
+    conversation = Conversation(new_id(), directory=str(on.directory))
+    user = Message(new_id(), "user", (text_part("hello"),))
+    return await on.engine.store.records.submit(Submission(replace(run, conversation=conversation.id), conversation, user, owner="gone"))

@@ -1,0 +1,148 @@
+"""One leg of a run: what its fold holds, how long it may work, what it cost, and what outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from e2e.orphans import orphan, reach
+from moot.config.settings import Models, ProviderSettings
+from moot.errors import StoreError
+from moot.guard.processes import process_started
+from moot.runtime.drive import _end  # pyright: ignore[reportPrivateUsage]
+from moot.runtime.leg import Leg
+from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.types.agent import Agent
+from moot.types.event import Event
+from moot.types.limits import Limits
+from moot.types.part import text_of
+from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import Accepted, CloseExchange
+
+pytestmark = pytest.mark.anyio
+
+PRICED = {"scripted": {"context": 100_000, "price": {"input": 1.0, "output": 2.0}}}
+
+
+async def test_the_limit_of_time_is_over_all_legs_and_what_lay_between_them_does_not_count(stage: Any) -> None:
+    async with stage([Reply(text="in time")], limits=Limits(seconds=30)) as on:
+        for seconds, status in ((20, "finished"), (40, "failed")):
+            dead = await orphan(on)
+            now = on.engine.runtime.now()
+            begun = Event("chunks", run=dead.run.id, phase="start", key="run", at=now - 100_000_000)
+            last = Event("meta", run=dead.run.id, at=begun.at + seconds * 1_000_000)
+            await on.engine.store.log.append(dead.conversation.id, (begun, last), fence=dead.fence)
+            await on.engine.runs.resume(dead.run.id)
+            run = await reach(on, dead.run.id, status)  # type: ignore[arg-type]
+            assert run.error is None or (run.error.kind, run.error.message) == ("deadline", "stopped after 30 s")
+        assert len(on.server.requests) == 1
+
+
+async def test_what_a_model_was_asked_when_the_process_died_makes_the_cost_unknown(stage: Any) -> None:
+    async with stage([Reply(text="again"), Reply(text="more")], priced=PRICED) as on:
+        dead = await orphan(on)
+        begun = Event("exchange", run=dead.run.id, exchange=f"{dead.run.id}:1.0", phase="start", key="llm:1.0", body={"model": "m@mine"})
+        start = Event("chunks", run=dead.run.id, phase="start", key="run")
+        await on.engine.store.log.append(dead.conversation.id, (start, begun), fence=dead.fence)
+        await on.engine.runs.resume(dead.run.id)
+        run = await reach(on, dead.run.id, "finished")
+        assert run.cost is None and run.usage.output == 7
+        assert (await on.engine.store.conversations.get(run.conversation)).unpriced_runs == 1
+        assert (await on.ask("more"))[0].cost is not None
+
+
+async def test_a_connection_that_never_came_about_leaves_the_cost_known(stage: Any) -> None:
+    nobody = ProviderSettings("nobody", dialect="openai-chat", base_url="http://127.0.0.1:1/v1", api_key="k", models=PRICED)
+    fallback = Models(main="scripted@nobody", fallback=("scripted@mine",))
+    async with stage([Reply(text="second")], priced=PRICED, others={"nobody": nobody}, models=fallback) as on:
+        run, message = await on.ask("go")
+        assert text_of(message.parts) == "second" and run.cost is not None
+
+
+async def leg_of(on: Any, dead: Accepted) -> Leg:
+    message = await on.engine.store.conversations.message(dead.run.message)
+    assert dead.fence is not None
+    return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), Limits(), {}), dead.fence, message, [])
+
+
+async def test_a_fold_that_is_stored_beside_a_refused_append_holds_nothing_of_it(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        leg = await leg_of(on, dead)
+
+        async def refused() -> None:
+            lost = Event("chunks", ({"type": "data-lost", "data": 1},))
+            with pytest.raises(StoreError):
+                await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
+            assert not leg.message().parts or leg.message().parts[0]["type"] == "data-kept"
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(refused)
+            await anyio.lowlevel.checkpoint()
+            await leg.append(Event("chunks", ({"type": "data-kept", "data": 2},)), fold=True)
+        assert [part["type"] for part in leg.message().parts] == ["data-kept"]
+        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == ["data-kept"]
+
+
+async def test_what_was_committed_for_a_task_that_was_cancelled_is_in_the_fold(stage: Any) -> None:
+    async with stage([]) as on:
+        dead = await orphan(on)
+        leg = await leg_of(on, dead)
+        task = asyncio.create_task(leg.append(Event("chunks", ({"type": "data-seen", "data": 1},)), fold=True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await leg.append(Event("chunks", ({"type": "data-next", "data": 2},)), fold=True)
+        assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == [
+            "data-seen",
+            "data-next",
+        ]
+
+
+async def test_a_message_never_holds_what_the_store_refused(stage: Any) -> None:
+    async with stage([]) as on:
+        store = on.engine.store
+        dead = await orphan(on)
+        leg, message = await leg_of(on, dead), dead.run.message
+        await leg.append(Event("chunks", ({"type": "text-start", "id": "a"}, {"type": "text-delta", "id": "a", "delta": "kept"})))
+        with pytest.raises(StoreError):
+            lost = Event("chunks", ({"type": "text-delta", "id": "a", "delta": " and lost"},))
+            await leg.append(lost, changes=(CloseExchange("never opened", "eof"),))
+        await _end(leg, RunOutcome("cancelled"))
+        assert text_of((await store.conversations.message(message)).parts) == "kept"
+
+
+async def test_a_background_command_of_a_run_that_waits_is_not_ended_for_lack_of_room(stage: Any, directory: Path) -> None:
+    def script(recorded: Recorded) -> Reply:
+        said = "'role': 'tool'" in str(recorded.json["messages"])
+        if recorded.user_text == "other":
+            return Reply(text="ok") if said else Reply(tool_calls=[ToolCall("todo", {"todos": []})])
+        if not said:
+            command = "echo $$ > pid; while true; do sleep 0.05; done"
+            return Reply(tool_calls=[ToolCall("shell", {"command": command, "background": True})])
+        return Reply(tool_calls=[ToolCall("ask_user", {"questions": [{"header": "h", "question": "?"}]})])
+
+    async with stage(script, limits=Limits(cached_conversations=1)) as on:
+        first = await on.submit("go")
+        await reach(on, first.run.id, "waiting")
+        with anyio.fail_after(5):
+            while not (directory / "pid").exists() or not (directory / "pid").read_text().strip():
+                await anyio.sleep(0.01)
+        group = int((directory / "pid").read_text())
+        for _ in range(2):
+            other = await on.submit("other")
+            await reach(on, other.run.id, "finished")
+        await anyio.sleep(0.05)
+        assert process_started(group)
+        await on.engine.runs.cancel(first.run.id)
+        await reach(on, first.run.id, "cancelled")
+        other = await on.submit("other")
+        await reach(on, other.run.id, "finished")
+        with anyio.fail_after(5):
+            while process_started(group):
+                await anyio.sleep(0.01)
