@@ -276,7 +276,7 @@ async def test_blobs_are_kept_by_content(store: Store) -> None:
 
 async def test_health_names_library_and_schema(store: Store) -> None:
     health = await store.health()
-    assert health["integrity"] == "ok" and health["schema"] == 2
+    assert health["integrity"] == "ok" and health["schema"] == 3
     assert {"library", "version", "protection", "bytes"} <= health.keys()
 
 

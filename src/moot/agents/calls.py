@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import anyio
@@ -10,9 +11,9 @@ import anyio
 from moot.agents.position import Call
 from moot.errors import MootError
 from moot.guard.processes import kill_leftover
-from moot.tools.schema import parse
+from moot.tools.schema import parse, subject_of
 from moot.types import chunk
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.chunk import Chunk
 from moot.types.context import Parked, Result, RunContext, Unknown, Verdict
 from moot.types.crash import point
@@ -26,7 +27,7 @@ UNKNOWN = (
     "Look at the state of things before you go on."
 )
 
-_SUBJECTS = ("command", "path", "url")
+EDITED = "[The person changed the arguments before they allowed the call. It ran with: {}]\n"
 
 
 async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool]) -> None:
@@ -87,14 +88,22 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
         await _refuse(context, key, call, arguments)
         return
 
-    async def work() -> Result:
-        output = await tool.run(arguments, context.tool_context(tool, key, call.id))
-        return await to_result(context, call, output)
-
-    body: JsonObject = {"tool": tool.name, "call": call.id}
     verdict = await _decided(context, tool, key, call)
     if verdict is None:
         return
+    body: JsonObject = {"tool": tool.name, "call": call.id}
+    note = ""
+    if verdict.arguments is not None:
+        changed = loads_exact(verdict.arguments)
+        arguments, body["input"], note = parse(tool, changed), changed, EDITED.format(verdict.arguments.decode())
+        if isinstance(arguments, str):  # the tool has changed since they were checked
+            await _refuse(context, key, call, f"the arguments as a person edited them can't be used: {arguments}")
+            return
+
+    async def work() -> Result:
+        output = await tool.run(arguments, context.tool_context(tool, key, call.id))
+        return await to_result(context, call, replace(output, text=note + output.text))
+
     outcome = await context.once(key, idempotent=tool.idempotent, work=work, body=body, verdict=verdict)
     if isinstance(outcome, Unknown):
         await _tell_unknown(context, call, outcome)
@@ -106,7 +115,7 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
         return None
     if context.standing(key) == "begun" and not tool.idempotent:
         return Verdict(True)  # decided before its start, and not repeated: `once` says that its outcome is unknown
-    verdict = await context.allow(tool, key, call.id, call.arguments, _subject(call.input))
+    verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(call.input))
     if verdict.allowed:
         return verdict
     reason = verdict.reason or "not allowed"
@@ -143,14 +152,6 @@ async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> No
     output = chunk.tool_error(call.id, UNKNOWN)
     await context.append(Event("chunks", (output,), phase="end", key=outcome.key, body={"unknown": True}), sync=True, fold=True)
     point("call.unknown")
-
-
-def _subject(value: Json) -> str:
-    if isinstance(value, dict):
-        for name in _SUBJECTS:
-            if isinstance(found := value.get(name), str):
-                return found
-    return ""
 
 
 async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Result:

@@ -15,6 +15,7 @@ every value which layer decided it. `Loader` keeps the last good one through rel
 | `building.py` | checked values to `Settings`; secrets, masking |
 | `loading.py` | `load` and `Loader` |
 | `writing.py` | sets a value, keeping comments and order |
+| `rules.py` | adds and removes rules of the permissions |
 """
 
 __all__: list[str] = []

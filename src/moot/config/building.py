@@ -36,7 +36,7 @@ def build(configuration: Configuration, home: Path) -> Settings:
         agents={"default": Agent()} | {name: _agent(name, part) for name, part in configuration.agents.items()},
         permissions=Permissions(
             mode=permissions.mode,
-            rules=tuple(Rule(rule.tool, rule.action, rule.match) for rule in permissions.rules),
+            rules=tuple(Rule(rule.tool, rule.action, rule.match, rule.always) for rule in permissions.rules),
             timeout=permissions.timeout,
             unattended=permissions.unattended,
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moot.config.building import build, secrets_of
-from moot.config.checking import check
+from moot.config.checking import check, place_of
 from moot.config.document import Node, Place, find, read
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.interpolation import interpolate
@@ -52,7 +52,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     root = _with_keys(interpolate(root, environ), environ)
     configuration = check(root)
     notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if getattr(configuration, section)]
-    settings = build(configuration, home)
+    settings = _placed(build(configuration, home), root)
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes))
 
 
@@ -76,6 +76,13 @@ class Loader:
         self.current = replace(loaded, settings=replace(loaded.settings, generation=generation))
         self.error = None
         return True
+
+
+def _placed(settings: Settings, root: Node) -> Settings:
+    """The rules of the permissions, each with the place it was written at."""
+    rules = settings.permissions.rules
+    placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
+    return replace(settings, permissions=replace(settings.permissions, rules=placed))
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:

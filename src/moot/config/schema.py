@@ -91,6 +91,7 @@ class RulePart(_Part):
     tool: str
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
+    always: Literal["offer", "never"] = "offer"
 
 
 class PermissionsPart(_Part):

@@ -61,6 +61,10 @@ class Rule:
     tool: str
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
+    always: Literal["offer", "never"] = "offer"
+    """never: what this rule asks about is allowed for one call at a time."""
+    origin: str = ""
+    """Layer and place that it was written at, as `user /home/me/…/config.yaml:3:5`."""
 
 
 @dataclass(frozen=True, slots=True)

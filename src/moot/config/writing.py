@@ -27,7 +27,7 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
     """
     read(path, "user")  # refuses what the round trip below would take: tags, duplicate keys, bombs
     text = path.read_text("utf-8-sig") if path.exists() else ""
-    yaml = _round_trip(text)
+    yaml = round_trip(text)
     root = cast("CommentedMap | None", yaml.load(text))
     root = CommentedMap() if root is None else root
     level: Any = root
@@ -66,7 +66,8 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
 
 
-def _round_trip(text: str) -> Any:
+def round_trip(text: str) -> Any:
+    """A reader and writer that keeps comments, quotes, and the indentation that the text has."""
     yaml = cast("Any", YAML(typ="rt"))
     yaml.preserve_quotes = True
     yaml.width = 1_000_000

@@ -15,6 +15,7 @@ from moot.engine.owners import Owner
 from moot.engine.submissions import submission_of
 from moot.engine.titles import entitle
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
+from moot.runtime.answers import give
 from moot.runtime.drive import drive
 from moot.runtime.runtime import Runtime
 from moot.types.approval import Answer
@@ -119,7 +120,7 @@ class LocalRuns:
                     return
 
     async def answer(self, approval: str, answer: Answer) -> None:
-        stored = await self._runtime.store.records.answer(approval, answer)
+        stored = await give(self._runtime, approval, answer)
         self._move()
         await self._wake(stored.run)
 

@@ -6,12 +6,14 @@ passes one function of this room, and nothing else in moot does these things by 
 | file | border |
 |---|---|
 | `addresses` | which addresses belong to the public network |
+| `commands` | one command of a shell line: which others it may run, what a rule must spell out |
 | `descent` | the walk to a path that no link and no race leads astray |
 | `environment` | the variables that a child process gets |
 | `paths` | files: confined to the allowed folders, no link leads out of them |
 | `processes` | child processes: started, fed and killed as whole groups |
 | `roots` | which folders may be touched, and moot's own that may not |
 | `secrets` | keys and passwords in errors and logs |
+| `shell` | a shell line: every command in it, or that it is not understood |
 | `terminal` | control sequences in text for a screen |
 | `urls` | addresses on the network that a tool may fetch |
 """

@@ -6,10 +6,12 @@
 | `drive.py` | one leg from claim to end: the run border |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
+| `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
 | `approvals.py` | policy: what may run, what must ask |
+| `patterns.py` | what a rule's pattern covers; the narrowest pattern for what was asked |
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |
 | `tooling.py` | the ToolContext of one call |

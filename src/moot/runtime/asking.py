@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moot.errors import Busy
-from moot.runtime.approvals import decide
+from moot.runtime.approvals import Ruling, decide
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
-from moot.tools.schema import definition_digest
+from moot.tools.schema import definition_digest, subject_of
 from moot.types import chunk
-from moot.types.approval import Answer, Approval, bind
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.approval import Answer, Approval, bind, grants_of
+from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.context import Parked, Verdict
 from moot.types.crash import point
 from moot.types.event import Event
@@ -34,19 +34,21 @@ class Asker(Protocol):
     request: RunRequest
     fence: Fence
     index: Journal
+    asked: frozenset[str]
+    """Ids of what this run had asked when the leg began."""
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
 
 
 async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
     """As `RunContext.allow`: policy first, then the stored answer, else the question (raises Parked)."""
-    settings, request = leg.runtime.settings, leg.request
-    action, why = decide(settings.permissions, mode_of(settings, request.settings), tool, subject)
-    if action == "deny":
-        return Verdict(False, f"not allowed: {why}")
-    if action == "allow":
+    request = leg.request
+    ruling = rule_on(leg.runtime, request, tool, subject)
+    if ruling.action == "deny":
+        return Verdict(False, f"not allowed: {ruling.why}")
+    if ruling.action == "allow" and f"{request.run.id}/{key}" not in leg.asked:
         return Verdict(True)
-    if request.settings.get("unattended") == "deny":
+    if ruling.action == "ask" and request.settings.get("unattended") == "deny":
         return Verdict(False, NOBODY, nobody=True)
     digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
     approval = Approval(
@@ -58,6 +60,7 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
         digest=digest,
         asked_at=leg.runtime.clock.now() // 1000,
         expires_at=_expiry(leg),
+        parts=ruling.parts,
     )
     asked = 0
     while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
@@ -65,10 +68,47 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
         approval = dataclasses.replace(approval, id=f"{request.run.id}/{key}#{asked}")
     if stored is not None and stored.digest != digest:
         return Verdict(False, "the approval was given for other arguments; ask again")
+    if ruling.action == "allow" and (stored is None or not await _allowed_since(leg, stored)):
+        return Verdict(True)
     answer = await ask(leg, approval)
     if not answer.approved:
         return Verdict(False, answer.reason or "a person said no", asked=True)
+    if answer.arguments is not None:
+        return _edited(leg, tool, approval.id, answer.arguments)
     return Verdict(True, answer.reason, approval.id, digest)
+
+
+async def _allowed_since(leg: Asker, stored: Approval) -> bool:
+    """Answers what was asked and need not be by now; what a person has said already stands. False when it can't be answered any more."""
+    if stored.answer is None:
+        try:
+            await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed meanwhile", answered_by="moot"))
+        except Busy:  # answered at this moment, or expired
+            return (await leg.runtime.store.records.approval(stored.id) or stored).answer is not None
+    return True
+
+
+def rule_on(runtime: Runtime, request: RunRequest, tool: Tool, subject: str) -> Ruling:
+    """Policy's word on a call, with what was allowed for the conversation."""
+    settings, conversation = runtime.settings, request.conversation
+    return decide(
+        settings.permissions,
+        mode_of(settings, request.settings),
+        tool,
+        subject,
+        directory=conversation.directory,
+        grants=grants_of(conversation.settings),
+    )
+
+
+def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
+    """The yes to what the person put in the place of the call; what is forbidden stays so."""
+    ruling = rule_on(leg.runtime, leg.request, tool, subject_of(loads_exact(arguments)))
+    if ruling.action == "deny":
+        return Verdict(False, f"not allowed as it was edited: {ruling.why}")
+    request = leg.request
+    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+    return Verdict(True, "", approval, digest, arguments=arguments)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:

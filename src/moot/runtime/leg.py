@@ -27,6 +27,8 @@ from moot.types.run import RunRequest
 from moot.types.store import Change, Fence, Fold, InboxItem, Store, Use
 from moot.types.tool import Question, Tool, ToolContext
 
+ASKING = "tool-approval-request"
+
 HISTORY_PAGE = 64
 """Messages that are read at first."""
 
@@ -59,6 +61,7 @@ class Leg:
         self.request = request
         self.fence = fence
         self.index = Journal(events)
+        self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         self._message = message
         self._events = list(events)
         self._history: list[Message] = []

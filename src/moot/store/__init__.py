@@ -18,6 +18,7 @@ and comes back whole. Nobody else opens the file, and nobody reads it past the l
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
 | `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |
+| `grants` | `Grants`: what a person allowed for a conversation |
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `blobs` | `Blobs`: bytes by content |
 | `poller` | noticing other processes' commits |

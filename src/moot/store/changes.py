@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
-from moot.store.rows import optional, options_json
+from moot.store.rows import asked_json, optional, options_json
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, Took, Use
@@ -111,8 +111,8 @@ def deny_open(transaction: Transaction, run: str, reason: str) -> None:
 def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
     value = change.approval
     transaction.execute(
-        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at, parts)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
         (
             value.id,
@@ -124,12 +124,15 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
             optional(value.questions),
             value.asked_at or transaction.now_ms,
             value.expires_at,
+            asked_json(value.parts),
         ),
     )
 
 
 def _use(transaction: Transaction, target: Target, change: Use) -> None:
-    row = transaction.row("SELECT digest, approved, expires_at, used_at, run FROM approval WHERE id = ?", (change.approval,))
+    row = transaction.row(
+        "SELECT coalesce(edited_digest, digest), approved, expires_at, used_at, run FROM approval WHERE id = ?", (change.approval,)
+    )
     reason = _unusable(row, target.fence.run, change.digest, transaction.now_ms)
     if reason:
         raise Busy(f"the approval {change.approval!r} can't be used: {reason}", fix="ask again")

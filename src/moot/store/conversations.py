@@ -107,8 +107,10 @@ class ConversationTree:
 
     async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
-            transaction.add(found.no, (Event("meta", body={"settings": settings}),))
-            transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(settings), found.no))
+            grants = found.settings.get("grants")  # they have a way of their own: what somebody read earlier must not undo them
+            kept: JsonObject = {**settings, "grants": grants} if grants else settings
+            transaction.add(found.no, (Event("meta", body={"settings": kept}),))
+            transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(kept), found.no))
 
         return await self._change(id, work)
 

@@ -9,13 +9,14 @@ from moot.errors import Busy, NotFound
 from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.events import Events
+from moot.store.grants import change_grants
 from moot.store.reader import Reader
 from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
 from moot.store.submit import no_room, post, submit
 from moot.store.supersede import WITHDRAWN, supersede
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Answer, Approval, Grant
 from moot.types.exchange import Exchange
 from moot.types.run import Run, RunStatus
 from moot.types.store import Accepted, Fence, InboxItem, Submission
@@ -172,8 +173,16 @@ def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
     if approval.expires_at is not None and approval.expires_at <= now:
         raise Busy(f"the approval {id!r} has expired")
     transaction.execute(
-        "UPDATE approval SET approved = ?, option = ?, reason = ?, answered_by = ?, value = ?, answered_at = ? WHERE id = ?",
-        (int(answer.approved), answer.option, answer.reason, answer.answered_by, optional(answer.value), now, id),
+        "UPDATE approval SET approved = ?, option = ?, reason = ?, answered_by = ?, value = ?, answered_at = ?, patterns = ?,"
+        " edited = ?, edited_digest = ? WHERE id = ?",
+        (
+            *(int(answer.approved), answer.option, answer.reason, answer.answered_by, optional(answer.value), now),
+            *(optional(list(answer.patterns) or None), answer.arguments, answer.digest or None, id),
+        ),
     )
+    if answer.approved and answer.option == "conversation":
+        conversation = transaction.conversation_no(lookup.run(transaction, approval.run).conversation)
+        grants = [Grant(approval.tool, pattern, now, answer.answered_by) for pattern in answer.patterns]
+        change_grants(transaction, conversation, lambda kept: [*kept, *(grant for grant in grants if grant not in kept)])
     post(transaction, approval.run, InboxItem("answer", {"approval": id, "approved": answer.approved}))
     return replace(approval, answer=answer)

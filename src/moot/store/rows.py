@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Answer, Approval, AskedPart
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -34,7 +35,8 @@ RUN = (
 )
 RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
 APPROVAL = (
-    "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions"
+    "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions,"
+    " parts, patterns, edited, edited_digest"
 )
 EVENT = 'id, at, run, exchange, kind, chunks, raw, phase, key, body, "check"'
 
@@ -158,12 +160,28 @@ def run_of(row: Any) -> Run:
 
 
 def approval_of(row: Any) -> Approval:
-    approved, option, reason, answered_by, value, used_at, questions = row[8:]
+    approved, option, reason, answered_by, value, used_at, questions, parts, patterns, edited, digest = row[8:]
     answer = None
     if approved is not None:
-        answer = Answer(bool(approved), option, reason, answered_by, kept(value) if value is not None else None)
-    values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None]
+        said = kept(value) if value is not None else None
+        answer = Answer(bool(approved), option, reason, answered_by, said, _texts(patterns), edited, digest or b"")
+    shown = tuple(AskedPart.from_json(part) for part in kept_list(parts) if isinstance(part, dict))
+    values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None, shown]
     return Approval(*values)
+
+
+def asked_json(parts: Sequence[AskedPart]) -> bytes | None:
+    """What is decided about, as it is stored; None for nothing."""
+    return dumps([part.to_json() for part in parts]) if parts else None
+
+
+def kept_list(data: bytes | None) -> list[Json]:
+    value = kept(data) if data is not None else None
+    return value if isinstance(value, list) else []
+
+
+def _texts(data: bytes | None) -> tuple[str, ...]:
+    return tuple(str(text) for text in kept_list(data))
 
 
 def exchange_of(row: Any) -> Exchange:

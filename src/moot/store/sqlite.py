@@ -13,6 +13,7 @@ from moot.store import library
 from moot.store.blobs import ContentStore
 from moot.store.conversations import ConversationTree
 from moot.store.events import Events
+from moot.store.grants import ConversationGrants
 from moot.store.health import report
 from moot.store.locks import FileLock
 from moot.store.log import EventLog
@@ -45,6 +46,7 @@ class SqliteStore:
         self._records = RunRecords(self._writer, self._reader)
         self._conversations = ConversationTree(self._writer, self._reader, events)
         self._tree = MessageTree(self._writer, self._reader, events)
+        self._grants = ConversationGrants(self._writer)
         self._search = FullText(self._writer, self._reader, FileLock(state / "indexer.lock"))
         self._blobs = ContentStore(path.parent / "blobs", self._writer, self._reader)
 
@@ -63,6 +65,10 @@ class SqliteStore:
     @property
     def tree(self) -> MessageTree:
         return self._tree
+
+    @property
+    def grants(self) -> ConversationGrants:
+        return self._grants
 
     @property
     def search(self) -> FullText:

@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.provider import ToolDefinition
 from moot.types.tool import Tool
 
-__all__ = ["definition", "definition_digest", "parse", "schema_of"]
+__all__ = ["definition", "definition_digest", "parse", "schema_of", "subject_of"]
 
 _SHOWN_ERRORS = 5
 
@@ -47,6 +47,13 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
     return f"{'; '.join(words)}; {expected}"
 
 
+def subject_of(input: Json) -> str:
+    """What the rules of the permissions match of a call: its command, path or URL; empty when it has none."""
+    found = (input.get(name) for name in _SUBJECTS) if isinstance(input, dict) else ()
+    return next((value for value in found if isinstance(value, str)), "")
+
+
+_SUBJECTS = ("command", "path", "url")
 _STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "model_attributes_type"})
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal, TypeAlias
 
-from moot.types.canonical import Json
+from moot.types.canonical import Json, JsonObject
+
+Action: TypeAlias = Literal["allow", "ask", "deny"]
+
+_ACTIONS: dict[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +19,82 @@ class Answer:
 
     approved: bool
     option: str = "once"
-    """once | conversation | always | an outside agent's own option id."""
+    """once | conversation | always | an outside agent's own option id. The latter two of ours also allow the like from then on."""
     reason: str = ""
     answered_by: str = "user"
     value: Json = None
     """The replies, when a tool asked questions."""
+    patterns: tuple[str, ...] = ()
+    """What `conversation` and `always` allow from then on; empty = the narrowest that was offered for each part."""
+    arguments: bytes | None = None
+    """The arguments that the person put in the place of the model's; the call runs with exactly these bytes."""
+    digest: bytes = b""
+    """`bind(…)` with those arguments; the runtime sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPart:
+    """One thing that an approval is about, decided by itself: a command of a shell line, a path, an address."""
+
+    text: str
+    """Untrusted: faces spell out its control characters."""
+    action: Action
+    why: str
+    """The rule or mode that decided it, or what no rule can cover."""
+    patterns: tuple[str, ...] = ()
+    """What could be allowed from now on that covers it, narrowest first; empty = only this once."""
+    always: bool = False
+    """Whether that may be offered for ever."""
+    within: bool = False
+    """It is run by the part before it."""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "text": self.text,
+            "action": self.action,
+            "why": self.why,
+            "patterns": list[Json](self.patterns),
+            "always": self.always,
+            "within": self.within,
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> AskedPart:
+        """Total: what is not there is empty, and an unknown action asks."""
+        patterns = value.get("patterns")
+        return cls(
+            str(value.get("text", "")),
+            _ACTIONS.get(str(value.get("action")), "ask"),
+            str(value.get("why", "")),
+            tuple(str(pattern) for pattern in patterns) if isinstance(patterns, list) else (),
+            value.get("always") is True,
+            value.get("within") is True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person allowed for as long as a conversation lasts."""
+
+    tool: str
+    match: str
+    at: int = 0
+    """ms"""
+    by: str = "user"
+
+    def to_json(self) -> JsonObject:
+        return {"tool": self.tool, "match": self.match, "at": self.at, "by": self.by}
+
+
+def grants_of(settings: JsonObject) -> tuple[Grant, ...]:
+    """What a conversation's settings allow; what can't be read allows nothing."""
+    found: list[Grant] = []
+    kept = settings.get("grants")
+    for item in kept if isinstance(kept, list) else []:
+        if isinstance(item, dict) and isinstance(tool := item.get("tool"), str) and isinstance(match := item.get("match"), str):
+            at, by = item.get("at"), item.get("by")
+            found.append(Grant(tool, match, at if isinstance(at, int) else 0, str(by or "user")))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +118,19 @@ class Approval:
     """Set in the transaction that holds the call's `start`."""
     questions: Json = None
     """What a tool asks a person, as JSON; null for a plain yes or no."""
+    parts: tuple[AskedPart, ...] = ()
+    """What is decided about, piece by piece; empty for questions, and for what an older moot asked."""
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The narrowest patterns that together cover it; empty = it can be allowed only once."""
+        asking = [part for part in self.parts if part.action == "ask"]
+        return tuple(part.patterns[0] for part in asking) if all(part.patterns for part in asking) else ()
+
+    @property
+    def always(self) -> bool:
+        """Whether those may be offered for ever."""
+        return bool(self.lasting) and all(part.always for part in self.parts if part.action == "ask")
 
 
 def bind(run: str, directory: str, tool: str, definition: bytes, arguments: bytes) -> bytes:

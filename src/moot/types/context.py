@@ -80,6 +80,8 @@ class Verdict:
     """A person said no, as against policy."""
     nobody: bool = False
     """A person should have been asked, and none is there."""
+    arguments: bytes | None = None
+    """What the person put in the place of the call's arguments."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]

@@ -24,7 +24,10 @@ class Runs(Protocol):
         ...
 
     async def answer(self, approval: str, answer: Answer) -> None:
-        """First answer wins; a parked run goes on. Raises NotFound, Busy."""
+        """First answer wins; a parked run goes on.
+
+        Raises NotFound, Busy, UsageError (what it wants can't be given) and ConfigError (the rule can't be written).
+        """
         ...
 
     async def wait(self, run: str) -> Run:

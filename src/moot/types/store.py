@@ -232,7 +232,10 @@ class Records(Protocol):
         ...
 
     async def answer(self, id: str, answer: Answer) -> Approval:
-        """Stores the first answer, fsynced, and posts it to the run's inbox. Raises NotFound, Busy (answered or expired already)."""
+        """Stores the first answer, fsynced, and posts it to the run's inbox; a yes for the conversation grants its patterns.
+
+        Raises NotFound, Busy (answered or expired already).
+        """
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...
@@ -280,7 +283,9 @@ class Conversations(Protocol):
         """A user's title wins for ever."""
         ...
 
-    async def set_settings(self, id: str, settings: JsonObject) -> Conversation: ...
+    async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
+        """Replaces them, all but `grants`, which answers and `Grants` change."""
+        ...
 
     async def update(
         self, id: str, *, agent: tuple[str, str] | None = None, model: str | None = None, archived: bool | None = None, touch: bool = False
@@ -311,6 +316,14 @@ class Conversations(Protocol):
 
     async def project(self, root_path: str | None) -> Project:
         """The project with that root; the default one when there is none."""
+        ...
+
+
+class Grants(Protocol):
+    """What a person allowed for as long as a conversation lasts: `grants_of(conversation.settings)`; given by answers."""
+
+    async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
+        """Takes it back, fsynced; False when it was not there. Raises NotFound."""
         ...
 
 
@@ -379,6 +392,8 @@ class Store(Protocol):
     def conversations(self) -> Conversations: ...
     @property
     def tree(self) -> Tree: ...
+    @property
+    def grants(self) -> Grants: ...
     @property
     def search(self) -> Search: ...
     @property

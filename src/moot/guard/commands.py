@@ -1,0 +1,190 @@
+"""One simple command of a shell line: its words, what an allow rule can't cover of it, and which commands run others. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from posixpath import basename
+
+__all__ = ["Piece", "inner", "is_destructive", "runs_others", "spelled", "sure_words"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./*?\[\]~!^{}-]+", re.ASCII)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_AMOUNT = re.compile(r"[\d.]+[smhd]?", re.ASCII)
+
+_SHELLS = frozenset({"ash", "bash", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
+_INTERPRETERS = frozenset(
+    {"awk", "bun", "deno", "gawk", "lua", "mawk", "nawk", "node", "perl", "php", "pypy", "pypy3", "ruby", "sed", "tclsh"}
+)
+_PYTHON = re.compile(r"python[\d.]*t?")
+_RUNNERS = _set(
+    "builtin bunx caffeinate chroot chrt command coproc doas env exec fakeroot firejail flock ionice ltrace nice nohup npx nsenter"
+    " numactl parallel pipx pkexec proot rlwrap runuser script setarch setpriv setsid ssh stdbuf strace su sudo systemd-run taskset"
+    " time timeout tmux tsocks unbuffer unshare uvx watch xargs xvfb-run"
+)
+"""The words behind them are another command."""
+_RUNNER_PAIRS = frozenset(
+    {("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npm", "exec"), ("npm", "x"), ("pnpm", "exec")}
+    | {("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("bundle", "exec"), ("docker", "run"), ("docker", "exec"), ("podman", "run")}
+    | {("podman", "exec"), ("kubectl", "exec"), ("cargo", "run"), ("go", "run"), ("pipx", "run"), ("uv", "tool"), ("bun", "x")}
+)
+_REBINDING = _set(
+    ". alias at batch bind complete crontab dash declare enable eval export hash local mapfile printf read readarray readonly set"
+    " shopt source trap typeset unalias unset"
+)
+"""They run text, or change what later words of the line mean: only a rule that spells them out whole covers them."""
+_RUNNING_WORDS: dict[str, tuple[str, ...]] = {
+    "fd": ("-x", "-X", "--exec"),
+    "find": ("-exec", "-ok", "-delete", "-fls", "-fprint"),
+    "git": (
+        *("-c", "--config-env", "--exec-path", "--exec", "-x", "run", "foreach", "--upload-pack", "--receive-pack", "--output", "-O"),
+        *("--open-files-in-pager", "--ext-diff", "--textconv", "filter-branch", "difftool", "mergetool", "config"),
+    ),
+    "make": ("-f", "--file", "--eval", "-C", "--directory", "-I"),
+    "man": ("-P", "--pager", "-H"),
+    "rg": ("--pre",),
+    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "scp": ("-S", "-o"),
+    "sort": ("--compress-program", "-o", "--output"),
+    "tar": ("--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script"),
+    "zip": ("-T", "--unzip-command"),
+}
+"""With one of these words a command runs another, or writes where it looks like reading."""
+_DESTRUCTIVE = _set(
+    "blkdiscard cfdisk chattr chgrp chmod chown cryptsetup dd fdisk halt init iptables kill killall mkswap mount parted pkill"
+    " poweroff reboot rm rmdir setfacl shred shutdown srm sudo su doas pkexec swapoff truncate umount unlink userdel wipe wipefs"
+)
+_DESTRUCTIVE_PAIRS: dict[str, frozenset[str]] = {
+    "git": frozenset({"clean", "reset", "push", "checkout", "restore", "filter-branch", "gc", "prune", "rebase"}),
+    "docker": frozenset({"rm", "rmi", "prune", "system", "volume"}),
+    "kubectl": frozenset({"delete", "drain"}),
+    "find": frozenset({"-delete"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A command that the shell will run, or a construct that no rule can cover."""
+
+    text: str
+    """As it is written."""
+    words: tuple[str | None, ...]
+    """Name and arguments as the command will get them; None = known only when it runs. Empty for a construct."""
+    leftover: tuple[str, ...] = ()
+    """Why no allow rule covers it, in words; empty = one may."""
+    within: bool = False
+    """It is run by the piece before it, so a rule that covers that one covers it too."""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The leading words that are known."""
+        return tuple(_until_unknown(self.words))
+
+    @property
+    def spelled(self) -> str:
+        """What rules match: the words with single spaces, in quotes where they need them; a construct as it is written."""
+        return spelled(self.known) if self.words and len(self.known) == len(self.words) else self.text
+
+
+def spelled(words: Sequence[str]) -> str:
+    """The one spelling of a command."""
+    return " ".join(word if _PLAIN_WORD.fullmatch(word) else _quoted(word) for word in words)
+
+
+def sure_words(words: Sequence[str]) -> int:
+    """How many leading words an allow rule must spell out itself, so that the name of a wrapper never stands for what it runs."""
+    if not words:
+        return 0
+    name = basename(words[0])
+    if name in _REBINDING or _runs_by_word(name, words[1:]):
+        return len(words)
+    if name in _SHELLS or name in _INTERPRETERS or _PYTHON.fullmatch(name):
+        return _script(name, words)
+    at = 2 if (name, *words[1:2]) in _RUNNER_PAIRS else 1 if name in _RUNNERS else 0
+    if not at:
+        return 1
+    while at < len(words) and (_ASSIGNMENT.match(words[at]) or (name == "timeout" and _AMOUNT.fullmatch(words[at]))):
+        at += 1
+    if at >= len(words) or words[at].startswith("-"):
+        return len(words)
+    return at + sure_words(words[at:])
+
+
+def inner(words: Sequence[str]) -> Iterator[tuple[str, ...] | str]:
+    """What a wrapper may run: commands as their words, scripts as text. Rather one too many than one too few."""
+    name = basename(words[0]) if words else ""
+    if name in _SHELLS or name in ("eval", "su", "watch", "trap"):
+        yield from _scripts(name, words)
+    if name == "find" or name == "fd":
+        yield from (tuple(words[at + 1 :]) for at, word in enumerate(words) if word.startswith(("-exec", "-ok", "-x", "-X", "--exec")))
+    pair = (name, *words[1:2]) in _RUNNER_PAIRS
+    if pair or name in _RUNNERS:
+        yield from _behind(words, 2 if pair else 1)
+
+
+def runs_others(words: Sequence[str]) -> bool:
+    """Whether what stands behind these words decides what is run."""
+    name = basename(words[0]) if words else ""
+    known = name in _RUNNERS or name in _REBINDING or name in _SHELLS or name in _INTERPRETERS or (name, *words[1:2]) in _RUNNER_PAIRS
+    return known or _PYTHON.fullmatch(name) is not None or _runs_by_word(name, words[1:])
+
+
+def is_destructive(words: Sequence[str]) -> bool:
+    """Whether it is the kind of command that nobody should allow for ever."""
+    if not words:
+        return False
+    name = basename(words[0])
+    if name in _DESTRUCTIVE or name.startswith("mkfs") or any(word in _DESTRUCTIVE_PAIRS.get(name, ()) for word in words[1:]):
+        return True
+    return any(isinstance(command, tuple) and command and is_destructive(command) for command in inner(words))
+
+
+def _runs_by_word(name: str, words: Sequence[str]) -> bool:
+    flags = _RUNNING_WORDS.get(name, ())
+    return any(word == flag or (flag.startswith("-") and word.startswith(flag)) for word in words for flag in flags)
+
+
+def _script(name: str, words: Sequence[str]) -> int:
+    if _PYTHON.fullmatch(name) and len(words) > 2 and words[1] == "-m":
+        return 3
+    return len(words) if len(words) < 2 or words[1].startswith("-") else 2
+
+
+def _scripts(name: str, words: Sequence[str]) -> Iterator[str]:
+    if name in ("eval", "watch"):
+        yield " ".join(words[1:])
+    for at, word in enumerate(words[:-1]):
+        if (word.startswith("-") and not word.startswith("--") and "c" in word) or word == "--command":
+            yield words[at + 1]
+    if name == "trap" and len(words) > 1:
+        yield words[1]
+
+
+def _behind(words: Sequence[str], at: int) -> Iterator[tuple[str, ...]]:
+    may_be_value = False
+    for place in range(at, len(words)):
+        word = words[place]
+        if word.startswith("-") or _ASSIGNMENT.match(word) or _AMOUNT.fullmatch(word):
+            may_be_value = word.startswith("-")
+            continue
+        yield tuple(words[place:])
+        if not may_be_value:
+            return
+        may_be_value = False
+
+
+def _until_unknown(words: Sequence[str | None]) -> Iterator[str]:
+    for word in words:
+        if word is None:
+            return
+        yield word
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\"'\"'") + "'"

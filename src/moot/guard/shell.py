@@ -1,0 +1,220 @@
+"""A shell line taken apart by bash's grammar: every command in it, wherever it stands; or the plain word that it is not understood.
+
+Only what is known for certain comes out as known: what the walk below does not expect makes the whole line not understood.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from moot.guard.commands import Piece, inner
+
+__all__ = ["split"]
+
+MAX_CHARACTERS = 10_000
+MAX_PIECES = 50
+"""More is not taken apart: it asks."""
+
+_DEPTH = 4
+"""Scripts inside scripts that are taken apart."""
+
+_BETWEEN = re.compile(r"(?:[ \t\n]|(?<=\s)\\\n)*")
+_RESERVED = frozenset(
+    ("if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select", "function")
+) | frozenset(("{", "}", "!", "[[", "]]", "in"))
+_GLOB = re.compile(r"[*?\[]")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
+_CONTROL = frozenset({"program", "list", "pipeline", "subshell", "compound_statement", "do_group", "else_clause", "negated_command"})
+_CONTROL_TOO = _CONTROL | {"elif_clause", "if_statement", "while_statement"}
+_CONSTRUCTS = {
+    "for_statement": "a loop sets a variable",
+    "c_style_for_statement": "a loop sets a variable",
+    "case_statement": "a case chooses by patterns",
+    "case_item": "",
+    "function_definition": "defines a function",
+    "test_command": "a test may run what it reads",
+    "variable_assignment": "sets a variable",
+    "variable_assignments": "sets variables",
+    "declaration_command": "sets variables",
+    "unset_command": "unsets variables",
+}
+_HARMLESS = re.compile(r"\d*>&[12-]|(?:\d|&)?>>?\s*/dev/null|\d?<\s*/dev/null")
+_LANGUAGE = Language(tree_sitter_bash.language())
+
+
+class _NotUnderstood(Exception):
+    """The line holds what is not known for certain."""
+
+
+def split(line: str) -> tuple[Piece, ...] | None:
+    """Every command of the line, in order; None = not understood, so no rule may allow it."""
+    try:
+        pieces = tuple(_Walk(line, 0).pieces())
+    except (_NotUnderstood, RecursionError):
+        return None
+    return pieces if 0 < len(pieces) <= MAX_PIECES else None
+
+
+class _Walk:
+    """One line's tree, read against its text."""
+
+    def __init__(self, line: str, depth: int) -> None:
+        if len(line) > MAX_CHARACTERS or depth > _DEPTH or not all(map(_is_ordinary, line)):
+            raise _NotUnderstood
+        self._source = line.encode()
+        self._depth = depth
+        self._count = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        root = Parser(_LANGUAGE).parse(self._source).root_node
+        if root.has_error:
+            raise _NotUnderstood
+        self._check_nothing_is_skipped(root)
+        yield from self._statements(root)
+
+    def _text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte].decode()
+
+    def _check_nothing_is_skipped(self, root: Node) -> None:
+        """Between two tokens there is only space, and a comment begins where the shell too sees one."""
+        at = 0
+        for leaf in _leaves(root):
+            gap = self._source[at : leaf.start_byte].decode("utf-8", "replace")
+            before = self._source[max(0, leaf.start_byte - 1) : leaf.start_byte]
+            if leaf.is_missing or not _BETWEEN.fullmatch(gap) or (leaf.type == "comment" and before not in (b"", b" ", b"\t", b"\n", b";")):
+                raise _NotUnderstood
+            at = max(at, leaf.end_byte)
+        if not _BETWEEN.fullmatch(self._source[at:].decode("utf-8", "replace")):
+            raise _NotUnderstood
+
+    # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _statements(self, node: Node) -> Iterator[Piece]:
+        for child in node.named_children:
+            yield from self._statement(child)
+
+    def _statement(self, node: Node, leftover: tuple[str, ...] = ()) -> Iterator[Piece]:
+        if node.type == "comment":
+            return
+        if node.type == "command":
+            yield from self._command(node, leftover)
+        elif node.type == "redirected_statement":
+            yield from self._redirected(node, leftover)
+        elif node.type in _CONTROL_TOO:
+            yield from self._statements(node)
+        elif node.type in _CONSTRUCTS:
+            yield Piece(self._text(node), (), (*leftover, _CONSTRUCTS[node.type]))
+            yield from self._below(node)
+        else:
+            raise _NotUnderstood
+
+    def _below(self, node: Node) -> Iterator[Piece]:
+        """The commands anywhere in a construct that is none itself."""
+        for child in node.named_children:
+            if child.type in _CONTROL_TOO or child.type in ("command", "redirected_statement"):
+                yield from self._statement(child)
+            elif child.type in ("command_substitution", "process_substitution"):
+                yield from self._statements(child)
+            else:
+                yield from self._below(child)
+
+    def _redirected(self, node: Node, leftover: tuple[str, ...]) -> Iterator[Piece]:
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.named_children if child != body]
+        words = tuple(filter(None, (self._redirect(child) for child in redirects)))
+        single = body is not None and body.type == "command"
+        if body is not None:
+            yield from self._statement(body, (*leftover, *words) if single else leftover)
+        if words and not single:  # of the last command in it, or of all
+            yield Piece(" ".join(map(self._text, redirects)), (), words)
+        for child in redirects:
+            yield from self._below(child)
+
+    def _redirect(self, node: Node) -> str:
+        if node.type == "file_redirect":
+            text = self._text(node)
+            if _HARMLESS.fullmatch(text):
+                return ""
+            return f"{'reads' if '<' in text and '>' not in text else 'writes to'} a file: {text}"
+        if node.type == "heredoc_redirect" or node.type == "herestring_redirect":
+            return "is given text to read"
+        raise _NotUnderstood
+
+    # ── one command ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _command(self, node: Node, leftover: tuple[str, ...]) -> Iterator[Piece]:
+        words: list[str | None] = []
+        reasons = list(leftover)
+        for child in node.children:
+            if child.type == "variable_assignment":
+                reasons.append(f"sets {self._text(child)} for it")
+            elif child.type.endswith("_redirect"):
+                reasons += filter(None, (self._redirect(child),))
+            elif child.type == "comment":
+                raise _NotUnderstood
+            else:
+                words.append(self._word(child.children[0] if child.type == "command_name" else child, first=not words))
+        if words and words[0] in _RESERVED:
+            words[0] = None
+        if None in words:
+            reasons.append("a part of it is known only when it runs")
+        piece = Piece(self._text(node), tuple(words), tuple(reasons))
+        yield piece
+        yield from self._wrapped(piece)
+        yield from self._below(node)
+
+    def _wrapped(self, piece: Piece) -> Iterator[Piece]:
+        for command in inner(piece.known):
+            if isinstance(command, tuple):
+                part = Piece(" ".join(command), command, within=True)
+                yield part
+                yield from self._wrapped(part)
+                continue
+            for found in _Walk(command, self._depth + 1).pieces():
+                yield Piece(found.text, found.words, found.leftover, within=True)
+
+    def _word(self, node: Node, *, first: bool) -> str | None:
+        """The word as the command gets it; None when the shell makes something else of it."""
+        bits = [self._bit(child) for child in (node.children if node.type == "concatenation" else [node])]
+        known = [bit for bit in bits if bit is not None]
+        bare = "".join(bare for _, bare in known)
+        if len(known) < len(bits) or "{" in bare.replace("{}", "") or (first and (_GLOB.search(bare) or bare.startswith("~"))):
+            return None
+        return "".join(text for text, _ in known)
+
+    def _bit(self, node: Node) -> tuple[str, str] | None:
+        """A piece of a word without its quotes, and what of it the shell may still read as more than itself."""
+        text = self._text(node)
+        match node.type:
+            case "word" | "number" | "==" | "=~":
+                return _ESCAPED.sub(r"\1", text), _ESCAPED.sub("", text)
+            case "raw_string":
+                return text[1:-1], ""
+            case "string":
+                if any(child.type not in ('"', "string_content") for child in node.children) or "$" in text.replace("\\$", ""):
+                    return None
+                return _ESCAPED_IN_STRING.sub(lambda match: "" if match[1] == "\n" else match[1], text[1:-1]), ""
+            case _:
+                return None
+
+
+def _is_ordinary(character: str) -> bool:
+    """No control or format character, and no space but the one that separates words everywhere."""
+    return character in "\n\t" or (
+        unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and (character == " " or not character.isspace())
+    )
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if all(child.type in ('"', "string_content") for child in node.children):
+        yield node
+        return
+    children: Sequence[Node] = node.children
+    for child in children:
+        yield from _leaves(child)

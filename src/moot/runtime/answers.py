@@ -1,0 +1,116 @@
+"""What becomes of a person's answer: checked against what was asked, stored first, and then the like is allowed as far as it said."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from moot.config.loading import FILE
+from moot.config.settings import Rule
+from moot.errors import MootError, NotFound, UsageError
+from moot.plugins import WRITERS
+from moot.runtime import patterns
+from moot.runtime.approvals import decide
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import mode_of
+from moot.tools.offers import tool as find_tool
+from moot.tools.schema import definition_digest, parse, subject_of
+from moot.types.approval import Answer, Approval, Grant, bind, grants_of
+from moot.types.canonical import loads_exact
+from moot.types.conversation import Conversation
+from moot.types.run import Run
+from moot.types.tool import Tool
+
+__all__ = ["give"]
+
+LASTING = ("conversation", "always")
+
+
+async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
+    """Stores the answer and does what it says beyond this call. Nothing is answered when this raises.
+
+    Raises NotFound, Busy (answered or expired already), UsageError (what it wants can't be given), ConfigError (no rule can be written).
+    """
+    records = runtime.store.records
+    asked = await records.approval(approval)
+    if asked is None:
+        raise NotFound(f"no approval with the id {approval!r}")
+    run = await records.run(asked.run)
+    conversation = await runtime.store.conversations.get(run.conversation)
+    answer = _checked(runtime, asked, run, conversation, answer)
+    for_ever = answer.approved and answer.option == "always"
+    file = _with_rules(runtime, asked.tool, answer.patterns) if for_ever else b""
+    stored = await records.answer(approval, answer)
+    if for_ever:
+        WRITERS.load("replace")(runtime.settings.home / FILE, file)
+        _put_in_force(runtime, asked.tool, answer.patterns)
+    if answer.approved and answer.option in LASTING:
+        await _settle(runtime, run)
+    return stored
+
+
+def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
+    """The answer with all that it stands for. Raises UsageError."""
+    if not answer.approved or asked.questions is not None:
+        return answer
+    if answer.arguments is not None:
+        return replace(answer, option="once", patterns=(), digest=_edited(asked, conversation, answer.arguments))
+    if answer.option not in LASTING:
+        return answer
+    if not asked.lasting or (answer.option == "always" and not asked.always):
+        raise UsageError(f"this call of {asked.tool} can't be allowed for longer than once", fix="answer once")
+    wanted = answer.patterns or asked.lasting
+    grants = (*grants_of(conversation.settings), *(Grant(asked.tool, pattern) for pattern in wanted))
+    ruling = _ruling(runtime, asked, run, conversation, grants)
+    if patterns.EVERYTHING in wanted and asked.lasting != (patterns.EVERYTHING,):
+        raise UsageError(f"'*' would allow every call of {asked.tool}", fix="say what it must begin with, or write that rule yourself")
+    if ruling != "allow":
+        raise UsageError(f"{', '.join(map(repr, wanted))} does not cover this call of {asked.tool}", fix="write it wider, or answer once")
+    return replace(answer, patterns=wanted)
+
+
+def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> str:
+    settings = runtime.settings
+    subject = subject_of(loads_exact(asked.arguments))
+    mode = mode_of(settings, run.settings)
+    return decide(settings.permissions, mode, _tool(asked), subject, directory=conversation.directory, grants=grants).action
+
+
+def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
+    """What a decision about the edited call is bound to. Raises UsageError when the tool does not take them."""
+    tool = _tool(asked)
+    try:
+        value = loads_exact(arguments)
+    except ValueError as error:
+        raise UsageError(f"the arguments are no JSON: {error}", fix="edit them again") from error
+    if isinstance(problem := parse(tool, value), str):
+        raise UsageError(problem, fix="edit them again")
+    return bind(asked.run, conversation.directory, asked.tool, definition_digest(tool), arguments)
+
+
+def _tool(asked: Approval) -> Tool:
+    return find_tool(asked.tool)
+
+
+def _with_rules(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> bytes:
+    """The person's own configuration with the rules in it. Raises ConfigError."""
+    rules = [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted]
+    return WRITERS.load("with-rules")(runtime.settings.home / FILE, rules, os.environ)
+
+
+def _put_in_force(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> None:
+    permissions = runtime.settings.permissions
+    rules = (Rule(tool, "allow", pattern, origin=f"user {runtime.settings.home / FILE}") for pattern in wanted)
+    runtime.settings = replace(runtime.settings, permissions=replace(permissions, rules=(*permissions.rules, *rules)))
+
+
+async def _settle(runtime: Runtime, run: Run) -> None:
+    """What else the run has asked and is allowed by now need not be asked."""
+    conversation = await runtime.store.conversations.get(run.conversation)
+    grants = grants_of(conversation.settings)
+    for other in await runtime.store.records.approvals(run=run.id):
+        if other.questions is None and _ruling(runtime, other, run, conversation, grants) == "allow":
+            try:
+                await runtime.store.records.answer(other.id, Answer(True, reason="allowed by what was answered before", answered_by="moot"))
+            except MootError:  # answered or expired meanwhile, which is as good
+                continue
