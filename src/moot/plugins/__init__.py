@@ -6,9 +6,7 @@
 | `DIALECTS` | wire shapes | `moot.convert` |
 | `FACES` | what `python -m moot` and `import moot` show | `moot.faces` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
-| `SPLITTERS` | what takes a shell line apart | `moot.guard` |
 | `TOOLS` | built-in tools | `moot.tools` |
-| `WRITERS` | what changes the configuration file | `moot.config` |
 
 | file | what it holds |
 |---|---|
@@ -19,7 +17,7 @@
 
 from moot.plugins.registry import Registry
 
-__all__ = ["AGENTS", "DIALECTS", "FACES", "PROVIDERS", "SPLITTERS", "TOOLS", "WRITERS", "Registry"]
+__all__ = ["AGENTS", "DIALECTS", "FACES", "PROVIDERS", "TOOLS", "Registry"]
 
 AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"})
 
@@ -56,8 +54,6 @@ PROVIDERS = Registry(
     },
 )
 
-SPLITTERS = Registry("moot.guard", {"bash": "moot.guard.shell:split"})
-
 TOOLS = Registry(
     "moot.tools",
     {
@@ -72,14 +68,5 @@ TOOLS = Registry(
         "todo": "moot.tools.todo:Todo",
         "web_search": "moot.tools.web_search:WebSearch",
         "write_file": "moot.tools.write_file:WriteFile",
-    },
-)
-
-WRITERS = Registry(
-    "moot.config",
-    {
-        "replace": "moot.config.writing:write_atomically",
-        "with-rules": "moot.config.rules:with_rules",
-        "without-rule": "moot.config.rules:without_rule",
     },
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from moot.config.loading import FILE
 from moot.config.settings import Rule
 from moot.errors import MootError, NotFound, UsageError
-from moot.plugins import WRITERS
+from moot.plugins import Registry
 from moot.runtime import patterns
 from moot.runtime.approvals import decide
 from moot.runtime.runtime import Runtime
@@ -22,6 +22,9 @@ from moot.types.run import Run
 from moot.types.tool import Tool
 
 __all__ = ["give"]
+
+_WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.writing:write_atomically"})
+"""What writes YAML is imported when a rule is written."""
 
 LASTING = ("conversation", "always")
 
@@ -42,7 +45,7 @@ async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     file = _with_rules(runtime, asked.tool, answer.patterns) if for_ever else b""
     stored = await records.answer(approval, answer)
     if for_ever:
-        WRITERS.load("replace")(runtime.settings.home / FILE, file)
+        _WRITERS.load("replace")(runtime.settings.home / FILE, file)
         _put_in_force(runtime, asked.tool, answer.patterns)
     if answer.approved and answer.option in LASTING:
         await _settle(runtime, run)
@@ -95,7 +98,7 @@ def _tool(asked: Approval) -> Tool:
 def _with_rules(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> bytes:
     """The person's own configuration with the rules in it. Raises ConfigError."""
     rules = [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted]
-    return WRITERS.load("with-rules")(runtime.settings.home / FILE, rules, os.environ)
+    return _WRITERS.load("with-rules")(runtime.settings.home / FILE, rules, os.environ)
 
 
 def _put_in_force(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> None:

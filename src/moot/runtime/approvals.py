@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 from moot.config.settings import Permissions, Rule
 from moot.guard.commands import Piece
-from moot.plugins import SPLITTERS
+from moot.plugins import Registry
 from moot.runtime import patterns
 from moot.types.agent import Mode
 from moot.types.approval import Action, AskedPart, Grant
 from moot.types.tool import Effect, Tool
 
 __all__ = ["Ruling", "decide"]
+
+_SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
+"""What takes a line apart brings a parser along, so it is imported when there is a line."""
 
 _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
@@ -97,7 +100,7 @@ def _line(judge: _Judge, line: str) -> Ruling:
         return whole
     if (denied := _strict(judge, "deny", line)) is not None:
         return denied
-    pieces: tuple[Piece, ...] | None = SPLITTERS.load("bash")(line)
+    pieces: tuple[Piece, ...] | None = _SPLITTERS.load("bash")(line)
     if pieces is None:
         return _not_understood(judge, whole, line)
     parts = tuple(_part(judge, piece) for piece in pieces)

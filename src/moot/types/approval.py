@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
 
@@ -131,6 +131,14 @@ class Approval:
     def always(self) -> bool:
         """Whether those may be offered for ever."""
         return bool(self.lasting) and all(part.always for part in self.parts if part.action == "ask")
+
+
+class Grants(Protocol):
+    """What a person allowed for as long as a conversation lasts: `grants_of(conversation.settings)`; given by answers."""
+
+    async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
+        """Takes it back, fsynced; False when it was not there. Raises NotFound."""
+        ...
 
 
 def bind(run: str, directory: str, tool: str, definition: bytes, arguments: bytes) -> bytes:

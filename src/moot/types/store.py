@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Answer, Approval, Grants
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.event import Event
@@ -316,14 +316,6 @@ class Conversations(Protocol):
 
     async def project(self, root_path: str | None) -> Project:
         """The project with that root; the default one when there is none."""
-        ...
-
-
-class Grants(Protocol):
-    """What a person allowed for as long as a conversation lasts: `grants_of(conversation.settings)`; given by answers."""
-
-    async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
-        """Takes it back, fsynced; False when it was not there. Raises NotFound."""
         ...
 
 
