@@ -8,7 +8,8 @@ signature of its command, `parsing` judges all others; each family of commands h
 |---|---|
 | `app.py` | `main`: runs the command that was typed, turns errors into exit codes |
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
-| `asking.py` | approvals and questions on a terminal |
+| `approving/` | approvals and questions on a terminal |
+| `asking.py` | a line from the person, and a plain yes or no |
 | `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `editor.py` | a text in the person's own editor |

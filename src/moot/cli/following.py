@@ -7,7 +7,8 @@ from contextlib import aclosing
 
 import anyio
 
-from moot.cli.asking import answer_to
+from moot.cli.approving.deciding import decide
+from moot.cli.approving.situations import situation
 from moot.cli.output import Output
 from moot.cli.showing import Show
 from moot.engine import Engine
@@ -71,7 +72,7 @@ class Follower:
             final = await self._watch(run.id, conversation.id)
             if final.status != "waiting" or not self._output.attended:
                 return final
-            if not await self._answer(run.id, conversation.directory):
+            if not await self._answer(run.id, conversation):
                 return final
 
     async def _watch(self, run: str, conversation: str) -> Run:
@@ -107,14 +108,16 @@ class Follower:
             self._unasked = True
         await self._show.event(event)
 
-    async def _answer(self, run: str, directory: str) -> bool:
+    async def _answer(self, run: str, conversation: Conversation) -> bool:
         """Asks everything that is open; False when there was nothing to ask."""
         asked = await self._engine.store.records.approvals(run=run)
         late = False
         for approval in asked:
-            answer = await answer_to(approval, directory, self._output)
+            decided = await decide(approval, situation(self._engine, approval, conversation), self._output)
+            if decided.answer is None:
+                continue
             try:
-                await self._engine.runs.answer(approval.id, answer)
+                await self._engine.runs.answer(approval.id, decided.answer)
             except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
                 self._output.say(f"moot: {error.message}", "yellow")
                 late = True

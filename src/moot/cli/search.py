@@ -12,7 +12,7 @@ from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.times import moment
 from moot.types.canonical import Json
-from moot.types.store import Hit, SearchPage
+from moot.types.search import Hit, SearchPage
 
 
 async def search(

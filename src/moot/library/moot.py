@@ -25,7 +25,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.part import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run, Submitted
-from moot.types.store import SearchPage
+from moot.types.search import SearchPage
 from moot.types.tool import Tool
 
 M = TypeVar("M", bound=BaseModel)

@@ -21,7 +21,7 @@ from moot.types.conversation import Conversation
 from moot.types.run import Run
 from moot.types.tool import Tool
 
-__all__ = ["give"]
+__all__ = ["check", "give"]
 
 _WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.writing:write_atomically"})
 """What writes YAML is imported when a rule is written."""
@@ -35,12 +35,7 @@ async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     Raises NotFound, Busy (answered or expired already), UsageError (what it wants can't be given), ConfigError (no rule can be written).
     """
     records = runtime.store.records
-    asked = await records.approval(approval)
-    if asked is None:
-        raise NotFound(f"no approval with the id {approval!r}")
-    run = await records.run(asked.run)
-    conversation = await runtime.store.conversations.get(run.conversation)
-    answer = _checked(runtime, asked, run, conversation, answer)
+    asked, run, answer = await check(runtime, approval, answer)
     for_ever = answer.approved and answer.option == "always"
     file = _with_rules(runtime, asked.tool, answer.patterns) if for_ever else b""
     stored = await records.answer(approval, answer)
@@ -50,6 +45,17 @@ async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     if answer.approved and answer.option in LASTING:
         await _settle(runtime, run)
     return stored
+
+
+async def check(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approval, Run, Answer]:
+    """What it is about, and the answer with all that it stands for. Raises NotFound, and UsageError for one that can't be given."""
+    records = runtime.store.records
+    asked = await records.approval(approval)
+    if asked is None:
+        raise NotFound(f"no approval with the id {approval!r}")
+    run = await records.run(asked.run)
+    conversation = await runtime.store.conversations.get(run.conversation)
+    return asked, run, _checked(runtime, asked, run, conversation, answer)
 
 
 def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:

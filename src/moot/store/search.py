@@ -18,7 +18,7 @@ from moot.store.reader import Reader
 from moot.store.rows import MESSAGE, message_of
 from moot.store.transaction import Transaction
 from moot.store.writer import LONGEST, Writer
-from moot.types.store import Hit, SearchPage
+from moot.types.search import Hit, SearchPage
 
 __all__ = ["FullText"]
 

@@ -10,7 +10,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `conversation.py`, `message.py`, `part.py` | the record: conversation and project, an entry with a role, a finished piece |
 | `run.py`, `exchange.py`, `event.py`, `chunk.py` | one prompt to its end, one talk with a vendor, what is stored of it, a streamed piece |
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
-| `provider.py`, `tool.py`, `context.py`, `store.py`, `tree.py`, `engine.py` | the seams |
+| `provider.py`, `tool.py`, `context.py`, `store.py`, `search.py`, `tree.py`, `engine.py` | the seams |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
 | `crash.py` | named instants at which a test may kill the process |
 

@@ -18,6 +18,7 @@ from moot.types.exchange import Ended, Exchange, Failure
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.run import OnBusy, Run, RunStatus
+from moot.types.search import Search
 from moot.types.tree import Tree
 from moot.types.usage import Usage
 
@@ -316,39 +317,6 @@ class Conversations(Protocol):
 
     async def project(self, root_path: str | None) -> Project:
         """The project with that root; the default one when there is none."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    conversation: str
-    message: str
-    title: str
-    role: str
-    at: int
-    """ms"""
-    snippet: str
-    """Plain text; matches stand between U+0002 and U+0003."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPage:
-    hits: tuple[Hit, ...]
-    done: int
-    """Messages indexed."""
-    total: int
-    next_cursor: str | None = None
-
-
-class Search(Protocol):
-    async def search(
-        self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None, wait: float = 2.0
-    ) -> SearchPage:
-        """Newest first. First indexes what is missing, for at most `wait` seconds. All words must occur; FTS syntax is literal."""
-        ...
-
-    async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:
-        """Indexes for at most that long; (done, total). Returns at once when another process holds the indexer lock."""
         ...
 
 
