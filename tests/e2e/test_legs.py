@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ import pytest
 
 from e2e.orphans import orphan, reach
 from moot.config.settings import Models, ProviderSettings
-from moot.errors import StoreError
+from moot.engine import open_engine
+from moot.errors import Busy, StoreError
 from moot.guard.processes import process_started
 from moot.runtime.drive import _end  # pyright: ignore[reportPrivateUsage]
 from moot.runtime.leg import Leg
 from moot.testing.scripted import Recorded, Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.event import Event
+from moot.types.ids import new_id
 from moot.types.limits import Limits
-from moot.types.part import text_of
-from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import Accepted, CloseExchange
+from moot.types.message import Message
+from moot.types.part import text_of, text_part
+from moot.types.run import Prompt, Run, RunOutcome, RunRequest
+from moot.types.store import Accepted, CloseExchange, Submission
 
 pytestmark = pytest.mark.anyio
 
@@ -62,6 +66,69 @@ async def test_a_connection_that_never_came_about_leaves_the_cost_known(stage: A
     async with stage([Reply(text="second")], priced=PRICED, others={"nobody": nobody}, models=fallback) as on:
         run, message = await on.ask("go")
         assert text_of(message.parts) == "second" and run.cost is not None
+
+
+async def queued_orphan(on: Any, before: Accepted, on_crash: Any = "ask") -> Accepted:
+    """A run behind another one, whose process has died."""
+    run = Run(new_id(), before.conversation.id, new_id(), on_crash=on_crash)
+    user = Message(new_id(), "user", (text_part("and then"),))
+    return await on.engine.store.records.submit(Submission(run, before.conversation, user, "queue", owner="gone too"))
+
+
+async def test_a_queued_run_whose_process_died_is_seen_as_interrupted_when_its_turn_has_come(stage: Any) -> None:
+    async with stage([Reply(text="first"), Reply(text="second")]) as on:
+        dead = await orphan(on)
+        queued = await queued_orphan(on, dead)
+        records = on.engine.store.records
+        assert [run.id for run in await on.engine.runs.sweep(resume=False)] == [dead.run.id]
+        assert (await records.run(queued.run.id)).status == "queued"
+        await on.engine.runs.resume(dead.run.id)
+        await reach(on, dead.run.id, "finished")
+        assert [run.id for run in await on.engine.runs.sweep(resume=False)] == [queued.run.id]
+        assert (await on.engine.store.conversations.message(queued.run.message)).status == "interrupted"
+        await on.engine.runs.resume(queued.run.id)
+        assert (await reach(on, queued.run.id, "finished")).error is None
+
+
+async def test_queued_runs_whose_process_died_keep_nobody_from_going_on(stage: Any) -> None:
+    async with stage([Reply(text="fresh")]) as on:
+        dead = await orphan(on)
+        queued = [await queued_orphan(on, dead) for _ in range(2)]
+        run, message = await on.ask("again", conversation=dead.conversation.id)
+        assert run.status == "finished" and text_of(message.parts) == "fresh"
+        assert {(await on.engine.store.records.run(each.run.id)).status for each in (dead, *queued)} == {"cancelled"}
+        branch = await on.engine.store.conversations.branch(dead.conversation.id)
+        assert [text_of(each.parts) for each in branch if each.role == "user"] == ["hello", "and then", "and then", "again"]
+
+
+async def test_a_queued_run_that_may_is_taken_up_by_itself(stage: Any) -> None:
+    async with stage([Reply(text="first"), Reply(text="second")]) as on:
+        dead = await orphan(on, "resume")
+        queued = await queued_orphan(on, dead, "resume")
+        await on.engine.runs.sweep(resume=True)
+        assert (await reach(on, queued.run.id, "finished")).error is None
+
+
+async def test_a_run_that_is_queued_by_a_process_that_lives_is_left_alone(stage: Any) -> None:
+    async with stage([Reply(text="never ends", hang_at=3)]) as on, open_engine(on.engine.settings) as second:
+        first = await on.submit("one")
+        queued = await on.submit("two", conversation=first.conversation.id, on_busy="queue")
+        assert await second.runs.sweep(resume=False) == []
+        with pytest.raises(Busy):
+            await second.runs.submit(Prompt((text_part("three"),), conversation=first.conversation.id))
+        assert (await on.engine.store.records.run(queued.run.id)).status == "queued"
+
+
+async def test_what_a_superseded_run_left_running_ends_before_the_next_begins(stage: Any) -> None:
+    async with stage([Reply(text="fresh")]) as on:
+        dead = await orphan(on)
+        with subprocess.Popen(["sleep", "30"], start_new_session=True) as left:
+            begun = Event("journal", run=dead.run.id, phase="start", key="tool:1.0.0", body={"tool": "shell"})
+            fact = Event("journal", run=dead.run.id, key="tool:1.0.0", body={"pgid": left.pid, "started": process_started(left.pid)})
+            await on.engine.store.log.append(dead.conversation.id, (begun, fact), fence=dead.fence)
+            submitted = await on.submit("again", conversation=dead.conversation.id)
+            assert left.poll() is not None
+            await reach(on, submitted.run.id, "finished")
 
 
 async def leg_of(on: Any, dead: Accepted) -> Leg:

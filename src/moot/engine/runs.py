@@ -17,6 +17,7 @@ from moot.engine.titles import entitle
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.answers import give
 from moot.runtime.drive import drive
+from moot.runtime.leftovers import kill_left_by
 from moot.runtime.runtime import Runtime
 from moot.types.approval import Answer
 from moot.types.conversation import Conversation
@@ -25,6 +26,9 @@ from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
 from moot.types.store import Fence, InboxItem
 
 TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
+
+OWNED: frozenset[RunStatus] = frozenset({"running", "queued"})
+"""Somebody works on such a run, or waits for its turn."""
 
 MANY = 10_000
 """Started runs that are looked at, the newest first."""
@@ -61,6 +65,8 @@ class LocalRuns:
         submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
         with self._taking(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
+            for run in accepted.superseded:
+                await kill_left_by(self._runtime.store, accepted.conversation.id, run)
             if accepted.fence is not None:
                 self._start(accepted.fence)
         self._runtime.hub.touch(accepted.conversation.id)
@@ -79,7 +85,7 @@ class LocalRuns:
         else:
             existing = None if prompt.key is None else await store.conversations.keyed(prompt.key)
         if existing is not None:
-            for live in await store.records.runs(conversation=existing.id, statuses=frozenset({"running"})):
+            for live in reversed(await store.records.runs(conversation=existing.id, statuses=OWNED)):
                 await self._current(live.id)
         return existing
 
@@ -153,12 +159,12 @@ class LocalRuns:
         return any([(await self._runtime.store.records.run(run)).status in TERMINAL for run in list(self._scopes)])
 
     async def sweep(self, *, resume: bool) -> list[Run]:
-        """Finds running runs whose owner is dead: they become interrupted. All found.
+        """Finds running and queued runs whose owner is dead: they become interrupted. All found.
 
         With `resume`, whatever may go on by itself and that nobody works on is taken up: also what another process has swept.
         """
         found: list[Run] = []
-        for run in await self._runtime.store.records.runs(statuses=frozenset({"running"})):
+        for run in reversed(await self._runtime.store.records.runs(statuses=OWNED)):
             if (await self._current(run.id)).status == "interrupted":
                 found.append(run)
         if resume:
@@ -168,18 +174,23 @@ class LocalRuns:
     # ── whose a run is ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _current(self, run: str) -> Run:
-        """The run as it stands; one that is called running and that nobody drives is interrupted first."""
+        """The run as it stands; one that is called running and that nobody drives is interrupted first.
+
+        So is a queued one whose turn nobody waits for any more, unless it may be taken up by itself.
+        """
         records = self._runtime.store.records
         found = await records.run(run)
-        if found.status != "running" or found.owner is None or self._is_driven(found.id, found.owner):
+        if found.status not in OWNED or self._is_driven(found):
             return found
         await records.interrupt(found.id, owner=found.owner, fence=found.fence)
         return await records.run(found.id)
 
-    def _is_driven(self, run: str, owner: str) -> bool:
-        if owner == self._owner.id:  # not when the store has failed under it: then nothing could be recorded
-            return run in self._scopes or self._taken[run] > 0
-        return self._owner.lives(owner)
+    def _is_driven(self, run: Run) -> bool:
+        if run.status == "queued":
+            return run.on_crash == "resume" or (run.owner is not None and self._owner.lives(run.owner))
+        if run.owner is None or run.owner == self._owner.id:  # not when the store has failed under it: then nothing could be recorded
+            return run.owner is None or run.id in self._scopes or self._taken[run.id] > 0
+        return self._owner.lives(run.owner)
 
     @contextmanager
     def _taking(self, run: str) -> Generator[None]:

@@ -15,6 +15,7 @@
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |
 | `tooling.py` | the ToolContext of one call |
+| `leftovers.py` | ends the commands that outlived the moot that started them |
 | `hub.py` | committed events to watchers |
 """
 

@@ -12,9 +12,9 @@ from moot.convert.closing import close_open, settle_calls
 from moot.convert.fold import Folder
 from moot.convert.totals import totals
 from moot.errors import Busy, FenceLost, MootError, ProviderError, StoreCorrupt
-from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, worked
+from moot.runtime.leftovers import kill_leftovers
 from moot.runtime.leg import Leg, events_of, mend
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
@@ -66,7 +66,7 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
     """Records the run's end; False when somebody has said more just as it was to be finished: it goes on where its journal stands."""
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(CLOSING):
-            await _kill_leftovers(leg)
+            await kill_leftovers(leg.index)
         with anyio.move_on_after(CLOSING):
             try:
                 await _end(leg, outcome)
@@ -161,14 +161,6 @@ async def _park(leg: Leg) -> None:
     with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
         await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
         point("run.parked")
-
-
-async def _kill_leftovers(leg: Leg) -> None:
-    """Ends what a call left running that has no end: a crash cut it off, and nobody is going to look at what became of it."""
-    for key, note in leg.index.notes.items():
-        group, started = note.get("pgid"), note.get("started")
-        if key not in leg.index.ends and isinstance(group, int) and isinstance(started, int | float | str):
-            await kill_leftover(group, started)
 
 
 async def _end(leg: Leg, outcome: RunOutcome) -> None:

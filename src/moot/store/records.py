@@ -39,18 +39,8 @@ class RunRecords:
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         return await self._writer.write(partial(_claim, run, owner, statuses, at_most))
 
-    async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:
-        def work(transaction: Transaction) -> bool:
-            row = transaction.row(
-                "UPDATE run SET status = 'interrupted', owner = NULL WHERE id = ? AND status = 'running' AND owner = ? AND fence = ?"
-                " RETURNING message",
-                (run, owner, fence),
-            )
-            if row is not None:
-                transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
-            return row is not None
-
-        return await self._writer.write(work)
+    async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
+        return await self._writer.write(partial(_interrupt, run, owner, fence))
 
     async def withdraw(self, run: str) -> bool:
         return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
@@ -151,6 +141,22 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
         )
     transaction.execute("UPDATE message SET status = 'streaming' WHERE id = ?", (run.message,))
     return Fence(run.conversation, run.id, run.message, fence)
+
+
+def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction) -> bool:
+    held = "id = ? AND status IN ('running', 'queued') AND owner IS ? AND fence = ?"
+    row = transaction.row(
+        f"UPDATE run SET status = 'interrupted', owner = NULL WHERE {held} AND NOT EXISTS (SELECT 1 FROM run AS earlier"
+        " WHERE earlier.conversation = run.conversation AND earlier.no <> run.no"
+        " AND (earlier.status IN ('running', 'waiting', 'interrupted')"
+        " OR earlier.status = 'queued' AND earlier.no < run.no)) RETURNING message",
+        (id, owner, fence),
+    )
+    if row is not None:
+        transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
+    elif owner is not None:
+        transaction.execute(f"UPDATE run SET owner = NULL WHERE {held} AND status = 'queued'", (id, owner, fence))
+    return row is not None
 
 
 def _withdraw(id: str, events: Events, transaction: Transaction) -> bool:

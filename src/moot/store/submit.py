@@ -29,8 +29,8 @@ class _Standing:
 
     running: tuple[str, str] | None = None
     """Id and message of the run that works now."""
-    waiting: str | None = None
-    """A started run that nobody works on: its place can be taken."""
+    idle: tuple[str, ...] = ()
+    """Runs that nobody works on, the newest first: their place can be taken."""
     last: str | None = None
     """The assistant message that a queued prompt comes after."""
 
@@ -50,8 +50,8 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
         )
     if standing.running is not None and submission.on_busy == "steer":
         return _steer(transaction, conversation, submission, standing.running[0])
-    if standing.waiting is not None:
-        supersede(transaction, events, conversation.no, standing.waiting)
+    for run in standing.idle:
+        supersede(transaction, events, conversation.no, run)
     return _store(transaction, conversation, submission, standing)
 
 
@@ -91,14 +91,14 @@ def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversa
 
 def _standing(transaction: Transaction, conversation: int) -> _Standing:
     rows: list[Any] = transaction.execute(
-        "SELECT id, message, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
-        " ORDER BY no",
+        "SELECT id, message, status, status = 'running' OR status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
+        " FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted') ORDER BY no",
         (conversation,),
     ).fetchall()
-    running = next(((id, message) for id, message, status in rows if status == "running"), None)
-    waiting = next((id for id, _, status in rows if status in ("waiting", "interrupted")), None)
-    busy = [message for _, message, status in rows if status in ("running", "queued")]
-    return _Standing(running, waiting, busy[-1] if busy else None)
+    running = next(((id, message) for id, message, status, _ in rows if status == "running"), None)
+    idle = tuple(id for id, _, _, busy in reversed(rows) if not busy)
+    last = [message for _, message, _, busy in rows if busy]
+    return _Standing(running, idle, last[-1] if last else None)
 
 
 def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
@@ -145,10 +145,12 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     messages.count(transaction, conversation.no, 1 if submission.user is None else 2, now, run.message)
     full = submission.run.parent_run is None and no_room(transaction, submission.at_most)
     claimed = submission.owner if standing.last is None and not full else None
-    _insert_run(transaction, conversation.no, submission, claimed, seq, now)
+    _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
     fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
     interrupts = standing.running[0] if standing.running is not None and submission.on_busy == "interrupt" else None
-    return Accepted(lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, interrupts=interrupts)
+    return Accepted(
+        lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, False, interrupts, standing.idle
+    )
 
 
 def no_room(transaction: Transaction, at_most: int) -> bool:
@@ -216,7 +218,7 @@ def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
     raise UsageError(f"the conversation {conversation.id!r} has no prompt to answer", fix="give one")
 
 
-def _insert_run(transaction: Transaction, conversation: int, submission: Submission, owner: str | None, seq: int, now: int) -> None:
+def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> None:
     run = submission.run
     transaction.execute(
         "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, parent_run, status,"
@@ -233,14 +235,14 @@ def _insert_run(transaction: Transaction, conversation: int, submission: Submiss
             run.model,
             run.trigger,
             run.parent_run,
-            "queued" if owner is None else "running",
+            "running" if claimed else "queued",
             run.on_crash,
-            owner,
-            0 if owner is None else 1,
+            submission.owner,  # of a queued one too: who waits for its turn
+            int(claimed),
             dumps(run.settings),
             b"{}",
             run.created_at or now,
-            None if owner is None else now,
+            now if claimed else None,
             seq + 1,
             seq,
         ),

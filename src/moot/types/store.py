@@ -169,6 +169,8 @@ class Accepted:
     steered: bool = False
     interrupts: str | None = None
     """The live run that must be cancelled before this one may start (`on_busy` = interrupt)."""
+    superseded: tuple[str, ...] = ()
+    """Runs that nobody worked on and that ended for this one."""
 
 
 InboxKind: TypeAlias = Literal["answer", "steer", "queue", "cancel"]
@@ -192,7 +194,7 @@ class Records(Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """One transaction, fsynced: conversation, user message, assistant message, run, head. `steer` on a running run posts to its inbox.
 
-        A waiting or interrupted run is not busy: its open approvals are denied ("superseded"), it ends cancelled, and this one starts.
+        A run that is waiting, interrupted, or queued without an owner ends cancelled, its approvals denied ("superseded").
         Raises Busy (on_busy = reject and a run is running or queued).
         """
         ...
@@ -202,8 +204,9 @@ class Records(Protocol):
         earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = any number)."""
         ...
 
-    async def interrupt(self, run: str, *, owner: str, fence: int) -> bool:
-        """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster."""
+    async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
+        """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster.
+        queued → interrupted when it stands first; else it only loses its owner, and False."""
         ...
 
     async def withdraw(self, run: str) -> bool:
@@ -259,9 +262,7 @@ class Conversations(Protocol):
         """By id, client id, unique prefix (4 characters or more) or exact title. Raises NotFound, naming the candidates if several fit."""
         ...
 
-    async def keyed(self, key: str) -> Conversation | None:
-        """The one with that find-or-create key, deleted or not."""
-        ...
+    async def keyed(self, key: str) -> Conversation | None: ...
 
     async def list(
         self,
