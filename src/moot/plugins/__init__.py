@@ -3,6 +3,7 @@
 | registry | what it finds | entry-point group |
 |---|---|---|
 | `AGENTS` | agent services by `agent_type` | `moot.agents` |
+| `COMMANDS` | slash commands | `moot.commands` |
 | `DIALECTS` | wire shapes | `moot.convert` |
 | `FACES` | what `python -m moot` and `import moot` show | `moot.faces` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
@@ -17,9 +18,28 @@
 
 from moot.plugins.registry import Registry
 
-__all__ = ["AGENTS", "DIALECTS", "FACES", "PROVIDERS", "TOOLS", "Registry"]
+__all__ = ["AGENTS", "COMMANDS", "DIALECTS", "FACES", "PROVIDERS", "TOOLS", "Registry"]
 
 AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"})
+
+COMMANDS = Registry(
+    "moot.commands",
+    {
+        "agent": "moot.commands.agent:Agent",
+        "continue": "moot.commands.continuing:Continue",
+        "cost": "moot.commands.cost:Cost",
+        "effort": "moot.commands.effort:Effort",
+        "exit": "moot.commands.exit:Exit",
+        "help": "moot.commands.help:Help",
+        "mode": "moot.commands.mode:Mode",
+        "model": "moot.commands.model:Model",
+        "new": "moot.commands.new:New",
+        "retry": "moot.commands.retry:Retry",
+        "status": "moot.commands.status:Status",
+        "title": "moot.commands.title:Title",
+        "tools": "moot.commands.tools:Tools",
+    },
+)
 
 DIALECTS = Registry(
     "moot.convert",
