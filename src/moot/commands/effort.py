@@ -11,7 +11,7 @@ from moot.types.model import Effort as EffortName
 
 __all__ = ["Effort"]
 
-EFFORTS: tuple[EffortName, ...] = get_args(EffortName)
+_EFFORTS: dict[str, EffortName] = {name: name for name in get_args(EffortName)}
 
 
 class Effort:
@@ -19,13 +19,13 @@ class Effort:
     argument = "[EFFORT]"
 
     async def choices(self, situation: Situation) -> Sequence[Choice]:
-        return [Choice(name) for name in EFFORTS]
+        return [Choice(name) for name in _EFFORTS]
 
     async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
         if not argument:
             return [Choose("Effort", await self.choices(situation))]
-        effort = next((name for name in EFFORTS if name == argument), None)
+        effort = _EFFORTS.get(argument)
         if effort is None:
-            raise UsageError(f"no effort {argument!r}; there are: {', '.join(EFFORTS)}")
+            raise UsageError(f"no effort {argument!r}; there are: {', '.join(_EFFORTS)}")
         situation.wishes.effort = effort
         return [Say(f"effort {effort} from the next prompt on", "dim")]

@@ -18,6 +18,8 @@ MODES: dict[ModeName, str] = {
 }
 """In the order in which a key goes through them."""
 
+_BY_NAME: dict[str, ModeName] = {name: name for name in MODES}
+
 
 class Mode:
     help = "what may happen without asking: " + ", ".join(MODES)
@@ -29,7 +31,7 @@ class Mode:
     async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
         if not argument:
             return [Choose("Mode", await self.choices(situation))]
-        mode = next((name for name in MODES if name == argument), None)
+        mode = _BY_NAME.get(argument)
         if mode is None:
             raise UsageError(f"no mode {argument!r}; there are: {', '.join(MODES)}")
         situation.wishes.mode = mode

@@ -1,0 +1,20 @@
+"""The REPL: bare `moot`.
+
+| file | what it does |
+|---|---|
+| `completing.py` | commands and their arguments, completed |
+| `composer.py` | the text that is being written |
+| `conversing.py` | `bare` and `converse`: the engine, signals, the way in and out |
+| `desk.py` | keys and lines become deeds, what happens becomes a screen |
+| `history.py` | what was typed before |
+| `keys.py` | the table of keys |
+| `looks.py` | what a terminal can show |
+| `paper.py` | finished text, and what still moves |
+| `pen.py` | what writes to the terminal |
+| `sketch.py` | a run's events as text |
+| `status.py` | the status line |
+| `talk.py` | one conversation: prompts out, events in |
+| `terminal.py` | the screen: scrollback, live lines, composer |
+"""
+
+__all__: list[str] = []

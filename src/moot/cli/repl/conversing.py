@@ -1,0 +1,62 @@
+"""Bare `moot`, and whatever else goes on in the loop: a conversation in a terminal, until the person leaves."""
+
+from __future__ import annotations
+
+import signal
+
+import anyio
+
+from moot.cli.configured import configured, here
+from moot.cli.options import Out
+from moot.cli.output import Output
+from moot.commands import Situation, Wishes
+from moot.engine import open_engine
+from moot.errors import UsageError
+from moot.plugins.registry import Registry
+
+__all__ = ["bare", "converse"]
+
+_DESKS = Registry("moot.desks", {"screen": "moot.cli.repl.desk:Desk"})
+"""By path: a terminal that can't be drawn on does not wait for prompt-toolkit."""
+
+
+async def bare(*, output: Out) -> int:
+    """Bare `moot`: a new conversation in this directory. Raises UsageError where there is no terminal."""
+    if not output.attended:
+        raise UsageError("a conversation needs a terminal", fix='For one prompt: moot run "…"; moot --help lists the rest.')
+    return await converse(None, output)
+
+
+async def converse(conversation: str | None, output: Output, *, wishes: Wishes | None = None) -> int:
+    """Goes on with a conversation (None = a new one) until the person leaves; the exit code.
+
+    What was said is printed first, and a last message that is the user's is answered. `conversation` is an id.
+    """
+    loaded = configured(output)
+    for note in loaded.notes:
+        output.say(f"moot: {note}", "dim")
+    ended = 0
+    async with open_engine(loaded.settings) as engine:
+        situation = Situation(engine, str(here()), wishes=wishes or Wishes())
+        async with anyio.create_task_group() as group:
+            desk = _DESKS.load("screen")(situation, group, output)
+
+            async def heed() -> None:
+                nonlocal ended
+                with anyio.open_signal_receiver(*_heeded()) as signals:
+                    async for number in signals:
+                        if number == signal.SIGINT:
+                            desk.act("cancel")
+                            continue
+                        ended = 128 + number
+                        desk.leave()
+
+            group.start_soon(heed)
+            await desk.run(conversation)
+            group.cancel_scope.cancel()
+    return ended
+
+
+def _heeded() -> list[signal.Signals]:
+    """What is ignored stays so: `nohup` means it."""
+    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]

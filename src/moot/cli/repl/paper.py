@@ -1,0 +1,147 @@
+"""What a conversation looks like: finished text that is printed once, and the lines that still move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from moot.cli.repl.looks import Look
+from moot.cli.repl.sketch import Sketch
+from moot.errors import MootError
+from moot.guard.terminal import clean
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.run import Run
+
+__all__ = ["Paper"]
+
+ECHOED_LINES = 20
+"""Of a prompt; the rest of a longer one is counted."""
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_STILL = "*"
+
+
+class Paper:
+    """Text for a terminal; does no output."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self._finished: list[str] = []
+        self._answer: Sketch | None = None
+        self._began = 0.0
+        self._waits_for = ""
+        self._spoke = False
+
+    def resize(self, width: int) -> None:
+        """The terminal has so many columns now; what was printed stays as it is."""
+        self.look = Look(width, self.look.colour, self.look.unicode, self.look.motion)
+        if self._answer is not None:
+            self._answer.resize(width)
+
+    # ── what is finished ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def say(self, text: str, style: str = "") -> None:
+        """Lines of moot's own, or untrusted ones: they are cleaned here."""
+        self._put("".join(f"{self._styled(line, style)}\n" for line in clean(text).split("\n")))
+
+    def failed(self, error: MootError) -> None:
+        """What went wrong and what to do."""
+        self.say(f"moot: {error.message}", "red")
+        if error.fix:
+            self.say(f"  {error.fix}")
+
+    def prompted(self, text: str) -> None:
+        """What the person said, set off from what answers it."""
+        lines = clean(text).rstrip("\n").split("\n")
+        shown = [self._styled(line, "bold") for line in lines[:ECHOED_LINES]]
+        if len(lines) > ECHOED_LINES:
+            shown.append(self._styled(f"… {len(lines) - ECHOED_LINES:,} more lines", "dim"))
+        sign = self._styled("› " if self.look.unicode else "> ", "cyan")
+        self._put(sign + "\n  ".join(shown) + "\n\n")
+
+    def message(self, message: Message) -> None:
+        """A message from before, whole."""
+        answer = Sketch(self.look)
+        answer.message(message)
+        self._put(answer.take())
+
+    def take(self) -> str:
+        """What is finished and was not taken yet; ends with a newline."""
+        if self._answer is not None:
+            self._put(self._answer.take())
+        text, self._finished = "".join(self._finished), []
+        return text
+
+    # ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def waits(self, model: str) -> None:
+        """A prompt is on its way to that model."""
+        self._waits_for, self._spoke, self._began = model, False, time.monotonic()
+
+    def gave_up(self) -> None:
+        """The prompt did not get on its way."""
+        if self._answer is None:
+            self._began = 0.0
+
+    def began(self) -> None:
+        """A run begins to be shown."""
+        self._close()
+        self._answer = Sketch(self.look)
+        if not self._began:
+            self._began = time.monotonic()
+
+    def event(self, event: Event) -> None:
+        """An event of the run that is shown."""
+        if self._answer is None:
+            self.began()
+        assert self._answer is not None
+        self._answer.feed(event)
+        self._spoke = self._spoke or any(str(chunk.get("type", "")).endswith("-delta") for chunk in event.chunks)
+
+    def ended(self, run: Run) -> float:
+        """The run is over: everything of it is finished. Seconds that it took."""
+        self._close()
+        if run.status == "cancelled":
+            self.say("stopped; what was said so far is kept", "yellow")
+        elif run.status == "interrupted":
+            self.say("the answer was interrupted; /retry takes it up again", "yellow")
+        elif run.error is not None:
+            self.say(f"moot: {run.error.message}", "red")
+        self._put("\n")
+        took, self._began = time.monotonic() - self._began if self._began else 0.0, 0.0
+        return took
+
+    def live(self, height: int) -> Sequence[str]:
+        """What still moves, as lines with styles; nothing when nothing does."""
+        if not self._began:
+            return ()
+        lines = list(self._answer.live(height)) if self._answer is not None else []
+        return [*lines, self._progress()]
+
+    @property
+    def moves(self) -> bool:
+        """Whether a run is shown."""
+        return bool(self._began)
+
+    def _progress(self) -> str:
+        passed = time.monotonic() - self._began
+        sign = _TURNING[int(passed * 8) % len(_TURNING)] if self.look.motion and self.look.unicode else _STILL
+        doing = "answering" if self._spoke else f"waiting for {clean(self._waits_for)}" if self._waits_for else "waiting"
+        seconds = f" · {passed:.0f} s" if self.look.motion and passed >= 1 else ""
+        words = f"{sign} {doing}{seconds} · Esc stops"
+        return self._styled(words[: max(self.look.width - 1, 1)], "dim")
+
+    def _close(self) -> None:
+        if self._answer is not None:
+            self._answer.end()
+            self._put(self._answer.take())
+            self._answer = None
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._finished.append(text)
+
+    def _styled(self, text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.look.colour and style and text else text

@@ -1,0 +1,304 @@
+"""One conversation as a person carries it on: prompts out, events in, and whatever stands in between. Knows no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from moot.commands import Situation
+from moot.errors import Busy, MootError, NotFound
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import Part, text_of
+from moot.types.run import STARTED, OnBusy, Prompt, Run, RunStatus, Submitted
+
+__all__ = ["Face", "Queued", "Talk"]
+
+_LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
+_PAUSE = 0.25
+"""Seconds between two looks at what somebody else was asked."""
+
+
+class Face(Protocol):
+    """Who shows it. Nothing here waits for a person but `decide`."""
+
+    def prompted(self, text: str) -> None:
+        """A prompt that is answered next."""
+        ...
+
+    def message(self, message: Message) -> None:
+        """A message from before."""
+        ...
+
+    def began(self, run: str) -> None: ...
+
+    def event(self, event: Event) -> None: ...
+
+    def ended(self, run: Run) -> None:
+        """After the last event of it."""
+        ...
+
+    def failed(self, error: MootError) -> None: ...
+
+    def changed(self) -> None:
+        """Something that a status line shows may have changed."""
+        ...
+
+    async def decide(self, approval: Approval, conversation: Conversation) -> Answer | None:
+        """None = the person decides nothing and wants the run to stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A prompt that stands behind the live run."""
+
+    run: str
+    text: str
+    parent: str | None
+    """The message that the head goes back to when it is dropped."""
+
+
+class Talk:
+    """Submits, watches and stops. Its tasks live in the group it is given; one conversation at a time."""
+
+    def __init__(self, situation: Situation, group: TaskGroup, face: Face) -> None:
+        self.situation = situation
+        self.queued: list[Queued] = []
+        self.live: str | None = None
+        """The run that works now."""
+        self.conversation: Conversation | None = None
+        """As it stood when something last ended."""
+        self._engine = situation.engine
+        self._group = group
+        self._face = face
+        self._scopes: set[anyio.CancelScope] = set()
+        """Of what belongs to the conversation that is open."""
+        self._seq = 0
+        self._moved = anyio.Event()
+        self._tended: set[str] = set()
+        self._echoed: set[str] = set()
+        """Ids of prompts, as the client names them, that are on the screen already."""
+        self._prompts: dict[str, JsonObject] = {}
+        """Bodies of user messages whose answer has not begun."""
+        self._asked: dict[str, str] = {}
+        """Run → the prompt that it answers."""
+
+    # ── which conversation ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, conversation: str | None) -> None:
+        """Goes over to a conversation and shows what was said; None = a new one. Raises NotFound."""
+        found = await self._engine.store.conversations.get(conversation) if conversation is not None else None
+        self._leave()
+        self.conversation = found
+        self.situation.conversation = found.id if found is not None else None
+        if found is None:
+            self._face.changed()
+            return
+        runs = await self._engine.store.records.runs(conversation=found.id, statuses=_LIVE)
+        live = {run.message: run for run in runs}
+        after = await self._engine.store.log.last_seq(found.id)
+        for message in await self._engine.store.conversations.branch(found.id):
+            run = live.get(message.id)
+            if run is not None and run.status != "interrupted":
+                after = min(after, max(message.first_seq - 1, 0))
+                self._tend(run.id)
+            elif message.role != "user" or not self._answers_later(message, runs):
+                self._face.message(message)
+        self._watch(found.id, after)
+        self._face.changed()
+
+    def _answers_later(self, message: Message, runs: Sequence[Run]) -> bool:
+        """Whether a prompt still stands in the queue, and is shown when its answer begins."""
+        return any(run.status == "queued" and message.last_seq == run.first_seq - 2 for run in runs)
+
+    def _leave(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
+        self._scopes = set()
+        self._seq, self.live = 0, None
+        self.queued.clear()
+        self._tended, self._prompts, self._asked = set(), {}, {}
+
+    # ── what the person says ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue") -> None:
+        """Submits a prompt. Raises MootError when nothing of it was stored."""
+        client = new_id()
+        self._echoed.add(client)
+        live = self.live
+        submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy))
+        if submitted.steered:
+            self._face.prompted(shown)
+        elif submitted.run.status == "queued" and on_busy == "queue":
+            self._echoed.discard(client)
+            self.queued.append(Queued(submitted.run.id, shown, live or submitted.conversation.head))
+        self._face.changed()
+
+    async def answer(self, resume: str | None = None) -> None:
+        """Has the last prompt answered (again), or an interrupted run taken up."""
+        if resume is not None:
+            run = await self._engine.runs.resume(resume)
+            self._watch_from(run.conversation, self._seq)
+            self._tend(run.id)
+            return
+        await self._submit(Prompt((), on_busy="reject"))
+
+    async def _submit(self, prompt: Prompt) -> Submitted:
+        situation, wishes = self.situation, self.situation.wishes
+        wanted = Prompt(
+            prompt.parts,
+            conversation=situation.conversation,
+            client_id=prompt.client_id,
+            directory=situation.directory,
+            agent=wishes.agent,
+            model=wishes.model,
+            mode=wishes.mode,
+            on_busy=prompt.on_busy,
+            settings=wishes.settings(),
+        )
+        submitted = await self._engine.runs.submit(wanted)
+        self.conversation = submitted.conversation
+        situation.conversation = submitted.conversation.id
+        if not submitted.steered:
+            self._watch_from(submitted.conversation.id, submitted.seq)
+            self._tend(submitted.run.id)
+        return submitted
+
+    async def interrupt(self) -> bool:
+        """Stops the live run; what it said is kept. False when there is none."""
+        if self.live is None:
+            return False
+        await self._engine.runs.cancel(self.live)
+        return True
+
+    async def drop(self) -> str | None:
+        """Takes the last queued prompt back, as if it had not been said; its text, None when its answer has begun."""
+        if not self.queued:
+            return None
+        last = self.queued.pop()
+        await self._engine.runs.cancel(last.run)
+        dropped = (await self._engine.store.records.run(last.run)).started_at is None
+        if dropped and (conversation := self.situation.conversation):
+            behind = self.queued[-1].run if self.queued else self.live
+            head = (await self._engine.store.records.run(behind)).message if behind else last.parent
+            if head is not None:
+                await self._engine.store.conversations.move_head(conversation, head)
+        self._face.changed()
+        return last.text if dropped else None
+
+    # ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch_from(self, conversation: str, seq: int) -> None:
+        if not self._seq:
+            self._watch(conversation, seq)
+
+    def _watch(self, conversation: str, after: int) -> None:
+        self._seq = max(after, 1)
+        self._start(self._follow, conversation, after)
+
+    def _start(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        scope = anyio.CancelScope()
+        self._scopes.add(scope)
+        self._group.start_soon(self._within, scope, work, arguments)
+
+    async def _within(self, scope: anyio.CancelScope, work: Callable[..., Awaitable[None]], arguments: tuple[object, ...]) -> None:
+        try:
+            with scope:
+                await work(*arguments)
+        except MootError as error:
+            self._face.failed(error)
+        finally:
+            self._scopes.discard(scope)
+
+    async def _follow(self, conversation: str, after: int) -> None:
+        async with aclosing(self._engine.tail.watch(conversation, after=after)) as batches:
+            async for events in batches:
+                for event in events:
+                    self._take(event)
+                moved, self._moved = self._moved, anyio.Event()
+                moved.set()
+
+    def _take(self, event: Event) -> None:
+        self._seq = event.seq
+        body = event.body if isinstance(event.body, dict) else {}
+        if event.kind == "message" and body.get("role") == "user":
+            self._prompts[str(body.get("id"))] = body
+        elif event.kind == "tree" and body.get("op") == "answer":
+            self._asked[str(body.get("run"))] = str(body.get("parent"))
+            self._tend(str(body.get("run")))
+        if event.run is not None:
+            if event.phase == "start" and event.key == "run":
+                self._begin(event.run)
+            self._face.event(event)
+
+    def _begin(self, run: str) -> None:
+        said = self._prompts.pop(self._asked.pop(run, ""), None)
+        self.queued = [one for one in self.queued if one.run != run]
+        self.live = run
+        if said is not None and str(said.get("client_id")) not in self._echoed:
+            self._face.prompted(_words(said.get("parts")))
+        self._face.began(run)
+
+    def _tend(self, run: str) -> None:
+        if run not in self._tended:
+            self._tended.add(run)
+            self._start(self._to_the_end, run)
+
+    async def _to_the_end(self, run: str) -> None:
+        """Asks what the run asks, and says how it ended once everything it said was shown."""
+        final: Run | None = None
+        try:
+            while (final := await self._engine.runs.wait(run)).status == "waiting":
+                self.live = run
+                if not await self._ask(final):
+                    await anyio.sleep(_PAUSE)
+            through = await self._engine.store.log.last_seq(final.conversation)
+            while self._seq < through:
+                await self._moved.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._over(run, final)
+
+    async def _over(self, run: str, final: Run | None) -> None:
+        self._tended.discard(run)
+        self.queued = [one for one in self.queued if one.run != run]
+        was_live, self.live = self.live == run, None if self.live == run else self.live
+        if self.situation.conversation is not None:
+            try:
+                self.conversation = await self._engine.store.conversations.get(self.situation.conversation)
+            except NotFound:
+                self.conversation = None
+        if final is not None and (was_live or final.started_at is not None):
+            self._face.ended(final)
+        self._face.changed()
+
+    async def _ask(self, run: Run) -> bool:
+        """Asks everything that is open; False when there was nothing to ask."""
+        conversation = await self._engine.store.conversations.get(run.conversation)
+        asked = await self._engine.store.records.approvals(run=run.id)
+        for approval in asked:
+            answer = await self._face.decide(approval, conversation)
+            if answer is None:
+                await self._engine.runs.cancel(run.id)
+                return True
+            try:
+                await self._engine.runs.answer(approval.id, answer)
+            except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
+                self._face.failed(error)
+                await self._engine.runs.resume(run.id)
+                return True
+        return bool(asked)
+
+
+def _words(parts: Json) -> str:
+    return text_of([part for part in parts if isinstance(part, dict)]) if isinstance(parts, list) else ""
