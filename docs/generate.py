@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
+from moot.cli.repl import keys as keyboard
 from moot.cli.tree import TREE, Group
+from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
 
@@ -71,6 +73,15 @@ def listed(name: str, group: Group) -> list[tuple[str, ...]]:
     return rows
 
 
+def slash_commands() -> str:
+    rows = ((f"`{f'/{name} {find(name).argument}'.rstrip()}`".replace("|", "\\|"), find(name).help) for name in names())
+    return table(("command", "what it does"), rows)
+
+
+def keys() -> str:
+    return table(("key", "what it does"), keyboard.table())
+
+
 def exit_codes() -> str:
     rows = [(str(error.exit_code), f"`{error.code}`", f"`{name}`") for name in errors.__all__ for error in [getattr(errors, name)]]
     return table(("exit code", "code", "error"), sorted(rows, key=lambda row: (int(row[0]), row[1])))
@@ -90,6 +101,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "tools": tools,
     "commands": commands,
     "exit_codes": exit_codes,
+    "slash_commands": slash_commands,
+    "keys": keys,
 }
 
 

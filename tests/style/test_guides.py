@@ -117,7 +117,14 @@ def test_generated_parts_are_fresh(repository: Path) -> None:
     none_of(runpy.run_path(str(repository / "docs" / "generate.py"))["stale"](repository / "docs"))
 
 
-PAGES = {"PROVIDERS": "providers", "DIALECTS": "providers", "TOOLS": "tools", "AGENTS": "configuration", "FACES": "library"}
+PAGES = {
+    "COMMANDS": "terminal",
+    "PROVIDERS": "providers",
+    "DIALECTS": "providers",
+    "TOOLS": "tools",
+    "AGENTS": "configuration",
+    "FACES": "library",
+}
 
 
 @pytest.mark.parametrize("registry", REGISTRIES)

@@ -30,6 +30,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `prompts.py` | prompt, stdin and files as parts of a message |
 | `reading.py` | a plain command line, read without the parser |
 | `screen/` | runs and messages drawn for a terminal |
+| `repl/` | bare `moot`: a conversation in a terminal |
 | `references.py` | conversations and runs by id, prefix, title or list index |
 | `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
 | `slots.py` | a command's signature as what may be typed |

@@ -17,6 +17,9 @@ from moot.cli.slots import wants_output
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 
+_ALONE = "moot.cli.repl.conversing:bare"
+"""What `moot` without a word does."""
+
 _FILES = 64
 """What a run of few tools opens at most, and some more."""
 
@@ -40,10 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _perform(arguments: list[str], output: Lines) -> Any:
     _check_files()
-    call: Call = read(arguments) or attribute("moot.cli.parsing:parse")(arguments)
+    call = _call(arguments)
     if call.bare:
         return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
     return attribute("moot.cli.performing:perform")(call)
+
+
+def _call(arguments: list[str]) -> Call:
+    if not arguments:
+        return Call(attribute(_ALONE), (), {}, bare=False)
+    call: Call = read(arguments) or attribute("moot.cli.parsing:parse")(arguments)
+    return call
 
 
 def _check_files() -> None:

@@ -46,7 +46,7 @@ async def converse(conversation: str | None, output: Output, *, wishes: Wishes |
                 with anyio.open_signal_receiver(*_heeded()) as signals:
                     async for number in signals:
                         if number == signal.SIGINT:
-                            desk.act("cancel")
+                            desk.interrupted()
                             continue
                         ended = 128 + number
                         desk.leave()

@@ -26,10 +26,6 @@ class Acts(Protocol):
         """Does what the table calls by this name."""
         ...
 
-    def touched(self) -> None:
-        """A key was pressed."""
-        ...
-
     def focus(self, has: bool) -> None:
         """The window has gained or lost the focus."""
         ...
@@ -59,14 +55,11 @@ KEYS = (
     Key("Tab", "complete /commands and @files", "complete", (("tab",),)),
     Key("Shift+Tab", "next mode: ask, edits, plan, auto", "mode", (("s-tab",),)),
     Key("F2", "next of the models used last", "model", (("f2",),)),
-    Key("Ctrl+G", "write in $EDITOR", "editor", (("c-g",),)),
-    Key("Ctrl+O", "print the last folded output whole", "unfold", (("c-o",),)),
     Key("Ctrl+L", "draw again", "redraw", (("c-l",),)),
     Key("Ctrl+Z", "suspend; fg goes on", "suspend", (("c-z",),)),
 )
 
 LEADER = (
-    Key("Ctrl+X E", "write in $EDITOR", "editor", (("e",), ("c-e",))),
     Key("Ctrl+X S", "say it to the answer that is coming (steer)", "steer", (("s",), ("c-s",))),
     Key("Ctrl+X N", "new conversation", "new", (("n",),)),
     Key("Ctrl+X M", "choose a model", "models", (("m",),)),
@@ -110,7 +103,6 @@ def bindings(acts: Acts, composer: Composer) -> KeyBindings:
 
     @made.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
-        acts.touched()
         composer.paste(event.data)
 
     @made.add("backspace", filter=Condition(lambda: bool(composer.paste_before_cursor())))
@@ -136,7 +128,6 @@ def _bind(made: KeyBindings, key: Key, acts: Acts, when: Filter) -> None:
 def _doing(acts: Acts, name: str) -> Callable[[KeyPressEvent], None]:
     def do(event: KeyPressEvent) -> None:
         acts.leading = False
-        acts.touched()
         acts.act(name)
 
     return do

@@ -76,13 +76,11 @@ class Paper:
 
     # ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def waits(self, model: str) -> None:
-        """A prompt is on its way to that model."""
-        self._waits_for, self._spoke, self._began = model, False, time.monotonic()
-
-    def gave_up(self) -> None:
-        """The prompt did not get on its way."""
-        if self._answer is None:
+    def waits(self, model: str | None) -> None:
+        """A prompt is on its way to that model; None = it is not, after all."""
+        if model is not None:
+            self._waits_for, self._spoke, self._began = model, False, time.monotonic()
+        elif self._answer is None:
             self._began = 0.0
 
     def began(self) -> None:

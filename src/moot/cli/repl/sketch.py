@@ -1,14 +1,16 @@
 """A run's events as text: what is finished, and the line that still grows."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
+
 from moot.cli.markdown import Markdown
+from moot.cli.repl.looks import Look
 from moot.cli.showing import brief, first_line
 from moot.guard.terminal import Cleaner, clean
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.part import is_tool, tool_name
-from moot.cli.repl.looks import Look
 
 
 class Sketch:

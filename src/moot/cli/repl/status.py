@@ -8,11 +8,14 @@ from pathlib import Path
 
 from prompt_toolkit.utils import get_cwidth
 
+from moot.commands import Situation
 from moot.guard.terminal import clean
+from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-__all__ = ["Standing", "branch_of", "status_line"]
+__all__ = ["Standing", "branch_of", "standing_of", "status_line"]
 
 _NANO = 1e9
 _BETWEEN = " · "
@@ -23,7 +26,7 @@ class Standing:
     """What a status line may say."""
 
     model: str = ""
-    mode: str = "ask"
+    mode: Mode = "ask"
     agent: str = "default"
     directory: str = ""
     branch: str = ""
@@ -54,6 +57,27 @@ class Standing:
             "unpriced_runs": self.unpriced,
             "queued": self.queued,
         }
+
+
+def standing_of(situation: Situation, conversation: Conversation | None, *, queued: int) -> Standing:
+    """Where things stand now: wishes first, then the conversation, then the configuration."""
+    wishes, settings = situation.wishes, situation.engine.runtime.settings
+    said = conversation or Conversation("")
+    return Standing(
+        model=wishes.model or said.model or settings.models.main or "no model yet",
+        mode=wishes.mode or settings.permissions.mode,
+        agent=wishes.agent or said.agent,
+        directory=situation.directory,
+        branch=branch_of(situation.directory),
+        title=said.title,
+        conversation=situation.conversation,
+        context=said.context_usage,
+        usage=said.usage,
+        cost=said.cost,
+        unpriced=said.unpriced_runs,
+        queued=queued,
+        effort=wishes.effort or "",
+    )
 
 
 def status_line(standing: Standing, width: int) -> str:

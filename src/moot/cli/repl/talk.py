@@ -64,8 +64,8 @@ class Queued:
 
     run: str
     text: str
-    parent: str | None
-    """The message that the head goes back to when it is dropped."""
+    message: str
+    """The one that is to answer it."""
 
 
 class Talk:
@@ -135,13 +135,12 @@ class Talk:
         """Submits a prompt. Raises MootError when nothing of it was stored."""
         client = new_id()
         self._echoed.add(client)
-        live = self.live
         submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy))
         if submitted.steered:
             self._face.prompted(shown)
         elif submitted.run.status == "queued" and on_busy == "queue":
             self._echoed.discard(client)
-            self.queued.append(Queued(submitted.run.id, shown, live or submitted.conversation.head))
+            self.queued.append(Queued(submitted.run.id, shown, submitted.run.message))
         self._face.changed()
 
     async def answer(self, resume: str | None = None) -> None:
@@ -187,12 +186,11 @@ class Talk:
             return None
         last = self.queued.pop()
         await self._engine.runs.cancel(last.run)
-        dropped = (await self._engine.store.records.run(last.run)).started_at is None
-        if dropped and (conversation := self.situation.conversation):
-            behind = self.queued[-1].run if self.queued else self.live
-            head = (await self._engine.store.records.run(behind)).message if behind else last.parent
-            if head is not None:
-                await self._engine.store.conversations.move_head(conversation, head)
+        store = self._engine.store
+        dropped = (await store.records.run(last.run)).started_at is None
+        if dropped:
+            answer = await store.conversations.message(last.message)
+            await store.tree.delete(answer.conversation, [id for id in (answer.parent, answer.id) if id is not None])
         self._face.changed()
         return last.text if dropped else None
 
