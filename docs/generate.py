@@ -74,8 +74,8 @@ def listed(name: str, group: Group) -> list[tuple[str, ...]]:
 
 
 def slash_commands() -> str:
-    rows = ((f"`{f'/{name} {find(name).argument}'.rstrip()}`".replace("|", "\\|"), find(name).help) for name in names())
-    return table(("command", "what it does"), rows)
+    rows = ((f"/`{name}`", find(name).argument.replace("|", "\\|"), find(name).help) for name in names())
+    return table(("command", "behind it", "what it does"), rows)
 
 
 def keys() -> str:
