@@ -10,11 +10,11 @@ from moot.types.run import RunStatus
 
 __all__ = ["Retry"]
 
-_INTERRUPTED = frozenset[RunStatus]({"interrupted"})
+_INTERRUPTED = frozenset[RunStatus]({"interrupted", "waiting"})
 
 
 class Retry:
-    help = "take up an interrupted answer, else answer the last prompt again"
+    help = "take up an interrupted or waiting answer, else answer the last prompt again"
     argument = ""
 
     async def choices(self, situation: Situation) -> Sequence[Choice]:

@@ -9,11 +9,9 @@
 | `hands.py` | what the keys do |
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |
-| `looks.py` | what a terminal can show |
 | `paper.py` | finished text, and what still moves |
 | `pen.py` | what writes to the terminal |
 | `shown.py` | what happens, put on the screen |
-| `sketch.py` | a run's events as text |
 | `status.py` | the status line |
 | `talk.py` | one conversation: prompts out, events in |
 | `terminal.py` | the screen: scrollback, live lines, composer |

@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.cli.editor import edit_text
 from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
@@ -17,13 +18,13 @@ from moot.cli.repl.composer import Composer
 from moot.cli.repl.hands import Hands
 from moot.cli.repl.history import TypedHistory
 from moot.cli.repl.keys import bindings, know_more_keys, table
-from moot.cli.repl.looks import Look
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.pen import Pen
 from moot.cli.repl.shown import Shown
 from moot.cli.repl.status import Standing, standing_of, status_line
 from moot.cli.repl.talk import Talk
 from moot.cli.repl.terminal import Terminal
+from moot.cli.screen import look_of
 from moot.commands import Answer, Choose, Compose, Go, Leave, Reply, Say, Situation, find, parse
 from moot.commands.mode import next_mode
 from moot.commands.models import recent_models
@@ -46,7 +47,7 @@ class Desk:
         know_more_keys()
         self._situation, self._group, self._output = situation, group, output
         pen = Pen(colour=output.stdout_colour)
-        self._paper = Paper(Look(pen.size().columns, output.stdout_colour))
+        self._paper = Paper(look_of(output, situation.engine.settings.ui))
         history = TypedHistory(situation.engine.settings.home / "state" / "history.jsonl")
         self._composer = Composer(history=history, completer=Completions(situation))
         self._hands = Hands(self._composer, self)
@@ -58,9 +59,9 @@ class Desk:
             live=self._live,
             notes=self._notes,
             status=lambda width: status_line(self.standing(), width),
-            sign="› " if self._paper.look.unicode else "> ",
+            sign=self._paper.sign,
         )
-        self._talk = Talk(situation, group, Shown(self._paper, self._terminal, output))
+        self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._terminal, output))
         situation.keys = "\n".join(f"{shown:34}{words}" for shown, words in table())
         self._deeds, self._todo = anyio.create_memory_object_stream[Deed](100)
         self._by_name: dict[str, Callable[[], None]] = {
@@ -74,6 +75,8 @@ class Desk:
             "conversations": lambda: self._later(partial(self._command, "continue", "")),
             "new": lambda: self._later(partial(self._command, "new", "")),
             "redraw": lambda: self._terminal.region.renderer.erase(),
+            "editor": lambda: self._later(self._edit),
+            "unfold": self._paper.unfold,
             "search": lambda: self._later(self._search),
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
@@ -136,7 +139,7 @@ class Desk:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
         if self._hands.leading:
-            notes.append(("class:note", "Ctrl+X: s steer · n new · m model · l conversations"))
+            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m model · l conversations"))
         if self._hands.note:
             notes.append(("class:note", self._hands.note))
         return notes
@@ -194,6 +197,12 @@ class Desk:
 
     async def _drop(self) -> None:
         await self._talk.drop()
+
+    async def _edit(self) -> None:
+        text = self._composer.whole()
+        edited = await self._terminal.aside(lambda: edit_text(text, output=self._output))
+        if edited is not None:
+            self._composer.put(edited.rstrip("\n"))
 
     async def _search(self) -> None:
         texts = list(dict.fromkeys(reversed(self._composer.history.get_strings())))

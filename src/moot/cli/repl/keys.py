@@ -55,11 +55,14 @@ KEYS = (
     Key("Tab", "complete /commands and @files", "complete", (("tab",),)),
     Key("Shift+Tab", "next mode: ask, edits, plan, auto", "mode", (("s-tab",),)),
     Key("F2", "next of the models used last", "model", (("f2",),)),
+    Key("Ctrl+G", "write in $EDITOR", "editor", (("c-g",),)),
+    Key("Ctrl+O", "print what was folded last whole; again: what was folded before it", "unfold", (("c-o",),)),
     Key("Ctrl+L", "draw again", "redraw", (("c-l",),)),
     Key("Ctrl+Z", "suspend; fg goes on", "suspend", (("c-z",),)),
 )
 
 LEADER = (
+    Key("Ctrl+X E", "write in $EDITOR", "editor", (("e",), ("c-e",))),
     Key("Ctrl+X S", "say it to the answer that is coming (steer)", "steer", (("s",), ("c-s",))),
     Key("Ctrl+X N", "new conversation", "new", (("n",),)),
     Key("Ctrl+X M", "choose a model", "models", (("m",),)),

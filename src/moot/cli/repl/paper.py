@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 
-from moot.cli.repl.looks import Look
-from moot.cli.repl.sketch import Sketch
+from moot.cli.screen import Folded, Look, Transcript
 from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.types.event import Event
 from moot.types.message import Message
+from moot.types.part import text_of
 from moot.types.run import Run
 
 __all__ = ["Paper"]
 
 ECHOED_LINES = 20
 """Of a prompt; the rest of a longer one is counted."""
+
+REMEMBERED = 50
+"""Folded outputs that can still be printed whole."""
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 _TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -29,14 +33,15 @@ class Paper:
     def __init__(self, look: Look) -> None:
         self.look = look
         self._finished: list[str] = []
-        self._answer: Sketch | None = None
+        self._answer: Transcript | None = None
+        self._folded: deque[Folded] = deque(maxlen=REMEMBERED)
         self._began = 0.0
         self._waits_for = ""
         self._spoke = False
 
     def resize(self, width: int) -> None:
         """The terminal has so many columns now; what was printed stays as it is."""
-        self.look = Look(width, self.look.colour, self.look.unicode, self.look.motion)
+        self.look = self.look.resized(width)
         if self._answer is not None:
             self._answer.resize(width)
 
@@ -58,14 +63,31 @@ class Paper:
         shown = [self._styled(line, "bold") for line in lines[:ECHOED_LINES]]
         if len(lines) > ECHOED_LINES:
             shown.append(self._styled(f"… {len(lines) - ECHOED_LINES:,} more lines", "dim"))
-        sign = self._styled("› " if self.look.unicode else "> ", "cyan")
-        self._put(sign + "\n  ".join(shown) + "\n\n")
+        self._put(self._styled(self.sign, "cyan") + "\n  ".join(shown) + "\n\n")
+
+    @property
+    def sign(self) -> str:
+        """What stands before what the person says."""
+        return self.look.sign("› ", "> ")
 
     def message(self, message: Message) -> None:
         """A message from before, whole."""
-        answer = Sketch(self.look)
+        if message.role == "user" and (text := text_of(message.parts)):
+            self.prompted(text)
+            return
+        answer = Transcript(self.look)
         answer.message(message)
-        self._put(answer.take())
+        self._folded += answer.folded
+        self._put(answer.take() + "\n")
+
+    def unfold(self) -> None:
+        """Prints what was folded last, whole; the next time, what was folded before it."""
+        if self._answer is not None and self._answer.folded:
+            self._folded += [one for one in self._answer.folded if one not in self._folded]
+        if self._folded:
+            self._put(self._folded.pop().draw(self.look) + "\n")
+        else:
+            self.say("nothing is folded", "dim")
 
     def take(self) -> str:
         """What is finished and was not taken yet; ends with a newline."""
@@ -86,7 +108,7 @@ class Paper:
     def began(self) -> None:
         """A run begins to be shown."""
         self._close()
-        self._answer = Sketch(self.look)
+        self._answer = Transcript(self.look)
         if not self._began:
             self._began = time.monotonic()
 
@@ -101,12 +123,10 @@ class Paper:
     def ended(self, run: Run) -> float:
         """The run is over: everything of it is finished. Seconds that it took."""
         self._close()
-        if run.status == "cancelled":
-            self.say("stopped; what was said so far is kept", "yellow")
-        elif run.status == "interrupted":
+        if run.status == "interrupted":
             self.say("the answer was interrupted; /retry takes it up again", "yellow")
-        elif run.error is not None:
-            self.say(f"moot: {run.error.message}", "red")
+        elif run.status == "waiting":
+            self.say("the answer waits for your decision; /retry asks again", "yellow")
         self._put("\n")
         took, self._began = time.monotonic() - self._began if self._began else 0.0, 0.0
         return took
@@ -115,7 +135,7 @@ class Paper:
         """What still moves, as lines with styles; nothing when nothing does."""
         if not self._began:
             return ()
-        lines = list(self._answer.live(height)) if self._answer is not None else []
+        lines = self._answer.live(height - 1, time.time()) if self._answer is not None else []
         return [*lines, self._progress()]
 
     @property
@@ -135,6 +155,7 @@ class Paper:
         if self._answer is not None:
             self._answer.end()
             self._put(self._answer.take())
+            self._folded += [one for one in self._answer.folded if one not in self._folded]
             self._answer = None
 
     def _put(self, text: str) -> None:

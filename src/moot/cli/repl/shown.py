@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from moot.cli.asking import answer_to
+from moot.cli.approving.deciding import decide
+from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.terminal import Terminal
+from moot.engine import Engine
 from moot.errors import MootError
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
@@ -19,7 +21,8 @@ __all__ = ["Shown"]
 class Shown:
     """Implements `talk.Face`."""
 
-    def __init__(self, paper: Paper, terminal: Terminal, output: Output) -> None:
+    def __init__(self, engine: Engine, paper: Paper, terminal: Terminal, output: Output) -> None:
+        self._engine = engine
         self._paper, self._terminal, self._output = paper, terminal, output
 
     def prompted(self, text: str) -> None:
@@ -49,5 +52,10 @@ class Shown:
     def changed(self) -> None:
         self._terminal.touch()
 
-    async def decide(self, approval: Approval, conversation: Conversation) -> Answer | None:
-        return await self._terminal.aside(lambda: answer_to(approval, conversation.directory, self._output))
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
+        asked = situation(self._engine, approval, conversation)
+        composer = self._terminal.composer
+        decided = await self._terminal.aside(lambda: decide(approval, asked, self._output, draft=composer.text))
+        if decided.draft != composer.text:
+            composer.put(decided.draft)
+        return decided

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.cli.approving.situations import Decided
 from moot.commands import Situation
 from moot.errors import Busy, MootError, NotFound
 from moot.types.approval import Answer, Approval
@@ -53,8 +54,8 @@ class Face(Protocol):
         """Something that a status line shows may have changed."""
         ...
 
-    async def decide(self, approval: Approval, conversation: Conversation) -> Answer | None:
-        """None = the person decides nothing and wants the run to stop."""
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
+        """What the person says; it is not stored yet."""
         ...
 
 
@@ -147,6 +148,7 @@ class Talk:
         """Has the last prompt answered (again), or an interrupted run taken up."""
         if resume is not None:
             run = await self._engine.runs.resume(resume)
+            self._begin(run.id)
             self._watch_from(run.conversation, self._seq)
             self._tend(run.id)
             return
@@ -237,7 +239,8 @@ class Talk:
         if event.run is not None:
             if event.phase == "start" and event.key == "run":
                 self._begin(event.run)
-            self._face.event(event)
+            if event.run == self.live:
+                self._face.event(event)
 
     def _begin(self, run: str) -> None:
         said = self._prompts.pop(self._asked.pop(run, ""), None)
@@ -258,14 +261,20 @@ class Talk:
         try:
             while (final := await self._engine.runs.wait(run)).status == "waiting":
                 self.live = run
-                if not await self._ask(final):
+                came = await self._ask(final)
+                if came == "later":
+                    break
+                if came == "nothing":
                     await anyio.sleep(_PAUSE)
-            through = await self._engine.store.log.last_seq(final.conversation)
-            while self._seq < through:
-                await self._moved.wait()
+            await self._catch_up(final.conversation)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._over(run, final)
+
+    async def _catch_up(self, conversation: str) -> None:
+        through = await self._engine.store.log.last_seq(conversation)
+        while self._seq < through:
+            await self._moved.wait()
 
     async def _over(self, run: str, final: Run | None) -> None:
         self._tended.discard(run)
@@ -280,22 +289,38 @@ class Talk:
             self._face.ended(final)
         self._face.changed()
 
-    async def _ask(self, run: Run) -> bool:
-        """Asks everything that is open; False when there was nothing to ask."""
+    async def _ask(self, run: Run) -> Literal["asked", "nothing", "later"]:
+        """Asks everything that is open; later: the person decides another time, and the run waits on."""
         conversation = await self._engine.store.conversations.get(run.conversation)
         asked = await self._engine.store.records.approvals(run=run.id)
         for approval in asked:
-            answer = await self._face.decide(approval, conversation)
-            if answer is None:
-                await self._engine.runs.cancel(run.id)
-                return True
-            try:
-                await self._engine.runs.answer(approval.id, answer)
-            except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
-                self._face.failed(error)
-                await self._engine.runs.resume(run.id)
-                return True
-        return bool(asked)
+            decided = await self._face.decide(approval, conversation)
+            match decided.how:
+                case "stop":
+                    await self._engine.runs.cancel(run.id)
+                    break
+                case "later":
+                    return "later"
+                case "expired" | "elsewhere":
+                    await self._go_on(run.id)
+                case _:
+                    await self._answer(run.id, approval.id, decided.answer)
+        return "asked" if asked else "nothing"
+
+    async def _answer(self, run: str, approval: str, answer: Answer | None) -> None:
+        if answer is None:
+            return
+        try:
+            await self._engine.runs.answer(approval, answer)
+        except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
+            self._face.failed(error)
+            await self._go_on(run)
+
+    async def _go_on(self, run: str) -> None:
+        """Has a waiting run learn that what it asked is decided, or can't be any more."""
+        if (await self._engine.store.records.run(run)).status == "waiting":
+            with suppress(Busy):  # somebody else does
+                await self._engine.runs.resume(run)
 
 
 def _words(parts: Json) -> str:
