@@ -2,6 +2,7 @@
 
 | file | what it does |
 |---|---|
+| `answering.py` | the run that is being shown |
 | `completing.py` | commands and their arguments, completed |
 | `composer.py` | the text that is being written |
 | `conversing.py` | `bare` and `converse`: the engine, signals, the way in and out |
@@ -9,7 +10,7 @@
 | `hands.py` | what the keys do |
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |
-| `paper.py` | finished text, and what still moves |
+| `paper.py` | finished text on its way into the scrollback |
 | `pen.py` | what writes to the terminal |
 | `shown.py` | what happens, put on the screen |
 | `status.py` | the status line |

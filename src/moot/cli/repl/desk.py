@@ -13,6 +13,7 @@ from moot.cli.editor import edit_text
 from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
+from moot.cli.repl.answering import Answering
 from moot.cli.repl.completing import Completions
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.hands import Hands
@@ -48,6 +49,7 @@ class Desk:
         self._situation, self._group, self._output = situation, group, output
         pen = Pen(colour=output.stdout_colour)
         self._paper = Paper(look_of(output, situation.engine.settings.ui))
+        self._answering = Answering(self._paper)
         history = TypedHistory(situation.engine.settings.home / "state" / "history.jsonl")
         self._composer = Composer(history=history, completer=Completions(situation))
         self._hands = Hands(self._composer, self)
@@ -55,13 +57,13 @@ class Desk:
             pen,
             self._composer,
             bindings(self._hands, self._composer),
-            finished=self._paper.take,
+            finished=self._answering.take,
             live=self._live,
             notes=self._notes,
             status=lambda width: status_line(self.standing(), width),
             sign=self._paper.sign,
         )
-        self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._terminal, output))
+        self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._answering, self._terminal, output))
         situation.keys = "\n".join(f"{shown:34}{words}" for shown, words in table())
         self._deeds, self._todo = anyio.create_memory_object_stream[Deed](100)
         self._by_name: dict[str, Callable[[], None]] = {
@@ -76,7 +78,7 @@ class Desk:
             "new": lambda: self._later(partial(self._command, "new", "")),
             "redraw": lambda: self._terminal.region.renderer.erase(),
             "editor": lambda: self._later(self._edit),
-            "unfold": self._paper.unfold,
+            "unfold": self._answering.unfold,
             "search": lambda: self._later(self._search),
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
@@ -118,7 +120,7 @@ class Desk:
     async def _tick(self) -> None:
         while True:
             await anyio.sleep(TICK if self._paper.look.motion else 1.0)
-            if self._hands.tick() or (self._paper.moves and self._paper.look.motion):
+            if self._hands.tick() or (self._answering.moves and self._paper.look.motion):
                 self._terminal.touch()
 
     # ── what is on the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,8 +132,8 @@ class Desk:
     def _live(self, height: int) -> Sequence[str]:
         columns = self._terminal.pen.size().columns
         if columns != self._paper.look.width:
-            self._paper.resize(columns)
-        return self._paper.live(height)
+            self._answering.resize(columns)
+        return self._answering.live(height)
 
     def _notes(self) -> Sequence[tuple[str, str]]:
         notes: list[tuple[str, str]] = []
@@ -172,7 +174,7 @@ class Desk:
         else:
             if not self.answering and not self.queued:
                 self._paper.prompted(text)
-                self._paper.waits(self.standing().model)
+                self._answering.waits(self.standing().model)
             self._later(partial(self._submit, text, on_busy))
         self._terminal.touch()
 
@@ -180,7 +182,7 @@ class Desk:
         try:
             await self._talk.send((text_part(text),), text, on_busy)
         except MootError:
-            self._paper.waits(None)
+            self._answering.waits(None)
             if not self._composer.text:
                 self._composer.put(text)
             raise
@@ -235,7 +237,7 @@ class Desk:
             case Compose(text):
                 self._composer.put(text)
             case Answer(resume):
-                self._paper.waits(self.standing().model)
+                self._answering.waits(self.standing().model)
                 await self._talk.answer(resume)
             case Leave():
                 self.leave()

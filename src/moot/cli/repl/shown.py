@@ -5,6 +5,7 @@ from __future__ import annotations
 from moot.cli.approving.deciding import decide
 from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
+from moot.cli.repl.answering import Answering
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.terminal import Terminal
 from moot.engine import Engine
@@ -21,9 +22,9 @@ __all__ = ["Shown"]
 class Shown:
     """Implements `talk.Face`."""
 
-    def __init__(self, engine: Engine, paper: Paper, terminal: Terminal, output: Output) -> None:
+    def __init__(self, engine: Engine, paper: Paper, answering: Answering, terminal: Terminal, output: Output) -> None:
         self._engine = engine
-        self._paper, self._terminal, self._output = paper, terminal, output
+        self._paper, self._answering, self._terminal, self._output = paper, answering, terminal, output
 
     def prompted(self, text: str) -> None:
         self._paper.prompted(text)
@@ -34,15 +35,15 @@ class Shown:
         self._terminal.touch()
 
     def began(self, run: str) -> None:
-        self._paper.began()
+        self._answering.began()
         self._terminal.touch()
 
     def event(self, event: Event) -> None:
-        self._paper.event(event)
+        self._answering.event(event)
         self._terminal.touch()
 
     def ended(self, run: Run) -> None:
-        self._paper.ended(run)
+        self._answering.ended(run)
         self._terminal.touch()
 
     def failed(self, error: MootError) -> None:
