@@ -1,0 +1,136 @@
+"""Whatever people do to a conversation's past: the log alone gives the same tree again, and nothing of it is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from moot.config.settings import Settings
+from moot.convert.fold import Folder
+from moot.store import SqliteStore, open_store
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import Part
+from unit.store.processes.gardener import DEEDS, Gardener
+
+
+@dataclass
+class Refolded:
+    """A conversation's tree as its log tells it."""
+
+    head: str | None = None
+    parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    parts: dict[str, tuple[Part, ...]] = field(default_factory=dict[str, "tuple[Part, ...]"])
+    deleted: set[str] = field(default_factory=set[str])
+
+
+def refolded(events: list[Event]) -> Refolded:
+    found = Refolded()
+    runs: dict[str, str] = {}
+    folders: dict[str, Folder] = {}
+    for event in events:
+        body: Any = event.body
+        if event.kind == "message":
+            found.parents[body["id"]] = body["parent"]
+            found.parts[body["id"]] = tuple(body["parts"])
+            found.head = body["id"] if body.get("head") is not False else found.head
+        elif event.kind == "tree" and body["op"] == "answer":
+            found.parents[body["message"]] = body["parent"]
+            runs[body["run"]] = found.head = body["message"]
+            folders[body["message"]] = Folder()
+        elif event.kind == "tree" and body["op"] == "head":
+            found.head = body["message"]
+        elif event.kind == "tree" and body["op"] == "delete":
+            found.deleted |= set(body["messages"])
+        elif event.kind == "tree" and body["op"] == "restore":
+            found.deleted -= set(body["messages"])
+        elif event.run is not None:
+            folders[runs[event.run]].feed_all(event.chunks)
+    found.parts |= {id: folder.parts() for id, folder in folders.items()}
+    return found
+
+
+async def everything(store: SqliteStore, conversation: str) -> list[Event]:
+    found: list[Event] = []
+    while page := await store.log.read(conversation, after=len(found)):
+        found += page
+    return found
+
+
+async def check(store: SqliteStore, conversation: str) -> None:
+    """The rows say what the log says, and the shown branch is a path from a root."""
+    nodes = await store.tree.nodes(conversation)
+    branch = await store.conversations.branch(conversation)
+    stored = await store.conversations.get(conversation)
+    told = refolded(await everything(store, conversation))
+    assert stored.head == told.head
+    assert told.head is None or told.head in told.parents
+    assert {node.id: node.parent for node in nodes} == told.parents
+    assert {node.id for node in nodes if node.deleted} == told.deleted
+    for node in nodes:
+        assert (await store.conversations.message(node.id)).parts == told.parts[node.id]
+    path: list[str] = []
+    at = told.head
+    while at is not None:
+        path.append(at)
+        at = told.parents[at]
+    assert [message.id for message in branch] == [id for id in reversed(path) if id not in told.deleted]
+    assert {node.id for node in nodes if node.shown} == set(path)
+    assert stored.message_count == len(nodes) - len(told.deleted)
+    for limit in (1, 2, 5):
+        assert await store.conversations.branch(conversation, limit=limit) == branch[-limit:]
+
+
+async def garden(deeds: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        store = await open_store(Settings(home=Path(home)))
+        made = await store.conversations.create(Conversation(new_id(), title="t"))
+        gardener = Gardener(store, made)
+        kept: list[Event] = []
+        said: dict[str, Message] = {}
+        for deed, number in deeds:
+            await gardener.do(deed, number)
+            events = await everything(store, made.id)
+            assert events[: len(kept)] == kept, "the log was only added to"
+            kept = events
+            for id, message in said.items():
+                assert await store.conversations.message(id) == message
+            said |= {node.id: await store.conversations.message(node.id) for node in await store.tree.nodes(made.id)}
+        for conversation in (made, *gardener.forks):
+            await check(store, conversation.id)
+        await store.close()
+
+
+@pytest.mark.timeout(60)
+@examples(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 10_000)), max_size=20).map(lambda deeds: [("say", 0), ("say", 1), *deeds]))
+def test_the_log_alone_gives_the_tree_again_and_nothing_is_lost(deeds: list[tuple[str, int]]) -> None:
+    asyncio.run(garden(deeds))
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(60)
+async def test_two_processes_at_one_tree_leave_it_sound(store: SqliteStore, settings: Settings, spawn: Any) -> None:
+    made = await store.conversations.create(Conversation(new_id(), title="t"))
+    gardeners = [spawn("gardener", settings.home, made.id, seed, 60) for seed in (1, 2)]
+    for gardener in gardeners:
+        assert gardener.stdout.readline() == b"ready\n"
+    for gardener in gardeners:
+        out, err = await asyncio.to_thread(gardener.communicate, timeout=50)
+        assert gardener.returncode == 0, err.decode()
+        assert out.split()[-1].isdigit()
+    await check(store, made.id)
+    forks = [item for item in (await store.conversations.list(limit=200)).items if item.forked_from == made.id]
+    assert forks
+    for fork in forks:
+        await check(store, fork.id)
