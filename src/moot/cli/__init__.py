@@ -10,7 +10,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `approving/` | approvals and questions on a terminal |
 | `asking.py` | a line from the person, and a plain yes or no |
-| `chat_reading.py` `chat_running.py` | the commands of `moot chat` |
+| `chat/` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
@@ -20,6 +20,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `logs.py` | what the rooms log, as lines for the person |
 | `markdown.py` | Markdown as it streams, styled for a terminal |
 | `messages.py` | messages as a person reads them again |
+| `numbers.py` | what a number means: the list that was printed last |
 | `opening.py` | the engine for a command |
 | `picking/` | one of many, from a list that filters as you type |
 | `options.py` | the flags that commands share |
@@ -28,6 +29,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `parsing.py` | help, mistakes, and every command line that is not plain (cyclopts) |
 | `performing.py` | a command carried out, on the event loop |
 | `prompts.py` | prompt, stdin and files as parts of a message |
+| `ps.py` | what runs now |
 | `reading.py` | a plain command line, read without the parser |
 | `screen/` | runs and messages drawn for a terminal |
 | `repl/` | bare `moot`: a conversation in a terminal |

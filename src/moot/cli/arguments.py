@@ -10,6 +10,9 @@ from moot.plugins import TOOLS
 LATEST = "@latest"
 """What `-c` without an id means: the newest conversation of this directory."""
 
+PREVIOUS = "@previous"
+"""What `--reply` means: the conversation that was used last, anywhere."""
+
 ALL_TOOLS = "@all"
 """What `--tools` without names means."""
 

@@ -43,14 +43,18 @@ _EXIT = {
 class Follower:
     """Watches one run."""
 
-    def __init__(self, engine: Engine, output: Output, show: Show) -> None:
+    def __init__(self, engine: Engine, output: Output, show: Show, *, stops: bool = True) -> None:
+        """`stops`: Ctrl+C stops the run, which was begun here. Else it is somebody else's, goes on when we leave, and is waited for."""
         self._engine = engine
+        self._stops = stops
         self._output = output
         self._show = show
         self._seq = 0
         self._unasked = False
         """Whether a call was denied because nobody could be asked."""
         self._stopped = False
+        self._carried = False
+        """An answer was given here: whoever answers a waiting run carries it on."""
         self._ending = 0
         """The signal that ended the watching, run and all; 0 = none."""
 
@@ -59,7 +63,7 @@ class Follower:
         self._seq = after
         final: Run | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(self._heed_interrupt, run.id, group.cancel_scope)
+            group.start_soon(self._heed_interrupt, run, group.cancel_scope)
             final = await self._to_the_end(run, conversation)
             group.cancel_scope.cancel()
         if final is None:
@@ -70,10 +74,19 @@ class Follower:
     async def _to_the_end(self, run: Run, conversation: Conversation) -> Run:
         while True:
             final = await self._watch(run.id, conversation.id)
-            if final.status != "waiting" or not self._output.attended:
+            if final.status != "waiting":
                 return final
-            if not await self._answer(run.id, conversation):
+            asked = self._output.attended and await self._answer(run.id, conversation)
+            if not asked and self._stops:
                 return final
+            if not asked:
+                await self._answered_elsewhere(run.id)
+
+    async def _answered_elsewhere(self, run: str) -> None:
+        async with aclosing(self._engine.runtime.hub.foreign()) as commits:
+            async for _ in commits:
+                if (await self._engine.store.records.run(run)).status != "waiting":
+                    return
 
     async def _watch(self, run: str, conversation: str) -> Run:
         """Shows what comes until the run has settled and everything up to then was shown."""
@@ -118,6 +131,7 @@ class Follower:
                 continue
             try:
                 await self._engine.runs.answer(approval.id, decided.answer)
+                self._carried = True
             except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
                 self._output.say(f"moot: {error.message}", "yellow")
                 late = True
@@ -125,20 +139,25 @@ class Follower:
             await self._engine.runs.resume(run)  # so that it learns of it
         return bool(asked)
 
-    async def _heed_interrupt(self, run: str, scope: anyio.CancelScope) -> None:
-        """The first Ctrl+C stops the run and keeps what there is; the second one leaves at once.
+    async def _heed_interrupt(self, run: Run, scope: anyio.CancelScope) -> None:
+        """The first Ctrl+C stops the run and keeps what there is, the second one leaves at once. Where nothing is stopped the first leaves.
 
         A hang-up or an end asked for leaves the run to be resumed, and takes the commands that it started along.
         """
         with anyio.open_signal_receiver(*_heeded()) as signals:
             async for number in signals:
                 self._ending = number if number != signal.SIGINT else 0
+                if not self._stops:
+                    after = "was carried on here and can be resumed: moot chat resume" if self._carried else "goes on: moot chat attach"
+                    self._output.say(f"moot: left; the run {after} {run.conversation[:13]}", "yellow")
+                    scope.cancel()
+                    return
                 if self._stopped or self._ending:
                     scope.cancel()
                     return
                 self._stopped = True
                 self._output.say("moot: stopping; press Ctrl+C again to leave at once", "yellow")
-                await self._engine.runs.cancel(run)
+                await self._engine.runs.cancel(run.id)
 
     def _exit_code(self, run: Run) -> int:
         if run.status == "finished":

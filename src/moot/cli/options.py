@@ -14,6 +14,7 @@ from moot.errors import UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
+from moot.types.run import OnBusy
 
 __all__ = ["AsJson", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
 
@@ -39,6 +40,9 @@ class RunFlags:
     no_tools: Annotated[bool, Parameter(name="--no-tools", help="No tools at all.")] = False
     effort: Annotated[Effort | None, Parameter(name="--effort", help="How much the model reasons.")] = None
     mode: Annotated[Mode | None, Parameter(name="--mode", help="What may happen without asking.")] = None
+    on_busy: Annotated[
+        OnBusy, Parameter(name="--on-busy", help="While another answer is being written: refuse, stand behind it, say it into it, stop it.")
+    ] = "reject"
     schema: Annotated[Path | None, Parameter(name="--schema", help="A file with a JSON Schema that the answer must fit.")] = None
     max_steps: Annotated[int | None, Parameter(name="--max-steps", least=1, help="Model calls at most.")] = None
     max_cost: Annotated[float | None, Parameter(name="--max-cost", above=0, help="Dollars at most.")] = None

@@ -18,14 +18,17 @@ PATIENCE = 3.0
 """Seconds without a byte on stdin after which we say what we are waiting for."""
 
 
-def gather(prompt: str | None, files: Sequence[Path], output: Output) -> tuple[Part, ...]:
-    """The parts: files first, then the prompt with stdin below it. Raises UsageError when there is nothing, too much, or no such file."""
+def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> tuple[Part, ...]:
+    """The parts: files first, then the prompt with stdin below it.
+
+    Raises UsageError when there is too much, no such file, or, unless it is not `needed`, nothing at all.
+    """
     parts = [_file(path, output) for path in files]
     piped = _stdin(output, alone=prompt is None)
     text = "\n\n".join(piece for piece in (prompt, piped) if piece)
     if text.strip():
         parts.append(text_part(text))
-    if not parts:
+    if not parts and needed:
         raise UsageError("no prompt", fix='Give it as an argument, as in moot run "…", or on stdin.')
     return tuple(parts)
 

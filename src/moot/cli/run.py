@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from moot.cli.arguments import LATEST, PREVIOUS
 from moot.cli.configured import configured, here
 from moot.cli.following import Follower
+from moot.cli.messages import print_message
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
@@ -17,7 +19,9 @@ from moot.cli.weights import provide_weights
 from moot.config.settings import Settings
 from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
+from moot.errors import UsageError
 from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
 from moot.types.part import Part
 from moot.types.run import Prompt
 
@@ -34,6 +38,10 @@ class Request:
     shown: ShowFlags
     conversation: str | None = None
     """As the person named it; None = a new one."""
+    again: bool = False
+    """The last answer once more, instead of `parts`."""
+    retell: bool = False
+    """What was said is shown first, to a person."""
 
 
 async def run(
@@ -47,12 +55,18 @@ async def run(
             name=("--continue", "-c"), help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here."
         ),
     ] = None,
+    reply: Annotated[
+        bool, Parameter(name="--reply", help="Go on with the conversation used last, wherever that was; with -c: the last one here.")
+    ] = False,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
     output: Out,
 ) -> int:
     """One prompt to its answer."""
-    return await perform(Request(gather(prompt, file or [], output), flags, shown, continue_), output)
+    if reply and continue_ not in (None, LATEST):
+        raise UsageError("--reply and -c ID name two conversations", fix="leave one of them out")
+    conversation = PREVIOUS if reply and continue_ is None else continue_
+    return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
 
 
 async def perform(request: Request, output: Output) -> int:
@@ -76,9 +90,10 @@ def make_show(shown: ShowFlags, output: Output) -> Show:
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
     directory = str(here())
     flags = request.flags
-    existing = None
-    if request.conversation is not None:
-        existing = await find_conversation(engine.store, request.conversation, directory)
+    existing = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
+    answers = await _answers(engine, request, existing) if existing is not None else None
+    if existing is not None and request.retell and output.stdout_terminal and request.shown.form() == "text":
+        await _retell(engine, existing, output)
     agent = flags.agent or (existing.agent if existing else "default")
     wanted = flags.model or (existing.model if existing and not flags.agent else "")
     await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
@@ -90,15 +105,40 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
             agent=flags.agent,
             model=flags.model,
             mode=flags.mode,
+            on_busy=flags.on_busy,
             settings=settings,
+            answers=answers,
         )
     )
-    follower = Follower(engine, output, show)
+    if submitted.steered:
+        output.say("moot: said into the answer that is being written", "dim")
+    elif submitted.run.status == "queued":
+        output.say("moot: it stands behind another answer", "dim")
+    follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
     if code == 0 and isinstance(schema, dict):
         check_answer(await engine.store.conversations.message(submitted.run.message), schema)
     return code
+
+
+async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
+    """The message to answer when nothing new is said; None for a new prompt. Raises UsageError when there is nothing to answer."""
+    if request.parts:
+        return None
+    last = next(iter(await engine.store.conversations.branch(existing.id, limit=1)), None)
+    if last is not None and (last.role == "user" or request.again):
+        return last.id
+    raise UsageError(
+        f"the last word of {existing.title or existing.id!r} is not yours, so there is nothing to answer",
+        fix=f'moot chat continue {existing.id[:13]} "…", or --again for another answer',
+    )
+
+
+async def _retell(engine: Engine, existing: Conversation, output: Output) -> None:
+    output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
+    for message in await engine.store.conversations.branch(existing.id):
+        print_message(message, output)
 
 
 def agent_model(settings: Settings, agent: str) -> str:

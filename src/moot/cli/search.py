@@ -27,7 +27,7 @@ async def search(
 ) -> None:
     """Find words in all conversations, newest first."""
     async with opened(output) as engine:
-        within = (await find_conversation(engine.store, conversation, str(here()))).id if conversation else None
+        within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
         page = await engine.store.search.search(query, limit=limit, cursor=cursor, conversation=within)
     if json:
         hits: list[Json] = [hit_json(hit) for hit in page.hits]

@@ -40,18 +40,48 @@ class Group:
 CHAT = Group(
     "Conversations",
     {
-        "new": Command("moot.cli.chat_running:new", "Begins a conversation.", ('moot chat new "let us plan the release"',)),
-        "continue": Command("moot.cli.chat_running:continue_", "Goes on with a conversation.", ('moot chat continue 1 "and the tests?"',)),
-        "resume": Command(
-            "moot.cli.chat_running:resume", "Takes up an interrupted or waiting run, and shows all of it.", ("moot chat resume 1",)
+        "new": Command("moot.cli.chat.running:new", "Begins a conversation.", ('moot chat new "let us plan the release"',)),
+        "continue": Command(
+            "moot.cli.chat.running:continue_",
+            "Goes on with a conversation; without a prompt it answers the last one.",
+            ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
         ),
-        "list": Command("moot.cli.chat_reading:list_", "All conversations, newest activity first.", ("moot chat list --limit 10",)),
-        "show": Command("moot.cli.chat_reading:show", "The messages of a conversation.", ("moot chat show 1",)),
-        "stop": Command("moot.cli.chat_reading:stop", "Stops a conversation's run, wherever it runs.", ("moot chat stop 1",)),
+        "list": Command(
+            "moot.cli.chat.listing:list_", "Conversations, newest activity first.", ("moot chat list", "moot chat list release --here")
+        ),
+        "show": Command(
+            "moot.cli.chat.reading:show", "The messages of a conversation.", ("moot chat show 1", "moot chat show 1 --limit 10")
+        ),
+        "tree": Command("moot.cli.chat.reading:tree", "All messages of a conversation with its branches.", ("moot chat tree 1",)),
+        "switch": Command(
+            "moot.cli.chat.changing:switch", "Shows another branch of a conversation, and goes on with it.", ("moot chat switch 1 4",)
+        ),
+        "fork": Command("moot.cli.chat.changing:fork", "Copies a conversation up to a message into a new one.", ("moot chat fork 1 4",)),
+        "rename": Command(
+            "moot.cli.chat.changing:rename", "Gives a conversation a title that stays.", ("moot chat rename 1 release plans",)
+        ),
+        "archive": Command(
+            "moot.cli.chat.changing:archive",
+            "Takes a conversation out of the list, or puts it back.",
+            ("moot chat archive 1", "moot chat archive 0193a4 --undo"),
+        ),
         "delete": Command(
-            "moot.cli.chat_reading:delete", "Marks a conversation deleted; nothing of it is lost.", ("moot chat delete 0193a4",)
+            "moot.cli.chat.changing:delete",
+            "Marks a conversation or messages of it deleted; nothing is lost.",
+            ("moot chat delete 0193a4", "moot chat delete 1 --message 3 --message 4"),
         ),
-        "restore": Command("moot.cli.chat_reading:restore", "Brings a deleted conversation back.", ("moot chat restore 0193a4",)),
+        "restore": Command(
+            "moot.cli.chat.changing:restore",
+            "Brings a deleted conversation or message back.",
+            ("moot chat restore 0193a4", "moot chat restore 1 --message 3"),
+        ),
+        "resume": Command(
+            "moot.cli.chat.running:resume", "Takes up an interrupted or waiting run, and shows all of it.", ("moot chat resume 1",)
+        ),
+        "attach": Command(
+            "moot.cli.chat.attaching:attach", "Follows a live run of any process; leaving does not stop it.", ("moot chat attach 1",)
+        ),
+        "stop": Command("moot.cli.chat.attaching:stop", "Stops a conversation's run, wherever it runs.", ("moot chat stop 1",)),
     },
 )
 
@@ -114,10 +144,12 @@ TREE = Group(
                 'moot run "what does README.md say?"',
                 'git diff | moot run "write a commit message" -m small',
                 'moot run -c "and now the tests" --json',
+                'moot run --reply "shorter, please"',
                 'moot run --schema answer.json -f photo.png "what is on it?"',
             ),
         ),
         "chat": CHAT,
+        "ps": Command("moot.cli.ps:ps", "What runs now, in all processes.", ("moot ps", "moot ps --json")),
         "search": Command(
             "moot.cli.search:search", "Finds words in all conversations, newest first.", ('moot search "exit code" --limit 10',)
         ),

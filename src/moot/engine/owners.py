@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from moot.errors import StoreError
+from moot.types.canonical import dumps, loads_object
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs."""
+
+    pid: int
+    host: str
 
 
 class Owner:
@@ -29,6 +40,7 @@ class Owner:
             fcntl.flock(file, fcntl.LOCK_EX)
             # between open and lock another process may have cleared the file away as a dead one's
             if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
+                os.write(file, dumps({"pid": os.getpid(), "host": socket.gethostname()}))
                 return file
             os.close(file)
 
@@ -45,6 +57,16 @@ class Owner:
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
         os.close(self._file)
+
+
+def place_of(folder: Path, id: str) -> Place | None:
+    """Where the owner of that id runs, or ran; None when its file is gone or says nothing."""
+    try:
+        said = loads_object((folder / f"{id}.lock").read_bytes())
+    except (OSError, ValueError):
+        return None
+    pid, host = said.get("pid"), said.get("host")
+    return Place(pid, host) if isinstance(pid, int) and isinstance(host, str) else None
 
 
 def _is_locked(path: Path) -> bool:

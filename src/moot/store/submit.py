@@ -46,7 +46,7 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
     if standing.busy and submission.on_busy == "reject":
         raise Busy(
             f"the conversation {conversation.id!r} has a run that has not ended",
-            fix="wait for it, or stop it with `moot chat stop`",
+            fix="wait for it, choose with --on-busy queue, steer or interrupt, or stop it with `moot chat stop`",
         )
     if standing.running is not None and submission.on_busy == "steer":
         return _steer(transaction, conversation, submission, standing.running[0])

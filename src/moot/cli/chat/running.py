@@ -17,39 +17,36 @@ from moot.errors import UsageError
 _NO_FLAGS = RunFlags()
 _NO_SHOW = ShowFlags()
 
+Words = Annotated[str, Parameter(help="What to do, in as many words as it takes; stdin is joined below.")]
 
-async def new(
-    prompt: Annotated[str | None, Parameter(help="What to do; stdin is joined below it.")] = None,
-    /,
-    *,
-    file: Files | None = None,
-    flags: RunFlags = _NO_FLAGS,
-    shown: ShowFlags = _NO_SHOW,
-    output: Out,
-) -> int:
+
+async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = _NO_FLAGS, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
     """Begins a conversation."""
-    return await perform(Request(gather(prompt, file or [], output), flags, shown), output)
+    return await perform(Request(gather(" ".join(prompt) or None, file or [], output), flags, shown), output)
 
 
 async def continue_(
     conversation: Which,
-    prompt: Annotated[str | None, Parameter(help="What to do; stdin is joined below it.")] = None,
     /,
-    *,
+    *prompt: Words,
+    again: Annotated[bool, Parameter(name="--again", help="The last answer once more, on a branch of its own.")] = False,
     file: Files | None = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
     output: Out,
 ) -> int:
-    """Goes on with a conversation."""
-    return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
+    """Goes on with a conversation; a last message that is the user's is answered."""
+    parts = gather(" ".join(prompt) or None, file or [], output, needed=False)
+    if parts and again:
+        raise UsageError("--again makes the last answer once more; it takes no prompt", fix=f"moot chat continue {conversation} --again")
+    return await perform(Request(parts, flags, shown, conversation, again=again, retell=True), output)
 
 
 async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
     """Takes up an interrupted or waiting run, and shows what was said so far and what comes."""
     display = make_show(shown, output)
     async with opened(output) as engine:
-        found = await find_conversation(engine.store, conversation, str(here()))
+        found = await find_conversation(engine, conversation, str(here()))
         run = await live_run(engine.store, found)
         if run is None:
             raise UsageError(f"nothing of {found.id!r} is waiting or interrupted", fix=f"moot chat continue {found.id[:13]}")

@@ -1,0 +1,14 @@
+"""`moot chat`: conversations as people handle them. Where each command is says the table of commands, `moot.cli.tree`.
+
+| file | what it does |
+|---|---|
+| `running.py` | `new`, `continue`, `resume`: a prompt and its answer, then the loop on a terminal |
+| `attaching.py` | `attach`, `stop`: somebody else's run |
+| `listing.py` | `list` |
+| `reading.py` | `show`, `tree` |
+| `drawing.py` | a tree of messages as lines |
+| `changing.py` | `delete`, `restore`, `rename`, `archive`, `fork`, `switch` |
+| `facts.py` | a conversation, a message as JSON |
+"""
+
+__all__: list[str] = []

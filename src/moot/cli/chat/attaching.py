@@ -1,0 +1,41 @@
+"""`moot chat attach | stop`: a run that somebody else may have begun, in this process or another."""
+
+from __future__ import annotations
+
+from moot.cli.configured import here
+from moot.cli.following import Follower
+from moot.cli.opening import opened
+from moot.cli.options import AsJson, Out, ShowFlags, Which
+from moot.cli.references import find_conversation, live_run
+from moot.cli.run import make_show
+from moot.errors import UsageError
+
+_NO_SHOW = ShowFlags()
+
+
+async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+    """Follows a live run of any process, from the beginning of its answer to its end. Leaving does not stop it."""
+    display = make_show(shown, output)
+    async with opened(output) as engine:
+        found = await find_conversation(engine, conversation, str(here()))
+        run = await live_run(engine.store, found)
+        if run is None:
+            raise UsageError(f"nothing is running in {found.title or found.id!r}", fix="moot ps")
+        if run.status == "interrupted":
+            raise UsageError("its run is interrupted: nobody is at it", fix=f"moot chat resume {found.id[:13]}")
+        message = await engine.store.conversations.message(run.message)
+        return await Follower(engine, output, display, stops=False).follow(run, found, max(message.first_seq - 1, 0))
+
+
+async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """Stops a conversation's run, wherever it runs; what was said is kept."""
+    async with opened(output) as engine:
+        found = await find_conversation(engine, conversation, str(here()))
+        run = await live_run(engine.store, found)
+        if run is not None:
+            await engine.runs.cancel(run.id)
+            run = await engine.runs.wait(run.id)
+    if json:
+        output.json({"ok": True, "conversation": found.id, "run": run.id if run else None, "status": run.status if run else None})
+    else:
+        output.say(f"moot: {run.status}" if run else "moot: nothing is running there")

@@ -1,0 +1,66 @@
+"""`moot chat show | tree`: what was said."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Annotated
+
+from moot.cli.chat.drawing import drawn
+from moot.cli.chat.facts import conversation_json, live_statuses, node_json
+from moot.cli.configured import here
+from moot.cli.messages import message_json, print_message
+from moot.cli.opening import opened
+from moot.cli.options import AsJson, Out, Which
+from moot.cli.parameters import Parameter
+from moot.cli.references import find_conversation
+from moot.guard.terminal import clean
+from moot.types.canonical import Json
+
+
+async def show(
+    conversation: Which,
+    /,
+    *,
+    limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
+    cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """The messages of a conversation, oldest first."""
+    async with opened(output) as engine:
+        found = await find_conversation(engine, conversation, str(here()))
+        messages = await engine.store.conversations.branch(found.id, head=cursor, limit=limit)
+        live = await live_statuses(engine.store)
+    older = messages[0].parent if messages and limit is not None and len(messages) == limit else None
+    if json:
+        data = list[Json]([message_json(message) for message in messages])
+        output.json({"data": data, "next_cursor": older, "conversation": conversation_json(found, live)})
+        return
+    output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
+    for message in messages:
+        print_message(message, output)
+    if older is not None:
+        output.say(f"moot: older ones with --limit {limit} --cursor {older}", "dim")
+
+
+async def tree(
+    conversation: Which,
+    /,
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="Deleted messages too.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """All messages of a conversation with its branches."""
+    async with opened(output) as engine:
+        found = await find_conversation(engine, conversation, str(here()))
+        nodes = await engine.store.tree.nodes(found.id)
+    if json:
+        kept = [node for node in nodes if all_ or not node.deleted]
+        output.json({"data": [node_json(node) for node in kept], "conversation": found.id, "head": found.head})
+        return
+    width = shutil.get_terminal_size().columns if output.stdout_terminal else None
+    output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
+    for line in drawn(nodes, deleted=all_):
+        shown = clean(line)[:width]
+        output.data(f"{output.styled(shown, 'bold') if line.startswith('*') else shown}\n")
