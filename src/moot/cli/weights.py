@@ -28,6 +28,14 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     await fetch(name, providers.settings.home, output, consent=consent)
 
 
+async def wants_weights(providers: Providers, model: str) -> bool:
+    """Whether `provide_weights` would have something to say or to fetch. Raises as `Providers.choice`."""
+    choice = await providers.choice(model)
+    if choice.provider.name != "local" or choice.model.id.model not in MANIFEST:
+        return False
+    return path_of(choice.model.id.model, providers.settings.home) is None
+
+
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
     """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
 

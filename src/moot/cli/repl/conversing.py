@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 import anyio
 
@@ -13,6 +14,7 @@ from moot.commands import Situation, Wishes
 from moot.engine import open_engine
 from moot.errors import UsageError
 from moot.plugins.registry import Registry
+from moot.types.part import Part
 
 __all__ = ["bare", "converse"]
 
@@ -27,10 +29,11 @@ async def bare(*, output: Out) -> int:
     return await converse(None, output)
 
 
-async def converse(conversation: str | None, output: Output, *, wishes: Wishes | None = None) -> int:
+async def converse(conversation: str | None, output: Output, *, prompt: Sequence[Part] = (), wishes: Wishes | None = None) -> int:
     """Goes on with a conversation (None = a new one) until the person leaves; the exit code.
 
-    What was said is printed first, and a last message that is the user's is answered. `conversation` is an id.
+    What was said is printed first; then the prompt is sent, or, without one, a last message that is the user's is answered.
+    `conversation` is an id. Needs a terminal.
     """
     loaded = configured(output)
     for note in loaded.notes:
@@ -52,7 +55,7 @@ async def converse(conversation: str | None, output: Output, *, wishes: Wishes |
                         desk.leave()
 
             group.start_soon(heed)
-            await desk.run(conversation)
+            await desk.run(conversation, prompt)
             group.cancel_scope.cancel()
     return ended
 

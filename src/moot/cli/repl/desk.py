@@ -1,21 +1,23 @@
-"""The REPL at a terminal: what was typed is done, one thing after the other, and the screen shows it."""
+"""The REPL on a screen: the pieces put together, keys and lines done one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from moot.cli.editor import edit_text
 from moot.cli.output import Output
-from moot.cli.picking.items import Column, Item
+from moot.cli.picking.items import Item
 from moot.cli.picking.picking import pick
 from moot.cli.repl.answering import Answering
 from moot.cli.repl.completing import Completions
 from moot.cli.repl.composer import Composer
+from moot.cli.repl.doing import Doing
 from moot.cli.repl.hands import Hands
 from moot.cli.repl.history import TypedHistory
 from moot.cli.repl.keys import bindings, know_more_keys, table
@@ -26,23 +28,23 @@ from moot.cli.repl.status import Standing, standing_of, status_line
 from moot.cli.repl.talk import Talk
 from moot.cli.repl.terminal import Terminal
 from moot.cli.screen import look_of
-from moot.commands import Answer, Choose, Compose, Go, Leave, Reply, Say, Situation, find, parse
+from moot.commands import Situation
 from moot.commands.mode import next_mode
 from moot.commands.models import recent_models
 from moot.errors import MootError
-from moot.types.part import text_part
+from moot.types.part import Part, text_of
 from moot.types.run import OnBusy
 
 __all__ = ["Desk"]
 
 TICK = 0.125
-GOODBYES = frozenset({"q", "exit", "quit"})
 
+T = TypeVar("T")
 Deed = Callable[[], Awaitable[None]]
 
 
 class Desk:
-    """Puts the pieces together, and implements `hands.Deeds`."""
+    """Implements `hands.Deeds` and `doing.Host`."""
 
     def __init__(self, situation: Situation, group: TaskGroup, output: Output) -> None:
         know_more_keys()
@@ -64,6 +66,7 @@ class Desk:
             sign=self._paper.sign,
         )
         self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._answering, self._terminal, output))
+        self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output)
         situation.keys = "\n".join(f"{shown:34}{words}" for shown, words in table())
         self._deeds, self._todo = anyio.create_memory_object_stream[Deed](100)
         self._by_name: dict[str, Callable[[], None]] = {
@@ -73,23 +76,30 @@ class Desk:
             "drop": lambda: self._later(self._drop),
             "mode": self._next_mode,
             "model": lambda: self._later(self._next_model),
-            "models": lambda: self._later(partial(self._command, "model", "")),
-            "conversations": lambda: self._later(partial(self._command, "continue", "")),
-            "new": lambda: self._later(partial(self._command, "new", "")),
-            "redraw": lambda: self._terminal.region.renderer.erase(),
+            "models": lambda: self._later(partial(self._doing.command, "model", "")),
+            "conversations": lambda: self._later(partial(self._doing.command, "continue", "")),
+            "new": lambda: self._later(partial(self._doing.command, "new", "")),
             "editor": lambda: self._later(self._edit),
             "unfold": self._answering.unfold,
             "search": lambda: self._later(self._search),
+            "redraw": lambda: self._terminal.region.renderer.erase(),
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, conversation: str | None) -> None:
-        """Until the person leaves."""
+    async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
+        """Until the person leaves; the prompt is sent first."""
         for work in (self._terminal.draw, self._tick, self._work):
             self._group.start_soon(work)
         await self._talk.open(conversation)
+        if prompt:
+            self._paper.prompted(text_of(tuple(prompt)))
+            self._answering.waits(self.standing().model)
+            self._later(partial(self._doing.prompt, prompt, ""))
+        elif await self._talk.unanswered():
+            self._answering.waits(self.standing().model)
+            self._later(self._talk.answer)
         await self._terminal.run()
 
     def leave(self) -> None:
@@ -146,7 +156,7 @@ class Desk:
             notes.append(("class:note", self._hands.note))
         return notes
 
-    # ── deeds ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── for the keys (hands.Deeds) and for what is done (doing.Host) ──────────────────────────────────────────────────────────────
 
     @property
     def queued(self) -> int:
@@ -164,34 +174,31 @@ class Desk:
 
     def send(self, text: str, on_busy: OnBusy) -> None:
         """As `Deeds.send`."""
-        line = text.strip()
-        typed = parse(line)
-        if line in GOODBYES:
-            self.leave()
-        elif typed is not None:
-            self._paper.say(f"› {line}", "dim")
-            self._later(partial(self._command, *typed))
-        else:
-            if not self.answering and not self.queued:
-                self._paper.prompted(text)
-                self._answering.waits(self.standing().model)
-            self._later(partial(self._submit, text, on_busy))
+        self._doing.echo(text)
+        self._later(partial(self._doing.line, text, on_busy))
         self._terminal.touch()
 
-    async def _submit(self, text: str, on_busy: OnBusy) -> None:
-        try:
-            await self._talk.send((text_part(text),), text, on_busy)
-        except MootError:
-            self._answering.waits(None)
-            if not self._composer.text:
-                self._composer.put(text)
-            raise
+    async def aside(self, work: Callable[[], Awaitable[T]]) -> T:
+        """As `Host.aside`."""
+        return await self._terminal.aside(work)
+
+    def compose(self, text: str) -> None:
+        """As `Host.compose`."""
+        if not self._composer.text:
+            self._composer.put(text)
+
+    def touch(self) -> None:
+        """As `Host.touch`."""
+        self._terminal.touch()
+
+    async def go(self, conversation: str | None) -> None:
+        """As `Host.go`."""
+        await self._talk.open(conversation)
+
+    # ── deeds of the keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stop(self) -> None:
-        self._group.start_soon(self._now, self._interrupt)  # at once, whatever else is still to be done
-
-    async def _interrupt(self) -> None:
-        await self._talk.interrupt()
+        self._group.start_soon(self._now, self._doing.stop)  # at once, whatever else is still to be done
 
     async def _take_back(self) -> None:
         if text := await self._talk.drop():
@@ -220,31 +227,4 @@ class Desk:
         recent, model = await recent_models(self._situation), self.standing().model
         later = recent[recent.index(model) + 1 :] if model in recent else recent
         if others := [one for one in [*later, *recent] if one != model]:
-            await self._command("model", others[0])
-
-    async def _command(self, name: str, argument: str) -> None:
-        for reply in await find(name).run(self._situation, argument):
-            await self._reply(name, reply)
-
-    async def _reply(self, name: str, reply: Reply) -> None:
-        match reply:
-            case Say(text, style):
-                self._paper.say(f"{text}\n", style)
-            case Choose():
-                await self._choose(name, reply)
-            case Go(conversation):
-                await self._talk.open(conversation)
-            case Compose(text):
-                self._composer.put(text)
-            case Answer(resume):
-                self._answering.waits(self.standing().model)
-                await self._talk.answer(resume)
-            case Leave():
-                self.leave()
-
-    async def _choose(self, name: str, reply: Choose) -> None:
-        items = [Item(one.value, (one.label or one.value, one.about)) for one in reply.choices]
-        columns = (Column(width=24, grows=True), Column(width=40, rank=1))
-        picked = await self._terminal.aside(lambda: pick(items, title=reply.title, output=self._output, columns=columns))
-        if picked is not None:
-            await self._command(name, picked.item.key)
+            await self._doing.command("model", others[0])

@@ -15,7 +15,7 @@ from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-__all__ = ["Standing", "branch_of", "standing_of", "status_line"]
+__all__ = ["Standing", "branch_of", "short", "standing_of", "status_line"]
 
 _NANO = 1e9
 _BETWEEN = " · "

@@ -118,6 +118,13 @@ class Talk:
         self._watch(found.id, after)
         self._face.changed()
 
+    async def unanswered(self) -> bool:
+        """Whether the last message is the person's and nobody is at it."""
+        if self.situation.conversation is None or self._tended:
+            return False
+        branch = await self._engine.store.conversations.branch(self.situation.conversation, limit=1)
+        return bool(branch) and branch[-1].role == "user"
+
     def _answers_later(self, message: Message, runs: Sequence[Run]) -> bool:
         """Whether a prompt still stands in the queue, and is shown when its answer begins."""
         return any(run.status == "queued" and message.last_seq == run.first_seq - 2 for run in runs)

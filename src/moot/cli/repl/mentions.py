@@ -1,0 +1,127 @@
+"""`@file` in what a person types: the files that are meant, and those that could be."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.errors import MootError, NotFound, UsageError
+from moot.guard.paths import Paths
+from moot.guard.roots import folders
+from moot.runtime.attaching import MAX_MEDIA, as_text, attach, read_whole
+from moot.tools.ignores import walk
+from moot.types.part import Part, text_part
+
+__all__ = ["Mentioned", "candidates", "files_below", "mentioned", "paths_of"]
+
+LISTED = 200
+"""Names of a folder that is mentioned."""
+WALKED = 20_000
+"""Files that are looked at for completion."""
+
+_MENTION = re.compile(r"""(?<![\w@/])@(?:"([^"\n]+)"|([^\s"'`@]+))""")
+_RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
+_TRAILING = ".,;:!?)]}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """The parts that go before the prompt, and what the person should know."""
+
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
+    """The guard of what may be mentioned in a conversation: what its tools may read."""
+    return Paths(folders(allowed) or (Path(directory),), Path(directory))
+
+
+def mentioned(text: str, paths: Paths) -> Mentioned:
+    """The files that a prompt names. Raises Refused for one that may not be read, UsageError for one that can't be sent. Blocks.
+
+    What names no file is only text.
+    """
+    parts: list[Part] = []
+    notes: list[str] = []
+    for quoted, bare in dict.fromkeys(_MENTION.findall(text)):
+        found = _first(paths, [quoted] if quoted else [bare, bare.rstrip(_TRAILING)])
+        if found is None:
+            if "/" in bare or "." in bare.strip("."):
+                notes.append(f"no file {quoted or bare!r} here: sent as text")
+            continue
+        part, note = _part(paths, *found)
+        parts.append(part)
+        notes += [note] if note else []
+    return Mentioned(tuple(parts), tuple(notes))
+
+
+def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
+    """Path, first and last line (0 = all) of the first spelling that there is."""
+    for spelling in dict.fromkeys(spellings):
+        match = _RANGE.fullmatch(spelling)
+        for path, first, last in [(spelling, 0, 0), *([(match[1], int(match[2]), int(match[3] or match[2]))] if match else [])]:
+            try:
+                paths.stat(path)
+            except NotFound:
+                continue
+            return path, first, last
+    return None
+
+
+def _part(paths: Paths, path: str, first: int, last: int) -> tuple[Part, str]:
+    if paths.kind(path) == "directory":
+        names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, LISTED)]
+        return text_part(f"{path}:\n\n" + "\n".join(names)), ""
+    with paths.open_read(path):  # a device or a pipe is refused here, before anything reads it
+        real = paths.resolve(path)
+    if not first:
+        attached = attach(real)
+        return attached.part, attached.note
+    text, note = as_text(read_whole(real, MAX_MEDIA), path)
+    lines = text.split("\n")
+    if first > len(lines) or last < first:
+        raise UsageError(f"{path!r} has {len(lines)} lines; {first}-{last} is none of it")
+    return text_part(f"{path}, lines {first} to {min(last, len(lines))}:\n\n" + "\n".join(lines[first - 1 : last])), note
+
+
+# ── completion ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def files_below(paths: Paths) -> list[str]:
+    """Files and folders (with `/`) that are not ignored, the guard's own order. Blocks."""
+    found: list[str] = []
+    try:
+        for path, entry in walk(paths, "."):
+            if entry.kind in ("file", "directory"):
+                found.append(f"{path}/" if entry.kind == "directory" else path)
+            if len(found) >= WALKED:
+                break
+    except MootError:  # the folder is gone, or closed to us: there is nothing to complete
+        pass
+    return found
+
+
+def candidates(typed: str, files: Sequence[str], limit: int = 50) -> list[str]:
+    """The files that fit best: a name that begins so, then one that has it, then one with the letters in this order."""
+    wanted = typed.lower()
+    letters = re.compile(".*".join(map(re.escape, wanted)))
+    ranked: list[tuple[int, int, str]] = []
+    for path in files:
+        rank = _rank(wanted, path.lower(), letters)
+        if rank is not None:
+            ranked.append((rank, len(path), path))
+    return [path for _, _, path in sorted(ranked)[:limit]]
+
+
+def _rank(wanted: str, path: str, letters: re.Pattern[str]) -> int | None:
+    if path.startswith(wanted):
+        return 0
+    if os.path.basename(path.rstrip("/")).startswith(wanted):  # noqa: PTH119  no path object for each of thousands
+        return 1
+    if wanted in path:
+        return 2
+    return 3 if letters.search(path) else None
