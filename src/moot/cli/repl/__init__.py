@@ -8,12 +8,14 @@
 | `conversing.py` | `bare` and `converse`: the engine, signals, the way in and out |
 | `desk.py` | keys and lines become deeds, what happens becomes a screen |
 | `doing.py` | what a typed line comes to |
+| `drafts.py` | what is being written, on the disk |
 | `hands.py` | what the keys do |
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |
 | `mentions.py` | `@file` |
 | `paper.py` | finished text on its way into the scrollback |
 | `pen.py` | what writes to the terminal |
+| `plain.py` | the same for a terminal that can only print |
 | `shelling.py` | `!cmd` |
 | `shown.py` | what happens, put on the screen |
 | `status.py` | the status line |

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -68,7 +67,6 @@ class Composer(Buffer):
         self._pastes = {}
         return whole
 
-    def kept(self) -> dict[str, Any]:
-        """For the draft on the disk."""
-        used = {word: pasted for word, pasted in self._pastes.items() if word in self.text}
-        return {"text": self.text, "pastes": used}
+    def pastes(self) -> dict[str, str]:
+        """Those that are still in the text, by the word that stands for each."""
+        return {word: pasted for word, pasted in self._pastes.items() if word in self.text}

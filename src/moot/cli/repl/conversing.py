@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
 
@@ -18,7 +19,7 @@ from moot.types.part import Part
 
 __all__ = ["bare", "converse"]
 
-_DESKS = Registry("moot.desks", {"screen": "moot.cli.repl.desk:Desk"})
+_DESKS = Registry("moot.desks", {"screen": "moot.cli.repl.desk:Desk", "lines": "moot.cli.repl.plain:Plain"})
 """By path: a terminal that can't be drawn on does not wait for prompt-toolkit."""
 
 
@@ -42,7 +43,7 @@ async def converse(conversation: str | None, output: Output, *, prompt: Sequence
     async with open_engine(loaded.settings) as engine:
         situation = Situation(engine, str(here()), wishes=wishes or Wishes())
         async with anyio.create_task_group() as group:
-            desk = _DESKS.load("screen")(situation, group, output)
+            desk = _DESKS.load("lines" if os.environ.get("TERM", "") in ("dumb", "") else "screen")(situation, group, output)
 
             async def heed() -> None:
                 nonlocal ended

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from moot.cli.editor import edit_text
@@ -18,6 +19,7 @@ from moot.cli.repl.answering import Answering
 from moot.cli.repl.completing import Completions
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.doing import Doing
+from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.hands import Hands
 from moot.cli.repl.history import TypedHistory
 from moot.cli.repl.keys import bindings, know_more_keys, table
@@ -67,6 +69,9 @@ class Desk:
         )
         self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._answering, self._terminal, output))
         self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output)
+        self._drafts = Drafts(situation.engine.settings.home / "state" / "drafts", situation.directory)
+        self._kept: tuple[str | None, Draft] = (None, Draft())
+        """What is on the disk, and for which conversation."""
         situation.keys = "\n".join(f"{shown:34}{words}" for shown, words in table())
         self._deeds, self._todo = anyio.create_memory_object_stream[Deed](100)
         self._by_name: dict[str, Callable[[], None]] = {
@@ -93,6 +98,7 @@ class Desk:
         for work in (self._terminal.draw, self._tick, self._work):
             self._group.start_soon(work)
         await self._talk.open(conversation)
+        self._take_up()
         if prompt:
             self._paper.prompted(text_of(tuple(prompt)))
             self._answering.waits(self.standing().model)
@@ -101,6 +107,7 @@ class Desk:
             self._answering.waits(self.standing().model)
             self._later(self._talk.answer)
         await self._terminal.run()
+        self._keep()
 
     def leave(self) -> None:
         """Ends `run`."""
@@ -129,7 +136,9 @@ class Desk:
 
     async def _tick(self) -> None:
         while True:
-            await anyio.sleep(TICK if self._paper.look.motion else 1.0)
+            await anyio.sleep(TICK)
+            if self._draft() != self._kept:
+                await anyio.to_thread.run_sync(self._keep)
             if self._hands.tick() or (self._answering.moves and self._paper.look.motion):
                 self._terminal.touch()
 
@@ -193,7 +202,29 @@ class Desk:
 
     async def go(self, conversation: str | None) -> None:
         """As `Host.go`."""
+        self._keep()
         await self._talk.open(conversation)
+        self._take_up()
+
+    def _draft(self) -> tuple[str | None, Draft]:
+        composer = self._composer
+        draft = Draft(composer.text, composer.pastes(), self._hands.stash, list(self._doing.heard))
+        return self._situation.conversation, draft
+
+    def _keep(self) -> None:
+        """Writes the draft, and takes away that of a conversation which has begun since."""
+        before, self._kept = self._kept, self._draft()
+        conversation, draft = self._kept
+        if before[0] != conversation:
+            self._drafts.keep(before[0], Draft())
+        self._drafts.keep(conversation, draft)
+
+    def _take_up(self) -> None:
+        draft = self._drafts.take_up(self._situation.conversation)
+        self._composer.put(draft.text, draft.pastes)
+        self._hands.stash = draft.stash
+        self._doing.heard = draft.heard
+        self._kept = self._draft()
 
     # ── deeds of the keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -42,7 +42,8 @@ class Hands:
         """None = the terminal does not tell."""
         self.note = ""
         self._composer, self._deeds = composer, deeds
-        self._stash = ""
+        self.stash = ""
+        """What Ctrl+C put aside."""
         self._pressed_at = 0.0
         """When Ctrl+C said that another one leaves; 0 = it did not."""
         self._own: dict[str, Callable[[], None]] = {
@@ -99,7 +100,7 @@ class Hands:
 
     def _cancel(self) -> None:
         if self._composer.text:
-            self._stash = self._composer.whole()
+            self.stash = self._composer.whole()
             self._composer.put("")
             self.note = "put aside; Up brings it back"
         elif self._pressed_at and time.monotonic() - self._pressed_at < LEAVING:
@@ -121,9 +122,9 @@ class Hands:
             composer.auto_up()
         elif self._deeds.queued:
             self._deeds.do("take_back")
-        elif self._stash:
-            composer.put(self._stash)
-            self._stash = ""
+        elif self.stash:
+            composer.put(self.stash)
+            self.stash = ""
         else:
             composer.auto_up()
 
