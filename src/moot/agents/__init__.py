@@ -8,6 +8,7 @@
 | `bounds.py` | the loop's own limits: steps, repetition, tokens, money |
 | `calls.py` | a step's tool calls: policy, journal, exactly one output each |
 | `position.py` | where a run stands, read from its journal, so that a resumed leg goes on there |
+| `pictures.py` | files on their way to a model: blobs put in, pictures made to fit |
 | `request.py` | what a step sends: history, trimmed, with blobs resolved; and its manifest |
 """
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 from dataclasses import dataclass
 
+from moot.agents.pictures import Files
 from moot.convert.fold import in_history
 from moot.convert.history import trim
 from moot.tools.schema import definition
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.context import Choice, RunContext, StepSetup
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.event import Event
 from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
 
@@ -33,7 +32,10 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
     history = [*await context.history(budget), context.message()]
     shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in history]
     kept = trim(tuple(message for message in shown if message.parts), budget)
-    messages = tuple([await _with_files(context, message) for message in kept])
+    files = Files(context, choice.model)
+    messages = tuple([await files.message(message) for message in kept])
+    if notes := files.notes(context.message().parts):
+        await context.append(Event("chunks", notes))
     prompt = ModelPrompt(
         model=choice.model,
         system=setup.system,
@@ -69,23 +71,3 @@ def split(body: JsonObject) -> list[bytes]:
 
 def _member(name: str, value: Json) -> bytes:
     return dumps(name) + b":" + dumps(value)
-
-
-async def _with_files(context: RunContext, message: Message) -> Message:
-    """The message with the blobs it names put in as data URLs: dialects are pure and can't fetch."""
-    if not any(_blob(part) for part in message.parts):
-        return message
-    return dataclasses.replace(message, parts=tuple([await _resolved(context, part) for part in message.parts]))
-
-
-def _blob(part: Part) -> str:
-    url = part.get("url")
-    return url.removeprefix("blob:") if part.get("type") == "file" and isinstance(url, str) and url.startswith("blob:") else ""
-
-
-async def _resolved(context: RunContext, part: Part) -> Part:
-    sha256 = _blob(part)
-    if not sha256:
-        return part
-    data = base64.b64encode(await context.ports.blobs.get(sha256)).decode()
-    return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{data}"}

@@ -8,7 +8,7 @@ from moot.cli.showing import brief, first_line
 from moot.cli.times import moment
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
-from moot.types.part import Part, is_tool, tool_name
+from moot.types.part import Part, is_tool, note_of, tool_name
 
 
 def print_message(message: Message, output: Output) -> None:
@@ -47,6 +47,8 @@ def _part(part: Part, output: Output) -> str:
             return output.styled(output.fit(str(part.get("text", ""))), "dim") if output.stdout_terminal else ""
         case "file":
             return output.fit(f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]")
+        case "data-note":
+            return output.fit(f"[{note_of(part)}]")
         case "data-attempt":
             return output.fit("[the answer broke off here and was begun again]")
         case _:

@@ -14,7 +14,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.part import text_of
+from moot.types.part import note_of, text_of
 from moot.types.run import Run
 
 INPUT_CHARACTERS = 160
@@ -107,6 +107,8 @@ class ShowText:
                 self._tell(f"  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
             case "tool-output-denied":
                 self._tell(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
+            case "data-note":
+                self._tell(f"  {note_of(chunk)}", "yellow")
             case "data-attempt":
                 self._tell("  the answer broke off; trying again", "yellow")
             case "message-metadata" | "start" | "finish":

@@ -15,6 +15,8 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `unfold.py` | a message → the fewest chunks that rebuild it |
 | `versions.py` | chunks as a client of version 6 or 7 takes them |
 | `history.py` | trimming by whole groups, token estimates, an assistant message as its steps |
+| `picture_head.py` | what the first bytes of a picture say of it |
+| `scaling.py` | a picture made to fit for a model |
 | `openai_chat.py` | OpenAI chat completions: the request |
 | `_openai_piece.py` | the one event that nearly all of a stream consists of, read quickly |
 | `openai_stream.py` | OpenAI chat completions: the way back |

@@ -44,7 +44,9 @@ class ImageLimits:
 
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
     max_bytes: int = 5_000_000
+    """Of the picture as it goes over the wire, in base64."""
     max_pixels: int = 8_000 * 8_000
+    max_side: int = 8_000
 
 
 @dataclass(frozen=True, slots=True)

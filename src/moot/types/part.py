@@ -31,6 +31,12 @@ def tool_name(part: Part) -> str:
     return str(part.get("toolName", "")) if kind == "dynamic-tool" else kind.removeprefix("tool-")
 
 
+def note_of(part: Part) -> str:
+    """What a `data-note` part or chunk tells a person: something about this answer that no other part says."""
+    data = part.get("data")
+    return str(data.get("text", "")) if isinstance(data, dict) else ""
+
+
 def text_part(text: str) -> Part:
     """A finished text part."""
     return {"type": "text", "text": text, "state": "done"}

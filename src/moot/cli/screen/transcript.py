@@ -15,7 +15,7 @@ from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.part import Part, is_tool
+from moot.types.part import Part, is_tool, note_of
 
 __all__ = ["Transcript"]
 
@@ -192,6 +192,8 @@ class Transcript:
                 self._say(f"source: {title} ({what.get('url', '')})" if title else f"source: {what.get('url', '')}", DIM)
             case "source-document":
                 self._say(f"source: {what.get('title', '')}", DIM)
+            case "data-note":
+                self._say(note_of(what), WARNING)
             case "data-attempt":
                 self._say("the answer broke off here and was begun again", WARNING)
             case "steering-message":

@@ -1,0 +1,76 @@
+"""What the first bytes of a picture say: its true media type, and how wide and high it is. Nothing is decoded."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Head", "head_of"]
+
+
+class Head(NamedTuple):
+    media_type: str
+    width: int
+    height: int
+
+
+_FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+"""JPEG markers of a frame's header (ITU T.81, table B.1)."""
+
+
+def head_of(data: bytes) -> Head | None:
+    """None for what is no PNG, JPEG, GIF or WebP, or breaks off before it has said its size."""
+    for magic, read in _READERS.items():
+        if data.startswith(magic):
+            try:
+                return read(data)
+            except (struct.error, IndexError):
+                return None
+    return None
+
+
+def _png(data: bytes) -> Head:
+    return Head("image/png", *struct.unpack_from(">II", data, 16))
+
+
+def _gif(data: bytes) -> Head:
+    return Head("image/gif", *struct.unpack_from("<HH", data, 6))
+
+
+def _webp(data: bytes) -> Head | None:
+    if data[8:12] != b"WEBP":
+        return None
+    match data[12:16]:
+        case b"VP8X":
+            return Head("image/webp", 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little"))
+        case b"VP8L":
+            bits = struct.unpack_from("<I", data, 21)[0]
+            return Head("image/webp", 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", data, 26)
+            return Head("image/webp", width & 0x3FFF, height & 0x3FFF)
+        case _:
+            return None
+
+
+def _jpeg(data: bytes) -> Head | None:
+    at = 2
+    while data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF:  # fill
+            at += 1
+        elif marker in _FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return Head("image/jpeg", width, height)
+        else:
+            at += 2 + struct.unpack_from(">H", data, at + 2)[0]
+    return None
+
+
+_READERS: dict[bytes, Callable[[bytes], Head | None]] = {
+    b"\x89PNG\r\n\x1a\n": _png,
+    b"\xff\xd8": _jpeg,
+    b"GIF8": _gif,
+    b"RIFF": _webp,
+}
