@@ -1,0 +1,167 @@
+"""Several real processes at one conversation: who runs, who watches, who speaks while another answer is written."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(60)
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    script = [
+        Reply(when="for ever", text="word " * 400, chunk_size=5, delay=0.2, times=0),
+        Reply(when="slowly", text=WORDS, chunk_size=4, delay=0.2, times=0),
+        Reply(when="", text="Quick.", times=0),
+    ]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def obedient() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess(obey=True) as server:
+        yield server
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache, model.config())
+    yield process
+    process.close()
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 30
+    while not (found := holds()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def ps(moot: MootProcess) -> list[dict[str, Any]]:
+    return json.loads(moot.run("ps", "--json").stdout)["data"]
+
+
+def begun(moot: MootProcess, prompt: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """A run in a process of its own that has said its first word, and what `ps` says of it."""
+    process = moot.start("run", "--no-tools", prompt)
+    assert process.stdout is not None
+    assert process.stdout.read(4)
+    (line,) = ps(moot)
+    return process, line
+
+
+def texts(moot: MootProcess, id: str) -> list[tuple[str, str]]:
+    data = json.loads(moot.run("chat", "show", id, "--json").stdout)["data"]
+    return [(message["role"], "".join(part.get("text", "") for part in message["parts"])) for message in data]
+
+
+def test_ps_names_the_live_runs_of_all_processes(moot: MootProcess) -> None:
+    process, line = begun(moot, "slowly please")
+    assert (line["status"], line["title"], line["agent"], line["pid"]) == ("running", "slowly please", "default", process.pid)
+    assert line["host"] and line["since"] > 0 and line["waits_for"] is None
+    told = moot.run("ps").stdout.decode()
+    assert str(process.pid) in told and "slowly please" in told and line["conversation"][:13] in told
+    process.kill()
+    process.wait()
+    (dead,) = ps(moot)
+    assert (dead["status"], dead["pid"]) == ("interrupted", None) and "moot chat resume" in dead["waits_for"]
+    ended = moot.run("chat", "attach", line["conversation"])
+    assert (ended.returncode, b"moot chat resume" in ended.stderr) == (2, True)
+
+
+def test_attach_follows_another_process_from_the_beginning_to_the_end(moot: MootProcess) -> None:
+    process, line = begun(moot, "slowly please")
+    attached = moot.start("chat", "attach", line["conversation"])
+    events = moot.start("chat", "attach", line["conversation"], "--jsonl")
+    out, _ = attached.communicate(timeout=30)
+    assert (attached.returncode, out.decode()) == (0, WORDS + "\n")
+    lines = [json.loads(each) for each in events.communicate(timeout=30)[0].splitlines()]
+    assert lines[-1]["kind"] == "result" and lines[-1]["text"] == WORDS
+    assert lines[0]["chunks"][0]["type"] == "start"
+    assert process.wait(30) == 0
+
+
+def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> None:
+    process, line = begun(moot, "for ever")
+    attached = moot.start("chat", "attach", line["conversation"])
+    assert attached.stdout is not None and attached.stdout.read(4)
+    attached.send_signal(signal.SIGINT)
+    _, err = attached.communicate(timeout=20)
+    assert (attached.returncode, b"the run goes on" in err) == (130, True)
+    assert [each["status"] for each in ps(moot)] == ["running"] and process.poll() is None
+    assert moot.run("chat", "stop", line["conversation"]).returncode == 0
+    assert process.wait(20) == 130
+
+
+def test_a_busy_conversation_says_how_to_be_heard_all_the_same(moot: MootProcess) -> None:
+    process, line = begun(moot, "slowly please")
+    ended = moot.run("run", "-c", line["conversation"], "more")
+    assert (ended.returncode, b"--on-busy" in ended.stderr) == (7, True)
+    queued = moot.run("chat", "continue", line["conversation"], "--no-tools", "--on-busy", "queue", "quickly")
+    assert (queued.returncode, queued.stdout) == (0, b"Quick.\n")
+    assert process.wait(20) == 0
+    assert texts(moot, line["conversation"]) == [
+        ("user", "slowly please"),
+        ("assistant", WORDS),
+        ("user", "quickly"),
+        ("assistant", "Quick."),
+    ]
+
+
+def test_a_prompt_interrupts_another_processes_answer(moot: MootProcess) -> None:
+    process, line = begun(moot, "for ever")
+    ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "interrupt", "quickly")
+    assert (ended.returncode, ended.stdout) == (0, b"Quick.\n")
+    assert process.wait(20) == 130
+    assert texts(moot, line["conversation"])[-1] == ("assistant", "Quick.")
+
+
+def test_a_prompt_is_said_into_another_processes_answer_which_is_followed(moot: MootProcess) -> None:
+    process, line = begun(moot, "slowly please")
+    ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
+    assert (ended.returncode, b"said into" in ended.stderr) == (0, True)
+    assert ended.stdout.endswith(b"Quick.\n")
+    assert process.wait(20) == 0
+    assert [role for role, _ in texts(moot, line["conversation"])] == ["user", "assistant"]
+
+
+def test_what_a_run_waits_for_is_seen_and_can_be_answered_where_one_is_attached(moot: MootProcess, obedient: ScriptedProcess) -> None:
+    (moot.home / "config.yaml").write_text(obedient.config())
+    asked = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}')
+    asked.expect(rb"write_file")
+    waiting = until(lambda: [line for line in ps(moot) if line["status"] == "waiting"])
+    assert waiting[0]["waits_for"].startswith("approval of write_file")
+    attached = moot.terminal("chat", "attach", waiting[0]["conversation"])
+    attached.expect(rb"Allow it\?")
+    attached.send("y\n")
+    attached.expect(rb"Done\.")
+    until(lambda: (moot.work / "made.txt").exists())
+    asked.close(force=True)
+    attached.close(force=True)
+
+
+def test_a_title_by_the_small_model_is_there_after_one_command(moot: MootProcess, model: ScriptedProcess) -> None:
+    (moot.home / "config.yaml").write_text(model.config().replace('"scripted@mine"}', '"scripted@mine", small: "scripted@mine"}', 1))
+    assert moot.run("run", "--no-tools", "hi there").stdout == b"Quick.\n"
+    assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["title"] == "Quick"

@@ -1,0 +1,300 @@
+"""`moot chat` as a person types it: what things are called, what sticks, what a number means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.cli.chat.drawing import drawn
+from moot.types.tree import Node
+
+Moot = Callable[..., Any]
+DEMO = ("-m", "demo", "--no-tools")
+
+
+def begin(moot: Moot, *texts: str) -> list[str]:
+    """The conversations' ids, in that order."""
+    return [moot("chat", "new", *DEMO, "--json", text).json["conversation"] for text in texts]
+
+
+def listed(moot: Moot, *words: str) -> list[str]:
+    return [item["title"] for item in moot("chat", "list", *words, "--json").json["data"]]
+
+
+def tree(moot: Moot, id: str, *flags: str) -> list[tuple[int, str, bool]]:
+    return [(node["no"], node["role"], node["shown"]) for node in moot("chat", "tree", id, "--json", *flags).json["data"]]
+
+
+# ── what things are called ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_number_means_the_list_that_was_printed_last(moot: Moot) -> None:
+    first, second = begin(moot, "one", "two")
+    assert [line.split()[0] for line in moot("chat", "list").out.splitlines()] == ["NO", "1", "2"]
+    begin(moot, "three")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == second
+    assert moot("chat", "list", "one").out.splitlines()[1].startswith("1 ")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == first
+    ended = moot("chat", "show", "2")
+    assert (ended.code, "the last list had 1" in ended.err) == (2, True)
+
+
+def test_each_page_has_numbers_of_its_own(moot: Moot) -> None:
+    first, _ = begin(moot, "one", "two")
+    cursor = moot("chat", "list", "--limit", "1", "--json").json["next_cursor"]
+    moot("chat", "list", "--limit", "1", "--cursor", cursor)
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == first
+
+
+def test_a_list_for_a_script_changes_no_numbers_and_a_broken_record_is_none(moot: Moot, home: Path) -> None:
+    first, second = begin(moot, "one", "two")
+    moot("chat", "list", "one")
+    moot("chat", "list", "--json")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == first
+    (home / "state" / "last-list.json").write_text("{")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == second
+    assert not list((home / "state").glob("last-list.json.*"))
+
+
+def test_an_id_goes_before_a_number_and_a_number_before_a_title(moot: Moot) -> None:
+    one, _ = begin(moot, "one", "1")
+    moot("chat", "list", "one")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == one
+    assert moot("chat", "show", one, "--json").json["conversation"]["id"] == one
+
+
+def test_a_beginning_that_fits_several_names_them(moot: Moot) -> None:
+    ids = begin(moot, "one", "two")
+    ended = moot("chat", "show", ids[0][:4])
+    assert ended.code == 2 and all(id in ended.err for id in ids) and "'one'" in ended.err
+
+
+def test_unknown_messages_are_said_with_the_next_move(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    for message, words in (("9", "no message number 9; there are 2"), ("zzzz", "no message 'zzzz'"), ("0", "no message '0'")):
+        ended = moot("chat", "fork", id, message)
+        assert (ended.code, words in ended.err, "moot chat tree" in ended.err) == (2, True, True)
+    messages = [node["id"] for node in moot("chat", "tree", id, "--json").json["data"]]
+    several = moot("chat", "fork", id, messages[0][:4])
+    assert several.code == 2 and all(message in several.err for message in messages)
+
+
+# ── going on ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_behind_a_conversation_are_the_prompt(moot: Moot) -> None:
+    begin(moot, "one")
+    ended = moot("chat", "continue", "1", "--no-tools", "and", "now", "the tests")
+    assert "You said: and now the tests" in ended.out
+    assert "You said: more\n\nfrom stdin" in moot("chat", "continue", "1", "more", "--no-tools", stdin=b"from stdin").out
+    assert "You said: begin with --this" in moot("chat", "new", *DEMO, "--", "begin", "with", "--this").out
+
+
+def test_a_conversation_keeps_its_agent_and_model_until_another_is_named(moot: Moot, home: Path) -> None:
+    (home / "config.yaml").write_text(
+        "models: {main: demo@demo}\n"
+        "providers: {other: {dialect: openai-chat, base_url: 'http://127.0.0.1:9', api_key: x, models: {m: {}}}}\n"
+        "agents: {reviewer: {model: demo@demo, tools: []}}\n"
+    )
+    first = moot("chat", "new", "-a", "reviewer", "--json", "one").json
+    id = first["conversation"]
+
+    def stands() -> tuple[str, str]:
+        found = moot("chat", "show", id, "--json").json["conversation"]
+        return found["agent"], found["model"]
+
+    assert stands() == ("reviewer", "demo@demo")
+    moot("chat", "continue", id, "--json", "two")
+    assert stands() == ("reviewer", "demo@demo")
+    assert moot("chat", "continue", id, "-m", "m@other", "--json", "--timeout", "1s", "three").code != 0
+    assert stands() == ("reviewer", "m@other")
+    moot("chat", "continue", id, "-a", "default", "--json", "four")
+    assert stands() == ("default", "demo@demo")
+    assert moot("chat", "continue", id, "-a", "nobody", "five").code == 2
+    assert stands() == ("default", "demo@demo")
+
+
+def test_reply_goes_on_with_what_was_used_last_anywhere_and_here(moot: Moot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here,) = begin(moot, "here")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with monkeypatch.context() as patch:
+        patch.chdir(elsewhere)
+        # the fixture goes by the process's own folder
+        (there,) = begin(moot, "there")
+    assert moot("run", "--reply", "--no-tools", "--json", "more").json["conversation"] == there
+    assert moot("run", "--reply", "-c", "--no-tools", "--json", "more").json["conversation"] == here
+    assert moot("run", "--reply", "--no-tools", "--json", "more").json["conversation"] == here
+    ended = moot("run", "--reply", "-c", there, "more")
+    assert (ended.code, "two conversations" in ended.err) == (2, True)
+
+
+def test_reply_needs_something_to_go_on_with(moot: Moot) -> None:
+    ended = moot("run", "--reply", "more")
+    assert (ended.code, "no conversation yet" in ended.err) == (2, True)
+
+
+def test_without_a_prompt_the_last_word_must_be_the_persons(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    ended = moot("chat", "continue", id)
+    assert (ended.code, "--again" in ended.err) == (2, True)
+    first = moot("chat", "tree", id, "--json").json["data"][0]["id"]
+    moot("chat", "switch", id, first, "--exactly")
+    assert "You said: one" in moot("chat", "continue", id, "--no-tools").out
+    assert tree(moot, id) == [(1, "user", True), (2, "assistant", False), (3, "assistant", True)]
+
+
+def test_another_answer_is_a_branch_of_its_own(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    assert "You said: one" in moot("chat", "continue", id, "--again", "--no-tools").out
+    assert tree(moot, id) == [(1, "user", True), (2, "assistant", False), (3, "assistant", True)]
+    assert moot("chat", "continue", id, "--again", "and a prompt").code == 2
+
+
+# ── changing ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_messages_are_deleted_shown_with_all_and_restored(moot: Moot) -> None:
+    (id,) = begin(moot, "a needle")
+    moot("chat", "continue", id, "--no-tools", "more")
+    deleted = moot("chat", "delete", id, "--message", "1", "--message", "2", "--json").json
+    assert len(deleted["messages"]) == 2
+    assert [message["role"] for message in moot("chat", "show", id, "--json").json["data"]] == ["user", "assistant"]
+    assert moot("search", "needle", "--json").json["data"] == []
+    assert tree(moot, id) == [(3, "user", True), (4, "assistant", True)]
+    assert len(tree(moot, id, "--all")) == 4
+    assert "1 user (deleted): a needle" in moot("chat", "tree", id, "--all").out
+    assert "brings it back" in moot("chat", "delete", id, "--message", "3").err
+    assert moot("chat", "restore", id, "--message", "1", "--json").json["ok"]
+    assert "needle" in moot("chat", "show", id).out
+    assert moot("search", "needle", "--json").json["data"] != []
+
+
+def test_a_fork_is_a_conversation_of_its_own_that_goes_on(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    moot("chat", "continue", id, "--no-tools", "two")
+    made = moot("chat", "fork", id, "2", "--json").json
+    assert (made["source"], made["conversation"] != id) == (id, True)
+    moot("chat", "continue", made["conversation"], "--no-tools", "other")
+    assert "other" not in moot("chat", "show", id).out and "two" not in moot("chat", "show", made["conversation"]).out
+    assert listed(moot) == ["one (fork)", "one"]
+    assert moot("chat", "fork", id, "--title", "mine").err.count("mine") == 1
+    assert listed(moot, "mine") == ["mine"]
+
+
+def test_a_title_that_a_person_gave_is_what_the_conversation_is_called(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    assert "release plans" in moot("chat", "rename", id, "release", "plans").err
+    assert moot("chat", "show", "release plans", "--json").json["conversation"]["title_source"] == "user"
+    assert moot("chat", "rename", id, " ").code == 2
+    assert moot("chat", "rename", id).code == 2
+
+
+def test_an_archived_conversation_is_out_of_the_list_and_still_there(moot: Moot) -> None:
+    id, _ = begin(moot, "one", "two")
+    moot("chat", "archive", id)
+    assert listed(moot) == ["two"] and listed(moot, "--archived") == ["one"]
+    assert moot("chat", "show", id).code == 0
+    moot("chat", "archive", id, "--undo")
+    assert sorted(listed(moot)) == ["one", "two"]
+    moot("chat", "delete", id)
+    assert listed(moot) == ["two"] and listed(moot, "--deleted") == ["one"]
+    assert moot("chat", "continue", id, "more").code == 2
+
+
+def test_the_list_is_filtered_by_words(moot: Moot) -> None:
+    begin(moot, "Release plans", "lunch")
+    assert listed(moot, "PLANS", "demo") == ["Release plans"]
+    assert listed(moot, "nothing") == []
+
+
+def test_switching_goes_to_a_branch_by_its_number(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    moot("chat", "continue", id, "--again", "--no-tools")
+    assert "ends with message 2 now" in moot("chat", "switch", id, "2").err
+    assert tree(moot, id) == [(1, "user", True), (2, "assistant", True), (3, "assistant", False)]
+
+
+def test_a_conversation_is_shown_page_by_page_from_its_end(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    for text in ("two", "three"):
+        moot("chat", "continue", id, "--no-tools", text)
+    pages: list[list[str]] = []
+    cursor: list[str] = []
+    while True:
+        page = moot("chat", "show", id, "--limit", "4", "--json", *cursor).json
+        pages.append([message["id"] for message in page["data"]])
+        if page["next_cursor"] is None:
+            break
+        cursor = ["--cursor", page["next_cursor"]]
+    whole = [message["id"] for message in moot("chat", "show", id, "--json").json["data"]]
+    assert pages == [whole[2:], whole[:2]]
+    assert "--cursor" in moot("chat", "show", id, "--limit", "4").err
+
+
+def test_nothing_runs_and_there_is_nothing_to_attach_to(moot: Moot) -> None:
+    (id,) = begin(moot, "one")
+    assert (moot("ps").err, moot("ps", "--json").json["data"]) == ("moot: nothing runs\n", [])
+    ended = moot("chat", "attach", id)
+    assert (ended.code, "nothing is running" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["delete", "restore", "rename", "archive", "fork", "tree", "show", "switch", "stop", "attach"])
+def test_errors_are_documents_for_scripts(moot: Moot, command: str) -> None:
+    begin(moot, "one")
+    ended = moot("chat", command, "nothing-like-it", *(["1"] if command in ("rename", "switch") else []), "--json")
+    assert ended.code == 2
+    assert json.loads(ended.out)["error"]["code"] == "not_found"
+
+
+# ── the drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def grown(parents: list[int], **fields: Any) -> list[Node]:
+    """Nodes 1 … n, each behind an earlier one (0 = a root)."""
+    deleted = fields.get("deleted", ())
+    return [
+        Node(no, f"m{no}", f"m{parent}" if parent else None, "user", "finished", f"line {no}", 0, None, shown=False, deleted=no in deleted)
+        for no, parent in enumerate(parents, 1)
+    ]
+
+
+def test_a_chain_goes_straight_down_and_branches_go_aside() -> None:
+    assert list(drawn(grown([0, 1, 2, 3, 2, 5, 2]))) == [
+        "  1 user: line 1",
+        "  2 user: line 2",
+        "  |-3 user: line 3",
+        "  | 4 user: line 4",
+        "  |-5 user: line 5",
+        "  | 6 user: line 6",
+        "  `-7 user: line 7",
+    ]
+
+
+def test_what_stands_behind_a_deleted_message_hangs_where_that_hung() -> None:
+    nodes = grown([0, 1, 2, 2], deleted=(2,))
+    assert list(drawn(nodes)) == ["  1 user: line 1", "  |-3 user: line 3", "  `-4 user: line 4"]
+    assert list(drawn(nodes, deleted=True))[1] == "  2 user (deleted): line 2"
+
+
+def test_a_very_long_conversation_is_drawn() -> None:
+    assert sum(1 for _ in drawn(grown(list(range(10_000))))) == 10_000
+
+
+@given(st.lists(st.integers(0, 30), max_size=30), st.sets(st.integers(1, 30)))
+def test_every_message_is_drawn_once_behind_what_it_hangs_on(wished: list[int], deleted: set[int]) -> None:
+    nodes = grown([parent % no for no, parent in enumerate(wished, 1)], deleted=deleted)
+    lines = list(drawn(nodes))
+    numbers = [int(line.split(" user")[0].split("-")[-1].split()[-1]) for line in lines]
+    assert sorted(numbers) == [node.no for node in nodes if not node.deleted]
+    assert all(
+        numbers.index(int(node.parent[1:])) < numbers.index(node.no)
+        for node in nodes
+        if node.parent and not node.deleted and int(node.parent[1:]) not in deleted
+    )
