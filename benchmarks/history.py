@@ -1,9 +1,9 @@
 """What long conversations and many of them cost, beside a bare `sqlite3` script that does the same in the same run.
 
 A conversation of 10,000 messages (and one of 100, to show what grows): the last 50 of its branch, an append, the newest 50 of a list of
-1,000 conversations, and a search over 100,000 messages, newest first. The script has the same columns, decodes the same JSON and makes
-the same rows of a message, a commit each, but has no thread to ask, no classes, no tree, no seqs, no checks and no substrings. Each
-figure is the median of many calls.
+1,000 conversations, a filter on 10,000, and a search over 100,000 messages, newest first. The script has the same columns, decodes the
+same JSON and makes the same rows of a message, a commit each, but has no thread to ask, no classes, no tree, no seqs, no checks and no
+substrings. Each figure is the median of many calls.
 
     python benchmarks/history.py [--messages 10000] [--indexed 100000]
 """
@@ -37,6 +37,7 @@ from moot.types.part import text_part
 CALLS = 200
 LAST = 50
 LISTED = 1000
+FILTERED = 10_000
 WORDS = [f"word{number}" for number in range(5000)]
 COMMON, RARE = "message", "needle"
 COLUMNS = CONVERSATION.replace("no, ", "", 1)
@@ -88,9 +89,24 @@ class Bare:
         sql = "SELECT * FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC, no DESC LIMIT ?"
         return [(*row[:17], orjson.loads(row[17]), *row[18:]) for row in self.db.execute(sql, (LAST,))]
 
+    def filter(self, query: str) -> list[tuple[object, ...]]:
+        sql = (
+            "SELECT * FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL"
+            " AND (title LIKE ?1 OR model LIKE ?1 OR agent LIKE ?1 OR CAST(directory AS TEXT) LIKE ?1) ORDER BY updated_at DESC, no DESC LIMIT ?2"
+        )
+        return [(*row[:17], orjson.loads(row[17]), *row[18:]) for row in self.db.execute(sql, (f"%{query}%", LAST))]
+
     def search(self, query: str) -> list[tuple[object, ...]]:
         sql = "SELECT rowid, snippet(words, 0, '', '', '…', 20) FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT 50"
         return self.db.execute(sql, (query,)).fetchall()
+
+
+async def begin(store: SqliteStore, bare: Bare, numbers: range) -> None:
+    """Empty conversations, in both."""
+    wanted = [Conversation(new_id(), title=f"Conversation {number}", directory="/work") for number in numbers]
+    for start in range(0, len(wanted), 500):
+        for made in await asyncio.gather(*(store.conversations.create(one) for one in wanted[start : start + 500])):
+            bare.db.execute(f"INSERT INTO conversation (no, {COLUMNS}) VALUES (NULL, {placeholders(COLUMNS)})", conversation_row(made))
 
 
 async def fill(store: SqliteStore, bare: Bare, id: str, count: int) -> None:
@@ -127,9 +143,7 @@ async def theirs(call: Callable[[], object]) -> float:
 
 async def run(folder: Path, messages: int, indexed: int) -> None:
     store, bare = await open_store(Settings(home=folder)), Bare(folder / "bare.db")
-    for number in range(LISTED):
-        made = await store.conversations.create(Conversation(new_id(), title=f"Conversation {number}", directory="/work"))
-        bare.db.execute(f"INSERT INTO conversation (no, {COLUMNS}) VALUES (NULL, {placeholders(COLUMNS)})", conversation_row(made))
+    await begin(store, bare, range(LISTED))
     print_row("", "moot ms", "sqlite3 ms", "ratio")
     for id, count in (("short", 100), ("long", messages)):
         await fill(store, bare, id, count)
@@ -143,6 +157,10 @@ async def run(folder: Path, messages: int, indexed: int) -> None:
         event = Event("meta", body={"text": "x" * 200})
         await compare(f"append an event to {count:,}", partial(store.log.append, id, [event]), partial(bare.append_event, "x" * 200))
     await compare(f"newest {LAST} of {LISTED:,}", partial(store.conversations.list, limit=LAST), bare.list)
+    await begin(store, bare, range(LISTED, FILTERED))
+    for query in ("99", "nowhere"):
+        name = f"filter {FILTERED:,} by {query!r}"
+        await compare(name, partial(store.conversations.list, limit=LAST, query=query), partial(bare.filter, query))
     await fill(store, bare, "rest", indexed - messages)
     began = time.perf_counter()
     done, total = await store.search.index(seconds=3600)

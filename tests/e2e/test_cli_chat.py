@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from e2e.cli_process import MootProcess, make
@@ -18,6 +20,7 @@ from moot.testing.script import Reply
 
 pytestmark = pytest.mark.timeout(60)
 
+STYLES = re.compile(rb"\x1b\[[0-9]{1,2}m")
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 
 
@@ -165,3 +168,25 @@ def test_a_title_by_the_small_model_is_there_after_one_command(moot: MootProcess
     (moot.home / "config.yaml").write_text(model.config().replace('"scripted@mine"}', '"scripted@mine", small: "scripted@mine"}', 1))
     assert moot.run("run", "--no-tools", "hi there").stdout == b"Quick.\n"
     assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["title"] == "Quick"
+
+
+def test_titles_and_lines_of_messages_cannot_act_on_a_screen(moot: MootProcess) -> None:
+    hostile = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei"
+    id = json.loads(moot.run("run", "--no-tools", "--json", f"slowly {hostile}").stdout)["conversation"]
+    process = moot.start("run", "-c", id, "--no-tools", "for ever")
+    assert process.stdout is not None and process.stdout.read(4)
+    for arguments in (
+        ("chat", "rename", id, f"{hostile} x"),
+        ("chat", "list"),
+        ("chat", "tree", id),
+        ("chat", "tree", id, "--json"),
+        ("ps",),
+        ("chat", "fork", id, "1"),
+        ("chat", "delete", id, "--message", hostile),
+        ("chat", "stop", id),
+    ):
+        terminal = moot.terminal(*arguments)
+        terminal.expect(pexpect.EOF)
+        assert terminal.before
+        shown = STYLES.sub(b"", terminal.before).decode()
+        assert not set(shown) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}, arguments

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,3 +136,18 @@ async def test_two_processes_at_one_tree_leave_it_sound(store: SqliteStore, sett
     assert forks
     for fork in forks:
         await check(store, fork.id)
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("where", ["store.before-commit:23", "store.after-commit:31"])
+async def test_a_kill_at_a_commit_leaves_each_deed_whole_or_undone(store: SqliteStore, settings: Settings, spawn: Any, where: str) -> None:
+    made = await store.conversations.create(Conversation(new_id(), title="t"))
+    gardener = spawn("gardener", settings.home, made.id, where, 200, env={**os.environ, "MOOT_TESTING": "1", "MOOT_CRASH_AT": where})
+    await asyncio.to_thread(gardener.communicate, timeout=50)
+    assert gardener.returncode == -signal.SIGKILL
+    # the answer under way is the only thing that may be half: its run is found as interrupted
+    for run in await store.records.runs(statuses=frozenset({"running"})):
+        assert await store.records.interrupt(run.id, owner="me", fence=run.fence)
+    for item in (await store.conversations.list(limit=200)).items:
+        await check(store, item.id)

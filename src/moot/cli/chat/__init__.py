@@ -3,6 +3,7 @@
 | file | what it does |
 |---|---|
 | `running.py` | `new`, `continue`, `resume`: a prompt and its answer, then the loop on a terminal |
+| `looping.py` | from one prompt into the conversation |
 | `attaching.py` | `attach`, `stop`: somebody else's run |
 | `listing.py` `sweeping.py` | `list`; where only an engine can say |
 | `reading.py` | `show`, `tree` |

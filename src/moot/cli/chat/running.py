@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.chat.looping import stay, stays
 from moot.cli.configured import here
 from moot.cli.following import Follower
 from moot.cli.opening import opened
@@ -12,7 +13,7 @@ from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather
 from moot.cli.references import find_conversation, live_run
 from moot.cli.run import Request, make_show, perform
-from moot.errors import UsageError
+from moot.errors import NotFound, UsageError
 
 _NO_FLAGS = RunFlags()
 _NO_SHOW = ShowFlags()
@@ -21,8 +22,10 @@ Words = Annotated[str, Parameter(help="What to do, in as many words as it takes;
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = _NO_FLAGS, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
-    """Begins a conversation."""
-    return await perform(Request(gather(" ".join(prompt) or None, file or [], output), flags, shown), output)
+    """Begins a conversation, and on a terminal stays in it."""
+    staying = stays(flags, shown, output)
+    parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
+    return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)
 
 
 async def continue_(
@@ -35,10 +38,16 @@ async def continue_(
     shown: ShowFlags = _NO_SHOW,
     output: Out,
 ) -> int:
-    """Goes on with a conversation; a last message that is the user's is answered."""
+    """Goes on with a conversation, on a terminal for as long as the person likes; a last message that is the user's is answered."""
     parts = gather(" ".join(prompt) or None, file or [], output, needed=False)
     if parts and again:
         raise UsageError("--again makes the last answer once more; it takes no prompt", fix=f"moot chat continue {conversation} --again")
+    if stays(flags, shown, output) and not again:
+        async with opened(output) as engine:
+            found = await find_conversation(engine, conversation, str(here()))
+        if found.deleted_at is not None:
+            raise NotFound(f"the conversation {found.title or found.id!r} is deleted", fix=f"moot chat restore {found.id[:13]}")
+        return await stay(found.id, parts, flags, output)
     return await perform(Request(parts, flags, shown, conversation, again=again, retell=True), output)
 
 
