@@ -92,7 +92,8 @@ class Bare:
     def filter(self, query: str) -> list[tuple[object, ...]]:
         sql = (
             "SELECT * FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL"
-            " AND (title LIKE ?1 OR model LIKE ?1 OR agent LIKE ?1 OR CAST(directory AS TEXT) LIKE ?1) ORDER BY updated_at DESC, no DESC LIMIT ?2"
+            " AND (title LIKE ?1 OR model LIKE ?1 OR agent LIKE ?1 OR CAST(directory AS TEXT) LIKE ?1)"
+            " ORDER BY updated_at DESC, no DESC LIMIT ?2"
         )
         return [(*row[:17], orjson.loads(row[17]), *row[18:]) for row in self.db.execute(sql, (f"%{query}%", LAST))]
 
