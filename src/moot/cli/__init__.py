@@ -10,6 +10,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `approving/` | approvals and questions on a terminal |
 | `asking.py` | a line from the person, and a plain yes or no |
+| `browsing/` | `moot chat list` for a person at a terminal |
 | `chat/` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `editor.py` | a text in the person's own editor |
@@ -31,6 +32,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `prompts.py` | prompt, stdin and files as parts of a message |
 | `ps.py` | what runs now |
 | `reading.py` | a plain command line, read without the parser |
+| `revising/` | `moot chat edit`: messages in the editor |
 | `screen/` | runs and messages drawn for a terminal |
 | `repl/` | bare `moot`: a conversation in a terminal |
 | `references.py` | conversations and runs by id, prefix, title or list index |

@@ -62,16 +62,18 @@ async def edit_text(text: str, *, suffix: str = ".md", output: Output, again: st
         async with _suspended():
             status = await _run(editor, path, output)
         if status:
-            raise MootError(f"the editor {shlex.join(editor.command)!r} {_ended(status)}", fix="What it had not saved is lost to moot.")
+            raise MootError(f"the editor {shlex.join(editor.command)!r} {_ended(status)}")
         edited = await anyio.to_thread.run_sync(partial(_read, path, text))
     except BaseException as error:
         where = await _keep(path, text)
+        if isinstance(error, UsageError):  # it did not even start
+            raise
         if not isinstance(error, MootError):
             output.say(f"moot: the text is kept in {where}" if where else "moot: nothing was changed in the editor", "yellow")
             raise
-        if where:
-            raise MootError(f"{error.message}; the text is kept in {where}", fix=f"Go on with it: {again.format(path=where)}") from error
-        raise
+        if not where:
+            raise MootError(f"{error.message}; nothing was changed") from error
+        raise MootError(f"{error.message}; the text is kept in {where}", fix=f"Go on with it: {again.format(path=where)}") from error
     await anyio.to_thread.run_sync(partial(shutil.rmtree, path.parent, ignore_errors=True))
     if edited != text:
         return edited
@@ -79,6 +81,11 @@ async def edit_text(text: str, *, suffix: str = ".md", output: Output, again: st
         words = f"nothing was changed, and {shlex.join(editor.command)!r} ended at once"
         output.say(f"moot: {words}; if it opens a window it must wait for it, as in EDITOR='code --wait'", "yellow")
     return None
+
+
+async def keep_text(text: str, *, suffix: str = ".md") -> str:
+    """Puts a text where an editor's lie that could not be used; its path, quoted for a shell."""
+    return shlex.quote(str(await anyio.to_thread.run_sync(partial(_write, home_of(os.environ) / "state" / "drafts", text, suffix))))
 
 
 def find_editor(environ: Mapping[str, str], *, attended: bool) -> Editor:

@@ -47,13 +47,15 @@ CHAT = Group(
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
         ),
         "list": Command(
-            "moot.cli.chat.listing:list_",
-            "Conversations, newest activity first.",
-            ("moot chat list", "moot chat list release --here"),
-            bare=True,
+            "moot.cli.chat.listing:list_", "Conversations, newest activity first.", ("moot chat list", "moot chat list release --here")
         ),
         "show": Command(
             "moot.cli.chat.reading:show", "The messages of a conversation.", ("moot chat show 1", "moot chat show 1 --limit 10")
+        ),
+        "edit": Command(
+            "moot.cli.revising.editing:edit",
+            "Changes a message, or all of a conversation, in your editor; the old words stay.",
+            ("moot chat edit 1", "moot chat edit 1 4 --no-answer", "moot chat edit 1 --all"),
         ),
         "tree": Command("moot.cli.chat.reading:tree", "All messages of a conversation with its branches.", ("moot chat tree 1",)),
         "switch": Command(

@@ -7,17 +7,12 @@ every value which layer decided it. `Loader` keeps the last good one through rel
 |---|---|
 | `settings.py` | the frozen values |
 | `home.py` | where moot lives, the vendors' own key variables |
-| `tree.py` | values that know where they were written |
-| `files.py` | the text of a file |
-| `document.py` | YAML text to a tree |
+| `document.py` | YAML text to a tree with places |
 | `layers.py` | environment and flags as trees, merging |
 | `interpolation.py` | `${VAR}` |
-| `sections.py` | the sections' names |
 | `schema.py` | the shape of the file (pydantic), strict |
 | `checking.py` | tree against schema: problems in words, with suggestions |
-| `secret.py` | which values are never shown |
-| `remembered.py` | what reading and checking came to, for the next process |
-| `building.py` | checked values to `Settings` |
+| `building.py` | checked values to `Settings`; secrets, masking |
 | `loading.py` | `load` and `Loader` |
 | `writing.py` | sets a value, keeping comments and order |
 | `rules.py` | adds and removes rules of the permissions |

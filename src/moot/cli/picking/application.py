@@ -29,6 +29,8 @@ from moot.cli.picking.listing import Listing
 LONGEST_FILTER = 200
 ESCAPE_SECONDS = 0.05
 """How long an Esc waits for the rest of a key; longer and leaving feels slow."""
+_SEARCHED = 2000
+"""Items among which the one to begin with is looked for."""
 
 _STYLE = Style.from_dict(
     {"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "fg:ansibrightblack", "key": "bold"}
@@ -53,6 +55,7 @@ class _Screen:
         self._feeds: dict[int, Feed] = {}
         self._menu = False
         self._top = 0
+        self._filled = 0
         self._wanted = anyio.Event()
         colour = output.stdout_colour
         self._output = Vt100_Output.from_pty(
@@ -105,7 +108,8 @@ class _Screen:
         self._listing.type(self._choice.filter)
         if not self._feed.ended:
             await self._feed.more()
-        self._listing.select(self._choice.at)
+        while not self._listing.select(self._choice.at) and self._choice.at and not self._feed.ended and self._listing.count < _SEARCHED:
+            await self._feed.more()
 
     async def _fetch(self) -> None:
         while True:
@@ -124,7 +128,7 @@ class _Screen:
         return Sheet(size.columns, size.rows, self._unicode, _measure)
 
     def _view(self) -> View:
-        return View(self._choice, self._scope, self._listing, self._feed.ended, self._menu, self._top)
+        return View(self._choice, self._scope, self._listing, self._feed.ended, self._menu, self._top, self._filled)
 
     def _rows(self) -> int:
         return rows_of(self._view(), self._sheet())
@@ -145,6 +149,7 @@ class _Screen:
         rows = self._rows()
         last = max(0, len(self._listing) - rows)
         self._top = max(0, min(max(min(self._top, self._listing.at), self._listing.at - rows + 1), last))
+        self._filled = max(self._filled, min(rows, len(self._listing)))
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

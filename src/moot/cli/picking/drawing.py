@@ -50,6 +50,8 @@ class View:
     """Whether the actions are spread out."""
     top: int = 0
     """The first row that is shown."""
+    filled: int = 0
+    """Rows that are taken up at least: the footer does not jump while somebody types."""
 
 
 def rows_of(view: View, sheet: Sheet) -> int:
@@ -70,8 +72,7 @@ def draw(view: View, sheet: Sheet) -> list[Line]:
     if not items:
         words = sheet.marks[1] if not view.ended else "nothing fits" if view.listing.filter.strip() else view.choice.empty
         lines.append([("dim", cut(f"  {words}", sheet.width, sheet))])
-    filled = min(number, max(view.listing.count, 1))
-    lines += [[] for _ in range(filled - max(len(items), 1))]  # so that the footer stays where it is
+    lines += [[] for _ in range(min(number, view.filled) - max(len(items), 1))]
     return lines + _footer(view, sheet)
 
 

@@ -51,12 +51,13 @@ class Listing:
         shown = self._shown()
         return self._items[shown[min(self.at, len(shown) - 1)][1]] if shown else None
 
-    def select(self, key: str) -> None:
-        """Puts the selection on that item, where it is shown."""
+    def select(self, key: str) -> bool:
+        """Puts the selection on that item; False when it is not shown."""
         for place, (_, at) in enumerate(self._shown()):
             if self._items[at].key == key:
                 self.at = place
-                return
+                return True
+        return False
 
     def move(self, by: int) -> None:
         """Not beyond either end."""

@@ -15,18 +15,20 @@ Judge: TypeAlias = Callable[[str], int | None]
 SKIPPED = 2
 """Letters that may be left out between two typed ones: `cnfg` finds config, and not half the list."""
 _SHORTEST_SKIPPING = 3
+_INSIDE, _SKIPPING = 4, 9
+"""Distances; a word that begins like the typed one has at most 3, a whole one at most 1."""
 
 
 def haystack(item: Item) -> str:
-    """What the filter looks in: one line, case folded, with a blank at the front."""
+    """What the filter looks in: one line, case folded, with a blank at both ends."""
     return fold(item.words or " ".join(item.cells))
 
 
 def fold(text: str) -> str:
-    """Case folded and composed, blanks made one, with a blank at the front."""
+    """Case folded and composed, blanks made one, with a blank at both ends."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return " " + " ".join(text.casefold().split())
+    return f" {' '.join(text.casefold().split())} "
 
 
 def judge(query: str) -> Judge:
@@ -56,13 +58,15 @@ def _all(judges: Sequence[Judge]) -> Judge:
 
 
 def _word(word: str) -> Judge:
-    start = f" {word}"
+    start, whole = f" {word}", f" {word} "
     gap = f".{{0,{SKIPPED}}}?"
     skipping = re.compile(gap.join(map(re.escape, word))).search if len(word) >= _SHORTEST_SKIPPING else None
 
     def distance(hay: str) -> int | None:
-        if word in hay:
-            return 0 if hay.startswith(start) else 1 if start in hay else 2
-        return 6 if skipping is not None and skipping(hay) else None
+        if word not in hay:
+            return _SKIPPING if skipping is not None and skipping(hay) else None
+        if start not in hay:
+            return _INSIDE
+        return (0 if whole in hay else 2) + (not hay.startswith(start))
 
     return distance

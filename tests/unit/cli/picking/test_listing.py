@@ -24,7 +24,7 @@ def found(filter: str, *titles: str) -> list[str]:
 
 def test_the_best_come_first_and_equals_stay_in_order() -> None:
     titles = ["a reparse", "c-o-n-f parse d", "the parser", "parse it", "the parse", "nothing"]
-    assert found("parse", *titles) == ["parse it", "c-o-n-f parse d", "the parser", "the parse", "a reparse"]
+    assert found("parse", *titles) == ["parse it", "c-o-n-f parse d", "the parse", "the parser", "a reparse"]
 
 
 def test_words_may_stand_in_any_order_and_all_must_be_there() -> None:

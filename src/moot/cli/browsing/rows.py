@@ -1,0 +1,84 @@
+"""Conversations as rows, page by page from the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.cli.chat.facts import status_of
+from moot.cli.picking.items import Column, Item, Pages
+from moot.cli.times import age
+from moot.types.conversation import Conversation
+from moot.types.run import RunStatus
+from moot.types.store import Store
+
+COLUMNS = (
+    Column("AGE", 6, right=True),
+    Column("TITLE", 40, grows=True),
+    Column("STATUS", 11, rank=1),
+    Column("COST", 8, rank=2, right=True),
+    Column("MSGS", 4, rank=3, right=True),
+    Column("MODEL", 20, rank=4),
+    Column("IN", 14, rank=5),
+)
+_FIRST, _PAGE = 40, 200
+"""Rows: what a screen needs at first, and then as many as the store gives at once."""
+_NANO = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which conversations."""
+
+    directory: str | None = None
+    deleted: bool = False
+    archived: bool | None = False
+
+
+def pages_of(store: Store, wanted: Wanted, live: Mapping[str, RunStatus]) -> Pages:
+    """Those conversations as items, newest activity first."""
+
+    async def pages() -> AsyncGenerator[Sequence[Item], None]:
+        cursor: str | None = None
+        limit = _FIRST
+        while True:
+            page = await store.conversations.list(
+                limit=limit,
+                cursor=cursor,
+                directory=wanted.directory,
+                deleted=wanted.deleted,
+                archived=wanted.archived,
+            )
+            now = time.time()
+            yield [_item(conversation, live, now) for conversation in page.items]
+            cursor, limit = page.next_cursor, _PAGE
+            if cursor is None:
+                return
+
+    return pages
+
+
+def money(conversation: Conversation) -> str:
+    """What it cost, with a + where not every run has a price."""
+    if conversation.cost is None:
+        return "-"
+    amount = conversation.cost / _NANO
+    return f"${amount:.2f}{'+' if conversation.unpriced_runs else ''}" if amount >= 0.01 or not amount else "<$0.01"
+
+
+def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float) -> Item:
+    title = conversation.title or "untitled"
+    status = status_of(conversation, live)
+    cells = (
+        age(conversation.updated_at, now),
+        title,
+        "" if status == "standby" else status,
+        money(conversation),
+        str(conversation.message_count),
+        conversation.model.rpartition("@")[0] or conversation.model or "-",
+        Path(conversation.directory).name,
+    )
+    words = f"{title} {conversation.model} {conversation.agent} {status} {conversation.directory} {conversation.id}"
+    return Item(conversation.id, cells, words)

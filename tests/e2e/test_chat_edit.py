@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import CLEARS, PtyScreen
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(40)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess([Reply(when="plums", text="Plums it is.", times=0), Reply(when="", text="Hello **you**.", times=0)]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, cache: Path, model: ScriptedProcess) -> Path:
+    """A home with one conversation."""
+    process = make(tmp_path_factory.mktemp("begun"), cache, model.config())
+    assert process.run("run", "about apples").returncode == 0
+    assert process.run("run", "-c", "about pears").returncode == 0
+    return process.home
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, begun: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache)
+    shutil.copytree(begun, process.home, dirs_exist_ok=True)
+    yield process
+    process.close()
+
+
+def shown(moot: MootProcess) -> list[str]:
+    data = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"]
+    return ["".join(part.get("text", "") for part in message["parts"]) for message in data]
+
+
+def nodes(moot: MootProcess) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(moot.run("chat", "tree", "1", "--json").stdout)["data"]
+    return found
+
+
+def editor(moot: MootProcess, program: str) -> str:
+    """A command that does this to the file at `path`."""
+    script = moot.work / "editor.py"
+    script.write_text(f"import os, signal, sys, time\nfrom pathlib import Path\npath = Path(sys.argv[1])\n{program}\n")
+    return f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}"
+
+
+def test_an_edited_message_is_a_new_branch_and_answered(moot: MootProcess) -> None:
+    moot.more["EDITOR"] = "sed -i s/pears/plums/"
+    ended = moot.run("chat", "edit", "1", "3")
+    assert (ended.returncode, ended.stdout) == (0, b"Plums it is.\n"), ended.stderr
+    assert shown(moot) == ["about apples", "Hello **you**.", "about plums", "Plums it is."]
+    assert [node["line"] for node in nodes(moot) if not node["shown"]] == ["about pears", "Hello **you**."]
+
+
+def test_an_answer_is_only_stored_and_so_is_what_is_not_to_be_answered(moot: MootProcess) -> None:
+    moot.more["EDITOR"] = "sed -i s/you/nobody/"
+    assert moot.run("chat", "edit", "1", "4").returncode == 0
+    assert shown(moot)[-1] == "Hello **nobody**."
+    moot.more["EDITOR"] = "sed -i s/pears/plums/"
+    assert moot.run("chat", "edit", "1", "3", "--no-answer").returncode == 0
+    assert shown(moot) == ["about apples", "Hello **you**.", "about plums"]
+
+
+def test_a_whole_conversation_is_edited_from_a_script(moot: MootProcess) -> None:
+    moot.more["EDITOR"] = "sed -i s/a/b/"  # which meets the marks too
+    ended = moot.run("chat", "edit", "1", "--all")
+    assert ended.returncode == 0, ended.stderr
+    assert shown(moot) == ["bbout apples", "Hello **you**.", "bbout pears", "Hello **you**."]
+    moot.more["EDITOR"] = editor(moot, "path.write_text(path.read_text() + '<!-- moot user -->\\nand plums?\\n')")
+    assert moot.run("chat", "edit", "1", "--all").stdout == b"Plums it is.\n"
+    assert shown(moot)[-2:] == ["and plums?", "Plums it is."]
+    assert sum(node["shown"] for node in nodes(moot)) == 6
+
+
+def test_a_text_that_cannot_be_used_is_kept_and_gone_on_with(moot: MootProcess) -> None:
+    moot.more["EDITOR"] = editor(moot, "path.write_text(path.read_text().replace('about pears', 'about plums\\n<!-- moot oops -->'))")
+    before = nodes(moot)
+    ended = moot.run("chat", "edit", "1", "--all")
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"looks like a mark and is none" in ended.stderr
+    assert nodes(moot) == before
+    (draft,) = moot.home.rglob("draft.md")
+    assert f"--all --from {draft}".encode() in ended.stderr
+    moot.more["EDITOR"] = "sed -i /oops/d"
+    assert moot.run("chat", "edit", "1", "--all", "--from", str(draft)).returncode == 0
+    assert "about plums" in shown(moot)
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(1)", "os.kill(os.getpid(), signal.SIGKILL)", "path.write_bytes(b'about plums \\xff')"])
+def test_an_editor_that_fails_changes_nothing_and_loses_nothing(moot: MootProcess, ending: str) -> None:
+    moot.more["EDITOR"] = editor(moot, f"path.write_text('about plums')\n{ending}")
+    ended = moot.run("chat", "edit", "1", "3")
+    assert ended.returncode == 1
+    (draft,) = moot.home.rglob("draft.md")
+    assert draft.read_bytes().startswith(b"about plums")
+    assert f"--from {draft}".encode() in ended.stderr
+    assert len(nodes(moot)) == 4
+
+
+def test_nothing_changed_is_no_branch_and_no_message_is_a_mistake(moot: MootProcess) -> None:
+    moot.more["EDITOR"] = "true"
+    for arguments in (["1", "3"], ["1", "--all"]):
+        assert moot.run("chat", "edit", *arguments).returncode == 0
+    assert len(nodes(moot)) == 4
+    assert b"which message" in moot.run("chat", "edit", "1").stderr
+    assert moot.run("chat", "edit", "1", "3", "--all").returncode == 2
+    moot.more["EDITOR"] = ""
+    ended = moot.run("chat", "edit", "1", "3")
+    assert (ended.returncode, b"VISUAL or EDITOR" in ended.stderr) == (2, True)
+
+
+def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moot: MootProcess) -> None:
+    program = "print('in the editor', flush=True)\nline = input()\npath.write_text('about plums, ' + line)"
+    moot.more["EDITOR"] = editor(moot, program)
+    screen = PtyScreen(moot, "chat", "edit", "1", columns=60)
+    screen.wait_for("about pears")
+    screen.send("pears\r")
+    screen.wait_for("in the editor")
+    screen.send("typed\x03 here\n")  # Ctrl+C is the editor's: Python gives up, and what it had not written is not there
+    screen.wait_for("nothing was changed", 10)
+    assert screen.wait_exit() == 1
+    assert not CLEARS.search(screen.raw)
+    screen = PtyScreen(moot, "chat", "edit", "1", columns=60)
+    screen.wait_for("about pears")
+    screen.send("\r")
+    screen.wait_for("in the editor")
+    screen.send("typed here\n")
+    screen.wait_for("Plums it is.")
+    assert screen.wait_exit() == 0
+    assert shown(moot)[2] == "about plums, typed here"

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import CLEARS, PtyScreen
+from moot.config.settings import Settings
+from moot.engine import open_engine
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import text_part
+
+pytestmark = pytest.mark.timeout(40)
+
+HOSTILE = "evil \x1b[2J\x1b]0;title\x07 [bold]x[/bold] <b>y</b> \u202ez"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess([Reply(when="", text="Hello **you**.", times=0)]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """300 conversations elsewhere, the newest of them three with words of their own."""
+    home = tmp_path_factory.mktemp("seeded") / "home"
+
+    async def seed() -> None:
+        async with open_engine(Settings(home)) as engine:
+            for title in [*(f"number {at}" for at in range(297)), "漢字 apples", HOSTILE, "pears and plums"]:
+                made = await engine.store.conversations.create(
+                    Conversation(new_id(), title=title, title_source="user", directory="/elsewhere", model="scripted@mine")
+                )
+                if title == "pears and plums":
+                    first = await engine.store.conversations.add_message(
+                        Message(new_id(), "user", (text_part("about pears"),), conversation=made.id)
+                    )
+                    await engine.store.conversations.add_message(
+                        Message(new_id(), "assistant", (text_part("about plums"),), conversation=made.id, parent=first.id)
+                    )
+
+    anyio.run(seed)
+    return home
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, seeded: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache)
+    shutil.copytree(seeded, process.home, dirs_exist_ok=True)
+    (process.home / "config.yaml").write_text(model.config())
+    yield process
+    process.close()
+
+
+def listed(moot: MootProcess, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(moot.run("chat", "list", "--json", *arguments).stdout)["data"]
+    return found
+
+
+def test_it_filters_acts_and_comes_back_without_clearing_the_screen(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("all directories")
+    screen.wait_for("pears and plums")
+    screen.send("number 7")
+    screen.wait_for("number 70")
+    screen.send("\x15pears")  # Ctrl+U
+    screen.wait_for("1 of 300")
+    screen.send("\x12")  # Ctrl+R
+    screen.wait_for("New title")
+    screen.send("Fruit\n")
+    screen.wait_for("it is called Fruit now")
+    screen.wait_for("❯")
+    screen.send("fruit")
+    screen.wait_for("1 of ")
+    screen.send("\x1b[C")  # right: the menu
+    screen.wait_for("p reply to it next")
+    screen.send("f")
+    screen.wait_for("forked Fruit as")
+    screen.wait_for("2 of ")
+    screen.send("\x1b[C")
+    screen.wait_for("p reply to it next")
+    screen.send("d")
+    screen.wait_for("[y/n]")
+    screen.send("y\n")
+    screen.wait_for("deleted Fruit;")
+    screen.wait_for("1 of ")
+    screen.send("\x03")
+    assert screen.wait_exit() == 0
+    assert not CLEARS.search(screen.raw)
+    assert b"title\x07" not in screen.raw
+    assert [item["title"] for item in listed(moot, "fruit")] != []
+    assert len(listed(moot, "fruit", "--deleted")) == 1
+    assert "❯" not in "\n".join(screen.lines)
+
+
+def test_enter_goes_on_with_the_selected_one(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", "apples")
+    screen.wait_for("1 of 300")
+    screen.send("\r")
+    screen.wait_for("scripted@mine ·")
+    screen.send("and more?\r")
+    screen.wait_for("Hello you.")
+    screen.send("\x04")
+    assert screen.wait_exit() == 0
+    assert listed(moot)[0]["title"] == "漢字 apples"
+
+
+def test_messages_are_deleted_and_brought_back_and_an_older_one_becomes_the_previous(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", "pears")
+    screen.wait_for("1 of 300")
+    screen.send("\x1b[C")
+    screen.wait_for("m delete messages")
+    screen.send("m")
+    screen.wait_for("about plums")
+    screen.send("\r")
+    screen.wait_for("message 2 is deleted")
+    screen.wait_for("deleted  ")
+    screen.send("\r")
+    screen.wait_for("message 2 is back")
+    screen.send("\x03")
+    screen.wait_for("1 of 300")
+    screen.send("\x15number 5\x1b[C")
+    screen.wait_for("p reply to it next")
+    screen.send("p")
+    screen.wait_for("--reply goes on with number 5 now")
+    screen.send("\x03")
+    assert screen.wait_exit() == 0
+    assert listed(moot)[0]["title"] == "number 5"
+
+
+def test_twenty_columns_and_a_new_size_leave_nothing_torn(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", rows=12, columns=20)
+    screen.wait_for("❯")
+    screen.wait_for("Esc leave")
+    assert all(len(line) <= 20 for line in screen.lines)
+    screen.send("apples")
+    screen.wait_for("漢字 ap")
+    screen.resize(16, 70)
+    screen.wait_for("漢字 apples")
+    screen.resize(9, 30)
+    screen.wait_for("❯")
+    screen.read(0.3)
+    assert sum(line.startswith(">") for line in screen.lines) == 1
+    screen.send("\x1b\x1b")
+    assert screen.wait_exit() == 0
+
+
+def test_titles_are_shown_to_the_letter(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", "evil", columns=100)
+    screen.wait_for("evil [bold]x[/bold] <b>y</b> <U+202E>z")
+    screen.send("\x04")
+    assert screen.wait_exit() == 0
+    assert b"]0;" not in screen.raw
+    assert not CLEARS.search(screen.raw)
+
+
+def test_a_dumb_terminal_gets_numbers_and_a_question(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", term="dumb", columns=100)
+    screen.wait_for("q = leave")
+    screen.send("number 29\n")
+    screen.wait_for("with 'number 29'")
+    screen.send("a2\n")
+    screen.wait_for("archived number 29")
+    screen.send("q\n")
+    assert screen.wait_exit() == 0
+    assert b"\x1b" not in screen.raw
+    assert len(listed(moot, "--archived")) == 1
+
+
+def test_without_colour_and_utf_8_nothing_is_coloured_and_marks_are_ascii(moot: MootProcess) -> None:
+    moot.more |= {"NO_COLOR": "1", "LC_ALL": "C"}
+    screen = PtyScreen(moot, "chat", "list", "apples", columns=100)
+    screen.wait_for("> ")
+    screen.wait_for("1 of 300")
+    screen.send("\x03")
+    assert screen.wait_exit() == 0
+    assert screen.raw.isascii()
+    assert b"\x1b[3" not in screen.raw.replace(b"\x1b[39m", b"")
+
+
+def test_a_script_and_plain_get_the_table(moot: MootProcess) -> None:
+    ended = moot.run("chat", "list", "--limit", "2")
+    assert ended.stdout.startswith(b"NO  ID")
+    screen = PtyScreen(moot, "chat", "list", "--plain", columns=120)
+    screen.wait_for("pears and plums")
+    assert screen.wait_exit() == 0
+    assert b"filter" not in screen.raw

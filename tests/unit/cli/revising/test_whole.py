@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.cli.revising.blocks import entry_of, parts_of
+from moot.cli.revising.whole import Revision, revision, whole
+from moot.errors import UsageError
+from moot.types.message import Message
+from moot.types.part import Part, text_of, text_part
+
+TOOL: Part = {
+    "type": "tool-read_file",
+    "toolCallId": "c1",
+    "state": "output-available",
+    "input": {"path": "a --> b\x1b[2J"},
+    "output": {"text": "x"},
+}
+FILE: Part = {"type": "file", "mediaType": "image/png", "filename": "photo.png", "url": "data:,"}
+STEP: Part = {"type": "step-start"}
+THOUGHT: Part = {"type": "reasoning", "text": "hm", "providerMetadata": {"anthropic": {"signature": "s"}}}
+
+MESSAGES = [
+    Message("m1", "user", (FILE, text_part("what is it?"))),
+    Message("m2", "assistant", (STEP, THOUGHT, TOOL, STEP, text_part("a cat")), {"model": "x@y", "usage": {"n": 1}}),
+    Message("m3", "user", (text_part("sure?"),)),
+    Message("m4", "assistant", (STEP, text_part("yes")), {"model": "x@y"}),
+]
+NUMBERS = {"m1": 1, "m2": 2, "m3": 5, "m4": 6}
+TEXT = whole(MESSAGES, NUMBERS)
+
+
+def revised(old: str, new: str) -> Revision:
+    assert old in TEXT
+    found = revision(MESSAGES, NUMBERS, TEXT.replace(old, new, 1))
+    assert found is not None
+    return found
+
+
+def said(found: Revision) -> list[tuple[str, str]]:
+    return [(message.role, text_of(message.parts)) for message in found.messages]
+
+
+def test_nothing_changed_is_nothing() -> None:
+    assert revision(MESSAGES, NUMBERS, TEXT) is None
+
+
+def test_a_change_begins_a_branch_and_takes_what_follows_along() -> None:
+    found = revised("sure?", "really?")
+    assert (found.parent, said(found)) == ("m2", [("user", "really?"), ("assistant", "yes")])
+    assert {message.id for message in found.messages}.isdisjoint(NUMBERS)
+
+
+def test_a_changed_answer_keeps_its_tools_its_thoughts_and_who_said_it() -> None:
+    found = revised("a cat", "a dog")
+    assert found.parent == "m1"
+    assert found.messages[0].parts == (STEP, THOUGHT, TOOL, STEP, text_part("a dog"))
+    assert found.messages[0].metadata == {"model": "x@y"}
+    assert revised("yes", "no").messages[0].parts == (STEP, text_part("no"))
+
+
+def test_messages_may_be_removed_and_added() -> None:
+    mark = "<!-- moot 5 user m3 -->"
+    without = TEXT[: TEXT.index(mark)]
+    assert revision(MESSAGES, NUMBERS, without) == Revision("m2", ())
+    assert said(revised(mark, "<!-- moot user -->\nwait\n\n" + mark)) == [("user", "wait"), ("user", "sure?"), ("assistant", "yes")]
+    assert said(revised("\nyes\n", "\n\n")) == []
+
+
+def test_a_replacement_that_met_the_marks_does_no_harm() -> None:
+    text = "\n".join(line.replace("a", "b", 1) if not line.startswith("<!-- moot =") else line for line in TEXT.split("\n"))
+    found = revision(MESSAGES, NUMBERS, text)
+    assert found is not None
+    assert said(found) == [("user", "whbt is it?"), ("assistant", "b cat"), ("user", "sure?"), ("assistant", "yes")]
+
+
+def test_control_characters_of_a_tool_call_do_not_reach_the_text() -> None:
+    assert "\x1b" not in TEXT
+    assert "-- > b" in TEXT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("tool read_file", "tool write_file", "line 11: this block of message 2 was changed"),
+        ("photo.png", "other.png", "line 6: this block of message 1 was changed"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 7 user m3 -->", "line 15: there is no message 7 here"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 5 system m3 -->", "line 15: message 5 is the user's"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 2 assistant m2 -->", "line 15: message 2 stands already in line 10"),
+        ("sure?", "<!-- moot = 2.0 x -->", "line 16: this block of message 5 was changed"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot user -->\n<!-- moot = 9.9 x -->", "line 16: a new message has only text"),
+    ],
+)
+def test_what_cannot_be_is_named_by_its_line(old: str, new: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        revised(old, new)
+    assert words in raised.value.message
+
+
+def test_a_block_that_is_gone_is_missed_and_an_empty_conversation_refused() -> None:
+    line = next(line for line in TEXT.split("\n") if "tool read_file" in line)
+    with pytest.raises(UsageError, match="line 10: a block of message 2 is gone"):
+        revised(line + "\n", "")
+    with pytest.raises(UsageError, match="nothing is left"):
+        revision(MESSAGES, NUMBERS, "")
+
+
+parts = st.lists(st.one_of(st.sampled_from([TOOL, FILE, STEP, THOUGHT]), st.text(st.characters(exclude_categories=["Cs"])).map(text_part)))
+
+
+@given(st.lists(parts, min_size=1, max_size=4))
+def test_no_conversation_changes_by_being_looked_at(conversation: list[list[Part]]) -> None:
+    messages = [Message(f"m{at}", "assistant", tuple(found)) for at, found in enumerate(conversation)]
+    numbers = {message.id: at for at, message in enumerate(messages, 1)}
+    assert revision(messages, numbers, whole(messages, numbers)) is None
+
+
+@given(parts)
+def test_an_unchanged_message_has_its_own_parts_but_for_lone_borders(found: list[Part]) -> None:
+    message = Message("m", "assistant", tuple(found))
+    made = parts_of(entry_of(message, 3), message)
+    assert [part for part in made if part != STEP] == [part for part in found if part != STEP]
