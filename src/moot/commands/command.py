@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from moot.engine import Engine
-from moot.errors import NotFound
+from moot.errors import NotFound, UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.model import Effort
 
-__all__ = ["Answer", "Choice", "Choose", "Command", "Compose", "Go", "Leave", "Reply", "Say", "Situation", "Wishes"]
+__all__ = ["Answer", "Choice", "Choose", "Command", "Compose", "Go", "Leave", "Reply", "Say", "Situation", "Wishes", "begun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Compose:
     """Text for the person to edit and send."""
 
     text: str
+    edits: str | None = None
+    """The message that it takes the place of, on a branch of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,14 @@ class Situation:
             return await self.engine.store.conversations.get(self.conversation)
         except NotFound:
             return None
+
+
+async def begun(situation: Situation) -> Conversation:
+    """The conversation. Raises UsageError when nothing was said in it yet."""
+    conversation = await situation.current()
+    if conversation is None:
+        raise UsageError("the conversation has not begun yet", fix="say something first")
+    return conversation
 
 
 class Command(Protocol):

@@ -22,4 +22,6 @@ class Model:
             return [Choose("Model", await model_choices(situation))]
         chosen = await situation.engine.providers.choice(argument)
         situation.wishes.model = str(chosen.model.id)
+        if (conversation := await situation.current()) is not None:
+            await situation.engine.store.conversations.update(conversation.id, model=situation.wishes.model)
         return [Say(f"{chosen.model.id} from the next prompt on", "dim")]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.commands.command import Choice, Reply, Say, Situation
-from moot.errors import UsageError
+from moot.commands.command import Choice, Reply, Say, Situation, begun
 
 __all__ = ["Title"]
 
@@ -18,9 +17,7 @@ class Title:
         return ()
 
     async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
-        conversation = await situation.current()
-        if conversation is None:
-            raise UsageError("the conversation has not begun yet", fix="say something first")
+        conversation = await begun(situation)
         if argument:
             title = " ".join(argument.split())
             conversation = await situation.engine.store.conversations.rename(conversation.id, title, "user")

@@ -28,8 +28,10 @@ COMMANDS = Registry(
         "agent": "moot.commands.agent:Agent",
         "continue": "moot.commands.continuing:Continue",
         "cost": "moot.commands.cost:Cost",
+        "edit": "moot.commands.edit:Edit",
         "effort": "moot.commands.effort:Effort",
         "exit": "moot.commands.exit:Exit",
+        "fork": "moot.commands.fork:Fork",
         "help": "moot.commands.help:Help",
         "mode": "moot.commands.mode:Mode",
         "model": "moot.commands.model:Model",
@@ -38,6 +40,7 @@ COMMANDS = Registry(
         "status": "moot.commands.status:Status",
         "title": "moot.commands.title:Title",
         "tools": "moot.commands.tools:Tools",
+        "tree": "moot.commands.tree:Tree",
     },
 )
 

@@ -13,6 +13,7 @@
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |
 | `mentions.py` | `@file` |
+| `notices.py` | bell, notifications, a status line that a program draws |
 | `paper.py` | finished text on its way into the scrollback |
 | `pen.py` | what writes to the terminal |
 | `plain.py` | the same for a terminal that can only print |

@@ -32,6 +32,11 @@ class Answering:
         """Whether a run is shown."""
         return bool(self._began)
 
+    @property
+    def seconds(self) -> float:
+        """How long the run takes already; 0 when none is shown."""
+        return time.monotonic() - self._began if self._began else 0.0
+
     def resize(self, width: int) -> None:
         """The terminal has so many columns now; what was printed stays as it is."""
         self._paper.look = self._paper.look.resized(width)
@@ -68,7 +73,7 @@ class Answering:
         elif run.status == "waiting":
             self._paper.say("the answer waits for your decision; /retry asks again", "yellow")
         self._paper.put("\n")
-        took, self._began = time.monotonic() - self._began if self._began else 0.0, 0.0
+        took, self._began = self.seconds, 0.0
         return took
 
     def unfold(self) -> None:

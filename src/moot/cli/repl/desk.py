@@ -23,10 +23,11 @@ from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.hands import Hands
 from moot.cli.repl.history import TypedHistory
 from moot.cli.repl.keys import bindings, know_more_keys, table
+from moot.cli.repl.notices import Notices, Occasion, drawn_by
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.pen import Pen
 from moot.cli.repl.shown import Shown
-from moot.cli.repl.status import Standing, standing_of, status_line
+from moot.cli.repl.status import Standing, fitted, standing_of, status_line
 from moot.cli.repl.talk import Talk
 from moot.cli.repl.terminal import Terminal
 from moot.cli.screen import look_of
@@ -40,6 +41,8 @@ from moot.types.run import OnBusy
 __all__ = ["Desk"]
 
 TICK = 0.125
+STATUS_REST = 1.0
+"""Seconds between two status lines that a program draws."""
 
 T = TypeVar("T")
 Deed = Callable[[], Awaitable[None]]
@@ -64,11 +67,14 @@ class Desk:
             finished=self._answering.take,
             live=self._live,
             notes=self._notes,
-            status=lambda width: status_line(self.standing(), width),
+            status=self._status,
             sign=self._paper.sign,
         )
-        self._talk = Talk(situation, group, Shown(situation.engine, self._paper, self._answering, self._terminal, output))
+        self._talk = Talk(situation, group, Shown(situation.engine, self._tell, self._paper, self._answering, self._terminal, output))
         self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output)
+        self._notices = Notices(lambda: situation.engine.runtime.settings.ui, self._write)
+        self._drawn = ""
+        """The status line as a program of the person's own draws it."""
         self._drafts = Drafts(situation.engine.settings.home / "state" / "drafts", situation.directory)
         self._kept: tuple[str | None, Draft] = (None, Draft())
         """What is on the disk, and for which conversation."""
@@ -79,6 +85,7 @@ class Desk:
             "interrupt": self._stop,
             "take_back": lambda: self._later(self._take_back),
             "drop": lambda: self._later(self._drop),
+            "forget_edit": self._forget_edit,
             "mode": self._next_mode,
             "model": lambda: self._later(self._next_model),
             "models": lambda: self._later(partial(self._doing.command, "model", "")),
@@ -95,7 +102,7 @@ class Desk:
 
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
         """Until the person leaves; the prompt is sent first."""
-        for work in (self._terminal.draw, self._tick, self._work):
+        for work in (self._terminal.draw, self._tick, self._work, self._let_draw):
             self._group.start_soon(work)
         await self._talk.open(conversation)
         self._take_up()
@@ -154,6 +161,33 @@ class Desk:
             self._answering.resize(columns)
         return self._answering.live(height)
 
+    def _status(self, width: int) -> str:
+        return fitted(self._drawn, width) if self._drawn else status_line(self.standing(), width)
+
+    async def _let_draw(self) -> None:
+        """Has `ui.statusline` draw the status line whenever there is something new to say."""
+        told: Standing | None = None
+        while True:
+            argv = self._situation.engine.runtime.settings.ui.get("statusline")
+            standing = self.standing()
+            if isinstance(argv, list) and argv and standing != told:
+                told = standing
+                self._drawn = await drawn_by([str(word) for word in argv], standing.to_json())
+                self._terminal.touch()
+            await anyio.sleep(STATUS_REST)
+
+    def _write(self, sequence: str) -> None:
+        self._terminal.pen.write_raw(sequence)
+        self._terminal.pen.flush()
+
+    def _tell(self, occasion: Occasion, seconds: float) -> None:
+        conversation = self._talk.conversation
+        title = conversation.title if conversation else ""
+        focused = self._hands.focused
+        self._group.start_soon(partial(self._notices.tell, occasion, title, seconds=seconds, focused=focused))
+        self._notices.progress(False)
+        self._notices.title(title)
+
     def _notes(self) -> Sequence[tuple[str, str]]:
         notes: list[tuple[str, str]] = []
         if queued := self._talk.queued:
@@ -184,6 +218,7 @@ class Desk:
     def send(self, text: str, on_busy: OnBusy) -> None:
         """As `Deeds.send`."""
         self._doing.echo(text)
+        self._notices.progress(self._answering.moves)
         self._later(partial(self._doing.line, text, on_busy))
         self._terminal.touch()
 
@@ -203,6 +238,7 @@ class Desk:
     async def go(self, conversation: str | None) -> None:
         """As `Host.go`."""
         self._keep()
+        self._forget_edit()
         await self._talk.open(conversation)
         self._take_up()
 
@@ -250,6 +286,9 @@ class Desk:
         picked = await self._terminal.aside(lambda: pick(items, title="Typed before", output=self._output))
         if picked is not None:
             self._composer.put(texts[int(picked.item.key)])
+
+    def _forget_edit(self) -> None:
+        self._doing.edits = None
 
     def _next_mode(self) -> None:
         self._situation.wishes.mode = next_mode(self.standing().mode)

@@ -61,6 +61,8 @@ class Doing:
         self._shell: ShellLine | None = None
         self.heard: list[Part] = []
         """What shell lines said, for the model with the next prompt."""
+        self.edits: str | None = None
+        """The message that the next prompt takes the place of."""
 
     def echo(self, text: str, *, prompts: bool = True) -> None:
         """Shows at once what was typed, unless it stands in a queue first."""
@@ -94,7 +96,8 @@ class Doing:
                 self._paper.say(f"moot: {note}", "yellow")
             await self._provide()
             whole = (*self.heard, *named.parts, *parts, *((text_part(text),) if text else ()))
-            await self._talk.send(whole, text, on_busy)
+            edits, self.edits = self.edits, None
+            await self._talk.send(whole, text, on_busy, edits=edits)
             self.heard.clear()
         except MootError:
             self._answering.waits(None)
@@ -144,8 +147,11 @@ class Doing:
                 await self._choose(name, reply)
             case Go(conversation):
                 await self._host.go(conversation)
-            case Compose(text):
+            case Compose(text, edits):
                 self._host.compose(text)
+                self.edits = edits
+                if edits is not None:
+                    self._paper.say("Enter sends it on a branch of its own; Ctrl+C leaves everything as it is\n", "dim")
             case Answer(resume):
                 self._answering.waits(self._model())
                 await self._talk.answer(resume)

@@ -29,7 +29,7 @@ class Deeds(Protocol):
     def send(self, text: str, on_busy: OnBusy) -> None: ...
 
     def do(self, name: str) -> None:
-        """By name: interrupt, take_back, drop, next_mode, next_model, editor, search, unfold, redraw, suspend, leave, or a command."""
+        """By name: interrupt, take_back, drop, forget_edit, next_mode, next_model, editor, search, unfold, redraw, suspend, leave, or a command."""
         ...
 
 
@@ -102,6 +102,7 @@ class Hands:
         if self._composer.text:
             self.stash = self._composer.whole()
             self._composer.put("")
+            self._deeds.do("forget_edit")
             self.note = "put aside; Up brings it back"
         elif self._pressed_at and time.monotonic() - self._pressed_at < LEAVING:
             self._deeds.do("leave")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moot.cli.approving.deciding import decide
 from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
 from moot.cli.repl.answering import Answering
+from moot.cli.repl.notices import Occasion
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.terminal import Terminal
 from moot.engine import Engine
@@ -18,12 +21,15 @@ from moot.types.run import Run
 
 __all__ = ["Shown"]
 
+Tell = Callable[[Occasion, float], None]
+"""What has happened, and after how many seconds."""
+
 
 class Shown:
     """Implements `talk.Face`."""
 
-    def __init__(self, engine: Engine, paper: Paper, answering: Answering, terminal: Terminal, output: Output) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, tell: Tell, paper: Paper, answering: Answering, terminal: Terminal, output: Output) -> None:
+        self._engine, self._tell = engine, tell
         self._paper, self._answering, self._terminal, self._output = paper, answering, terminal, output
 
     def prompted(self, text: str) -> None:
@@ -43,7 +49,8 @@ class Shown:
         self._terminal.touch()
 
     def ended(self, run: Run) -> None:
-        self._answering.ended(run)
+        seconds = self._answering.ended(run)
+        self._tell("failed" if run.status == "failed" else "done", seconds)
         self._terminal.touch()
 
     def failed(self, error: MootError) -> None:
@@ -54,6 +61,7 @@ class Shown:
         self._terminal.touch()
 
     async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
+        self._tell("waiting", self._answering.seconds)
         asked = situation(self._engine, approval, conversation)
         composer = self._terminal.composer
         decided = await self._terminal.aside(lambda: decide(approval, asked, self._output, draft=composer.text))

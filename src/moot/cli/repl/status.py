@@ -15,7 +15,7 @@ from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-__all__ = ["Standing", "branch_of", "short", "standing_of", "status_line"]
+__all__ = ["Standing", "branch_of", "fitted", "short", "standing_of", "status_line"]
 
 _NANO = 1e9
 _BETWEEN = " · "
@@ -87,7 +87,7 @@ def status_line(standing: Standing, width: int) -> str:
         line = _BETWEEN.join(text for rank, text in fields if text and rank <= least)
         if get_cwidth(line) <= width:
             return line
-    return _cut(next((text for _, text in fields if text), ""), width)
+    return fitted(next((text for _, text in fields if text), ""), width)
 
 
 def _fields(standing: Standing) -> Sequence[tuple[int, str]]:
@@ -125,7 +125,8 @@ def _place(standing: Standing) -> str:
     return clean(f"{shown} ({standing.branch})" if standing.branch else shown)
 
 
-def _cut(text: str, width: int) -> str:
+def fitted(text: str, width: int) -> str:
+    """What of a text fits so many columns."""
     while text and get_cwidth(text) > width:
         text = text[:-1]
     return text

@@ -139,11 +139,11 @@ class Talk:
 
     # ── what the person says ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue") -> None:
-        """Submits a prompt. Raises MootError when nothing of it was stored."""
+    async def send(self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue", *, edits: str | None = None) -> None:
+        """Submits a prompt; `edits` is the message that it takes the place of. Raises MootError when nothing of it was stored."""
         client = new_id()
         self._echoed.add(client)
-        submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy))
+        submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy, edits=edits))
         if submitted.steered:
             self._face.prompted(shown)
         elif submitted.run.status == "queued" and on_busy == "queue":
@@ -167,6 +167,7 @@ class Talk:
             prompt.parts,
             conversation=situation.conversation,
             client_id=prompt.client_id,
+            edits=prompt.edits,
             directory=situation.directory,
             agent=wishes.agent,
             model=wishes.model,
