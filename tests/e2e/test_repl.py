@@ -12,7 +12,7 @@ from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(40)
+pytestmark = pytest.mark.timeout(90)
 
 ESCAPE, UP, DELETE, ENTER = "\x1b", "\x1b[A", "\x1b[3~", "\r"
 
@@ -42,7 +42,7 @@ def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootPr
 @pytest.fixture
 def screen(moot: MootProcess) -> Iterator[PtyScreen]:
     screen = PtyScreen(moot)
-    screen.wait_for("scripted@mine · ask")
+    screen.wait_for("scripted@mine · ask", 30)
     yield screen
     screen.close()
     assert not CLEARS.search(screen.raw)

@@ -29,7 +29,7 @@ class Deeds(Protocol):
     def send(self, text: str, on_busy: OnBusy) -> None: ...
 
     def do(self, name: str) -> None:
-        """By name: interrupt, take_back, drop, forget_edit, next_mode, next_model, editor, search, unfold, redraw, suspend, leave, or a command."""
+        """By name: interrupt, take_back, drop, forget_edit, mode, model, editor and the others of `Desk`."""
         ...
 
 

@@ -28,6 +28,8 @@ class Pen(Vt100_Output):
         measured = Vt100_Output.from_pty(sys.stdout)
         super().__init__(sys.stdout, measured.get_size, default_color_depth=depth, enable_cpr=False)
         self._frames = 0
+        self.gone = False
+        """Whether nothing can be written any more."""
 
     @contextmanager
     def frame(self) -> Generator[None]:
@@ -43,7 +45,10 @@ class Pen(Vt100_Output):
         if self._frames or not self._buffer:
             return
         self._buffer = [_BEGIN, *self._buffer, _END]
-        super().flush()
+        try:
+            super().flush()
+        except OSError:  # the terminal is gone: there is nobody to show anything, and the signal that says so is on its way
+            self.gone = True
 
     def size(self) -> Size:
         """Rows and columns as they are now."""

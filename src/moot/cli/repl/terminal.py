@@ -69,10 +69,12 @@ class Terminal:
 
     async def run(self) -> None:
         """Until `leave`. Whatever needs the whole terminal comes in between."""
-        while not self._left:
+        while not self._left and not self.pen.gone:
             self.pen.write_raw("\x1b[?1004h")  # tells when the window gains and loses the focus
             try:
                 await self.region.run_async(pre_run=self.touch, handle_sigint=False, set_exception_handler=False)
+            except EOFError:  # the terminal hung up
+                self.pen.gone = True
             finally:
                 self.pen.write_raw("\x1b[?1004l")
                 self.pen.flush()
