@@ -12,6 +12,7 @@
 | `hands.py` | what the keys do |
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |
+| `logged.py` | what the rooms log, among the other lines |
 | `mentions.py` | `@file` |
 | `notices.py` | bell, notifications, a status line that a program draws |
 | `paper.py` | finished text on its way into the scrollback |

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import anyio
 
 from moot.cli.configured import configured, here
 from moot.cli.options import Out
 from moot.cli.output import Output
+from moot.cli.repl.logged import logging_into
 from moot.commands import Situation, Wishes
 from moot.engine import open_engine
 from moot.errors import UsageError
@@ -56,7 +58,8 @@ async def converse(conversation: str | None, output: Output, *, prompt: Sequence
                         desk.leave()
 
             group.start_soon(heed)
-            await desk.run(conversation, prompt)
+            with logging_into(desk.log, loaded.secrets) if output.stderr_terminal else nullcontext():
+                await desk.run(conversation, prompt)
             group.cancel_scope.cancel()
     return ended
 

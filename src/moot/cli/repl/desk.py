@@ -70,6 +70,7 @@ class Desk:
             status=self._status,
             sign=self._paper.sign,
         )
+        self.touch = self._terminal.touch
         self._talk = Talk(situation, group, Shown(situation.engine, self._tell, self._paper, self._answering, self._terminal, output))
         self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output)
         self._notices = Notices(lambda: situation.engine.runtime.settings.ui, self._write)
@@ -108,10 +109,10 @@ class Desk:
         self._take_up()
         if prompt:
             self._paper.prompted(text_of(tuple(prompt)))
-            self._answering.waits(self.standing().model)
+            self._answering.waits(self._standing().model)
             self._later(partial(self._doing.prompt, prompt, ""))
         elif await self._talk.unanswered():
-            self._answering.waits(self.standing().model)
+            self._answering.waits(self._standing().model)
             self._later(self._talk.answer)
         await self._terminal.run()
         self._keep()
@@ -123,6 +124,11 @@ class Desk:
     def interrupted(self) -> None:
         """Somebody sent the signal that Ctrl+C stands for."""
         self._hands.act("cancel")
+        self._terminal.touch()
+
+    def log(self, line: str) -> None:
+        """A line that some room logged."""
+        self._paper.say(line, "dim")
         self._terminal.touch()
 
     async def _work(self) -> None:
@@ -151,8 +157,7 @@ class Desk:
 
     # ── what is on the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def standing(self) -> Standing:
-        """What the status line is made of."""
+    def _standing(self) -> Standing:
         return standing_of(self._situation, self._talk.conversation, queued=self.queued)
 
     def _live(self, height: int) -> Sequence[str]:
@@ -162,14 +167,14 @@ class Desk:
         return self._answering.live(height)
 
     def _status(self, width: int) -> str:
-        return fitted(self._drawn, width) if self._drawn else status_line(self.standing(), width)
+        return fitted(self._drawn, width) if self._drawn else status_line(self._standing(), width)
 
     async def _let_draw(self) -> None:
         """Has `ui.statusline` draw the status line whenever there is something new to say."""
         told: Standing | None = None
         while True:
             argv = self._situation.engine.runtime.settings.ui.get("statusline")
-            standing = self.standing()
+            standing = self._standing()
             if isinstance(argv, list) and argv and standing != told:
                 told = standing
                 self._drawn = await drawn_by([str(word) for word in argv], standing.to_json())
@@ -231,10 +236,6 @@ class Desk:
         if not self._composer.text:
             self._composer.put(text)
 
-    def touch(self) -> None:
-        """As `Host.touch`."""
-        self._terminal.touch()
-
     async def go(self, conversation: str | None) -> None:
         """As `Host.go`."""
         self._keep()
@@ -291,10 +292,10 @@ class Desk:
         self._doing.edits = None
 
     def _next_mode(self) -> None:
-        self._situation.wishes.mode = next_mode(self.standing().mode)
+        self._situation.wishes.mode = next_mode(self._standing().mode)
 
     async def _next_model(self) -> None:
-        recent, model = await recent_models(self._situation), self.standing().model
+        recent, model = await recent_models(self._situation), self._standing().model
         later = recent[recent.index(model) + 1 :] if model in recent else recent
         if others := [one for one in [*later, *recent] if one != model]:
             await self._doing.command("model", others[0])

@@ -100,6 +100,10 @@ class Plain:
         """As `Host.go`."""
         await self.talk.open(conversation)
 
+    def log(self, line: str) -> None:
+        """A line that some room logged."""
+        self._paper.say(line)
+
     def idle(self) -> None:
         """The answer is over."""
         self._stopping = False

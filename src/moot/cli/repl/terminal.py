@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +25,8 @@ from moot.cli.repl.pen import Pen, Region
 __all__ = ["Terminal"]
 
 T = TypeVar("T")
+
+log = logging.getLogger("moot.cli")
 
 FRAME = 1 / 30
 """Seconds between two frames at least."""
@@ -58,7 +61,8 @@ class Terminal:
         self._dirty = anyio.Event()
         self._asides: deque[Callable[[], Awaitable[None]]] = deque()
         self._left = False
-        self.slowest = 0.0
+        self._frames = 0
+        self._slowest = 0.0
         """Seconds of CPU that the slowest frame took."""
         self._lines: Sequence[str] = ()
         self.region = Region(pen, layout=Layout(self._layout()), key_bindings=keys, style=_STYLE, include_default_pygments_style=False)
@@ -81,6 +85,7 @@ class Terminal:
             while self._asides:
                 await self._asides.popleft()()
         self.flush()
+        log.info("%d frames; the slowest took %.1f ms of CPU", self._frames, self._slowest * 1000)
 
     def leave(self) -> None:
         """Ends `run`."""
@@ -127,7 +132,7 @@ class Terminal:
             began = time.thread_time()
             self.flush()
             took = time.thread_time() - began
-            self.slowest = max(self.slowest, took)
+            self._slowest, self._frames = max(self._slowest, took), self._frames + 1
             await anyio.sleep(max(FRAME, took * REST))
 
     def flush(self) -> None:
