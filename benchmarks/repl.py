@@ -112,9 +112,8 @@ def main() -> int:
     print(f"{'':22}{'start + one word':>18}{'start + stream':>18}{'stream':>10}")
     print(f"{'moot run, in a pipe':22}{pipe_short:18.2f}{pipe_long:18.2f}{pipe_long - pipe_short:10.2f}")
     print(f"{'moot, on a terminal':22}{pty_short:18.2f}{pty_long:18.2f}{pty_long - pty_short:10.2f}")
-    print(
-        f"ratio of the whole run {pty_long / pipe_long:.2f} (at most 3), of the stream alone {(pty_long - pty_short) / (pipe_long - pipe_short):.2f}"
-    )
+    stream = (pty_long - pty_short) / (pipe_long - pipe_short)
+    print(f"ratio of the whole run {pty_long / pipe_long:.2f} (at most 3), of the stream alone {stream:.2f}")
     print(f"slowest frame {frame:.1f} ms of CPU (at most 50); {int(size):,} bytes to the terminal")
     return 0
 
