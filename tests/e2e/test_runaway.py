@@ -49,7 +49,7 @@ async def test_a_limit_of_money_stops_a_run_that_calls_for_ever(tmp_path: Path) 
         submitted = await engine.runs.submit(Prompt((text_part("go"),), directory=str(tmp_path), settings={"max_cost": DOLLAR // 2}))
         run = await engine.runs.wait(submitted.run.id)
         assert run.error is not None and (run.status, run.error.kind) == ("failed", "limit")
-        assert "--max-cost" in run.error.message
+        assert "--max-cost" in run.error.fix and "--max-cost" not in run.error.message
         assert (len(server.requests), run.cost) == (3, 600_000_000)
 
 

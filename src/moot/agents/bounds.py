@@ -35,4 +35,4 @@ def _repeats(position: Position) -> int:
 
 
 def _limit(message: str, key: str) -> Failure:
-    return Failure(f"{message} (raise it with {key})", kind="limit")
+    return Failure(message, kind="limit", fix=f"raise it with {key}")

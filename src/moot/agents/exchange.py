@@ -137,7 +137,7 @@ async def converse(
     except ProviderError as error:
         if error.raw:
             await context.append(Event("raw", (), error.raw, run, exchange.id))
-        failure = Failure(error.advice(), error.kind, error.retryable, error.retry_after)
+        failure = Failure.of(error)
         await live.end("cut", failure, mark=True)
     else:
         await live.end("cut" if live.spoiled else "eof", None, mark=True)

@@ -34,6 +34,8 @@ def show(
 def check(*, json: AsJson = False, output: Out) -> None:
     """Whether the configuration is right: silent when it is, else file, line and column of every fault."""
     loaded = configured(output)
+    if loaded.doubt is not None:
+        raise loaded.doubt
     if json:
         output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})
         return

@@ -167,6 +167,8 @@ class Follower:
             return NEEDS_APPROVAL
         if run.status == "failed" and run.error is not None:
             self._output.say(f"moot: {run.error.message}", "red")
+            if run.error.fix:
+                self._output.say(f"  {run.error.fix}")
             return exit_code_of(run.error.kind)
         if run.status == "cancelled":
             self._output.say("moot: cancelled; what was said so far is kept", "yellow")

@@ -10,7 +10,10 @@ from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.config.settings import ProviderSettings, Settings
+from moot.errors import MootError
+from moot.providers.local import check_machine
 from moot.providers.pool import Providers
+from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.canonical import Json, JsonObject
 
 
@@ -28,6 +31,9 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
         return
     rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in found]
     print_table(output, ["NAME", "STATE", "DIALECT", "URL"], rows)
+    for item in found:
+        if item["missing"]:
+            output.say(f"moot: {item['name']}: {item['missing']}", "yellow")
 
 
 async def test(
@@ -46,12 +52,25 @@ def _facts(name: str, providers: Providers, settings: Settings, silent: set[str]
     facts = providers.facts(name)
     entry = settings.providers.get(name) or ProviderSettings(name)
     lacking = "needs a key" if entry.enabled else "disabled"
-    ready = "not running" if name in silent else "available"
+    missing = _missing(name)
+    ready = "not running" if name in silent else "can't run here" if missing else "available"
     return {
         "name": name,
         "state": ready if name in providers.available() else lacking,
+        "missing": missing,
         "dialect": entry.dialect or facts.dialect,
         "base_url": entry.base_url or facts.base_url,
         "needs_key": facts.needs_key,
         "priority": entry.priority if entry.priority is not None else facts.priority,
     }
+
+
+def _missing(name: str) -> str | None:
+    """What this machine lacks for the embedded model, and what to do; None for all other providers."""
+    if name != "local":
+        return None
+    try:
+        check_machine(find(DEFAULT).size)
+    except MootError as error:
+        return f"{error.message}; {error.fix}" if error.fix else error.message
+    return None

@@ -11,6 +11,7 @@ from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.times import moment
+from moot.errors import UsageError
 from moot.types.canonical import Json
 from moot.types.search import Hit, SearchPage
 
@@ -26,6 +27,8 @@ async def search(
     output: Out,
 ) -> None:
     """Find words in all conversations, newest first."""
+    if not query.strip():
+        raise UsageError("there is nothing to search for: the query is empty", fix="Give a word or several.")
     async with opened(output) as engine:
         within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
         page = await engine.store.search.search(query, limit=limit, cursor=cursor, conversation=within)

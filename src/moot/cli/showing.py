@@ -217,7 +217,7 @@ def result(run: Run, message: Message | None) -> JsonObject:
         "usage": run.usage.to_json(),
         "cost": run.cost,
         "note": message.metadata.get("note") if message else None,
-        "error": to_json(failure.kind, failure.message, retryable=failure.retryable) if failure else None,
+        "error": to_json(failure.kind, failure.message, failure.fix, retryable=failure.retryable) if failure else None,
     }
 
 

@@ -33,7 +33,7 @@ async def try_model(settings: Settings, model: str, output: Output, *, as_json: 
     finally:
         await providers.close()
     if ending.error is not None:
-        raise ProviderError(ending.error.message, kind=ending.error.kind)
+        raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind)
     if as_json:
         output.json({"ok": True, "model": str(choice.model.id), "text": text, "seconds": round(took, 3), "usage": ending.usage.to_json()})
     else:

@@ -38,7 +38,7 @@ def check(root: Node) -> Configuration:
             return check(root)
         problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
         raise _joined(problems) from None  # the values that it quotes may be secrets
-    problems = [*_near_misses(root, configuration), *_strangers(root, configuration), *_tools(root, configuration)]
+    problems = [problem for look in (_near_misses, _strangers, _tools) for problem in look(root, configuration)]
     if problems:
         raise _joined(problems)
     return configuration
@@ -158,6 +158,49 @@ def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
         for name, path in [*named, *settled]
         if name not in TOOLS and _nearly(name, TOOLS.names())
     ]
+
+
+def check_models(root: Node, configuration: Configuration) -> ConfigError | None:
+    """What is wrong with the models that are named: a provider that there is not, or a model that one of your own does not list.
+
+    No fault of the file until such a model is asked for.
+    """
+    found = _unknown_models(root, configuration)
+    return _joined(found) if found else None
+
+
+def _unknown_models(root: Node, configuration: Configuration) -> list[ConfigError]:
+    known = sorted({*PROVIDERS.names(), *configuration.providers} - {"custom"})
+    found: list[ConfigError] = []
+    for path, text in _named_models(configuration):
+        model, at, provider = text.rpartition("@")
+        if not at:
+            continue
+        if provider not in known:
+            found.append(_at(place_of(root, path), f"{_dotted(path)}: no provider named {provider!r}{_close(provider, known)}"))
+            continue
+        part = configuration.providers.get(provider)
+        own = sorted(part.models) if part is not None and provider not in PROVIDERS else []
+        if own and model not in own:
+            words = f"{_dotted(path)}: {provider!r} has no model {model!r} in providers.{provider}.models{_close(model, own)}"
+            found.append(_at(place_of(root, path), words))
+    return found
+
+
+def _named_models(configuration: Configuration) -> list[tuple[tuple[str | int, ...], str]]:
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    for key, value in configuration.models.model_dump(exclude_none=True).items():
+        if isinstance(value, str):
+            found.append((("models", key), value))
+        else:
+            found += [(("models", key, at), str(each)) for at, each in enumerate(value)]
+    found += [(("agents", name, "model"), part.model) for name, part in configuration.agents.items() if part.model]
+    return found
+
+
+def _close(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"{f'; did you mean {close[0]!r}?' if close else ';'} known: {', '.join(known)}"
 
 
 def _nearly(name: str, known: list[str]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moot.config.building import build, secrets_of
-from moot.config.checking import check, place_of
+from moot.config.checking import check, check_models, place_of
 from moot.config.document import Node, Place, find, read
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.interpolation import interpolate
@@ -35,6 +35,8 @@ class Loaded:
     """The merged values as they stand in the file's own shape; holds secrets."""
     notes: tuple[str, ...] = ()
     """What the person should know although nothing is wrong."""
+    doubt: ConfigError | None = None
+    """Models that can't be had as they are named: told when they are asked for, and by `moot config check`."""
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
@@ -53,7 +55,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     configuration = check(root)
     notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if getattr(configuration, section)]
     settings = _placed(build(configuration, home), root)
-    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes))
+    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), check_models(root, configuration))
 
 
 class Loader:

@@ -23,10 +23,10 @@ def failure_of(run: Run) -> MootError | None:
     if failure is None:
         return MootError(f"the run {run.id!r} is {run.status}")
     if failure.kind == "deadline":
-        return LimitReached(failure.message)
+        return LimitReached(failure.message, fix=failure.fix)
     if failure.kind == "internal":
         return MootError(failure.message)
     kind = _BY_CODE.get(failure.kind)
     if kind is not None and kind is not ProviderError:
-        return kind(failure.message)
-    return ProviderError(failure.message, kind=failure.kind, retryable=failure.retryable, retry_after=failure.retry_after)
+        return kind(failure.message, fix=failure.fix)
+    return ProviderError(failure.message, fix=failure.fix, kind=failure.kind, retryable=failure.retryable, retry_after=failure.retry_after)

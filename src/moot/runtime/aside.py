@@ -68,7 +68,7 @@ async def aside(
     async with runtime.slot(choice.provider.name):
         ending = await talk.run(ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange.id))
     if ending.error is not None:
-        raise ProviderError(ending.error.message, kind=ending.error.kind, retryable=ending.error.retryable)
+        raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
     return "".join(talk.texts)
 
 
@@ -100,7 +100,7 @@ class _Talk:
         except ProviderError as error:
             if error.raw:
                 await self._append([Event("raw", (), error.raw, exchange=self.exchange.id)])
-            return await self._end("cut", Failure(error.advice(), error.kind, error.retryable, error.retry_after))
+            return await self._end("cut", Failure.of(error))
         return await self._end("eof", None)
 
     async def _take(self, raws: tuple[Raw, ...]) -> None:

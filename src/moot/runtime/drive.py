@@ -11,7 +11,7 @@ import anyio
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.fold import Folder
 from moot.convert.totals import totals
-from moot.errors import Busy, FenceLost, MootError, ProviderError, StoreCorrupt
+from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, worked
 from moot.runtime.leftovers import kill_leftovers
@@ -115,13 +115,12 @@ async def _within(leg: Leg) -> RunOutcome:
         with anyio.move_on_after(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        return RunOutcome("failed", "other", Failure(f"stopped after {limit:g} s", kind="deadline"))
+        late = Failure(f"stopped after {limit:g} s", kind="deadline", fix="raise it with --timeout or limits.seconds")
+        return RunOutcome("failed", "other", late)
     except FenceLost:
         raise
-    except ProviderError as error:
-        return RunOutcome("failed", "error", Failure(error.advice(), error.kind, error.retryable, error.retry_after))
     except MootError as error:
-        return RunOutcome("failed", "error", Failure(error.advice(), error.code))
+        return RunOutcome("failed", "error", Failure.of(error))
     except BaseExceptionGroup as group:
         return _unwrap(group)
     except Exception as error:
@@ -142,7 +141,7 @@ def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
             raise _first(found)
     error = _first(group)
     if isinstance(error, MootError):
-        return RunOutcome("failed", "error", Failure(error.advice(), error.code))
+        return RunOutcome("failed", "error", Failure.of(error))
     if not isinstance(error, Exception):
         raise error
     log.error("run failed", exc_info=error)
@@ -189,7 +188,7 @@ def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
     why = "cancelled before it ended" if outcome.status == "cancelled" else "not run: the run ended before it"
     chunks: list[Chunk] = [*close_open(parts), *settle_calls(parts, why)]
     if outcome.error is not None:
-        chunks.append(chunk.error(outcome.error.message))
+        chunks.append(chunk.error(outcome.error.advice()))
     if _step_is_open(leg):
         chunks.append(chunk.FINISH_STEP)
     if outcome.status == "cancelled":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from moot.errors import MootError, ProviderError
 from moot.types.canonical import JsonObject, empty
 from moot.types.usage import Usage
 
@@ -58,9 +59,23 @@ class Failure:
     retryable: bool = False
     retry_after: float | None = None
     """Seconds."""
+    fix: str = ""
+    """The next move for the person, as `MootError.fix`."""
+
+    @staticmethod
+    def of(error: MootError) -> Failure:
+        """What was raised, as it is stored."""
+        if isinstance(error, ProviderError):
+            return Failure(error.message, error.kind, error.retryable, error.retry_after, error.fix)
+        return Failure(error.message, error.code, fix=error.fix)
+
+    def advice(self) -> str:
+        """The message with the next move behind it, for places that hold one text."""
+        return f"{self.message}; {self.fix}" if self.fix else self.message
 
     def to_json(self) -> JsonObject:
-        return {"message": self.message, "kind": self.kind, "retryable": self.retryable, "retry_after": self.retry_after}
+        facts: JsonObject = {"message": self.message, "kind": self.kind, "retryable": self.retryable, "retry_after": self.retry_after}
+        return {**facts, "fix": self.fix} if self.fix else facts
 
     @staticmethod
     def from_json(value: JsonObject) -> Failure:
@@ -70,6 +85,7 @@ class Failure:
             str(value.get("kind", "failed")),
             value.get("retryable") is True,
             float(after) if isinstance(after, int | float) else None,
+            str(value.get("fix", "")),
         )
 
 

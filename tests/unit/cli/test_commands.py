@@ -143,6 +143,8 @@ BAD = [
     (["run", "--tools", "reed_file", "hi"], MINE, 2, "did you mean 'read_file'?"),
     (["run", "what", "is", "this?"], MINE, 2, "too many arguments: 'is', 'this?'; words that belong together stand in quotes"),
     (["search", "hi", "-c", "7"], "", 2, "no conversation number 7"),
+    (["search", " "], "", 2, "the query is empty"),
+    (["config", "check"], "models: {main: x@opena}", 2, "config.yaml:1:16: models.main: no provider named 'opena'; did you mean 'openai'?"),
     (["tools", "show", "reed_file"], "", 2, "did you mean 'read_file'?"),
     (["providers", "test", "opena"], "", 2, "did you mean 'openai'?"),
     (["models", "pull", "qwen"], "", 2, "no weights named 'qwen'"),
@@ -218,12 +220,12 @@ def test_a_broken_database_or_home_is_a_word_and_the_doctor_survives_it(moot: Mo
 def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (home / "config.yaml").write_text("models: {main: a@b}\nproviders: {openai: {api_key: key-canary-0001}}\nmcp: {x: {command: y}}\n")
+    (home / "config.yaml").write_text("models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nmcp: {x: {command: y}}\n")
     (tmp_path / ".moot").mkdir()
     (tmp_path / ".moot" / "config.yaml").write_text("models: {main: evil@x}")
     monkeypatch.setenv("MOOT_SERVER__PORT", "4748")
     shown = moot("config", "show", "--origin")
-    assert f'models.main: "a@b"  (user {home / "config.yaml"}:1:16)' in shown.out
+    assert f'models.main: "a@groq"  (user {home / "config.yaml"}:1:16)' in shown.out
     assert "server.port: 4748  (environment MOOT_SERVER__PORT)" in shown.out
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
@@ -244,6 +246,8 @@ def test_tools_models_providers_and_version_are_listed(moot: Moot) -> None:
     assert "read_file" in moot("tools", "list").out
     providers = {row["name"]: row["state"] for row in moot("providers", "list", "--json").json["data"]}
     assert (providers["openai"], providers["demo"]) == ("needs a key", "available")
+    runs = {row["name"]: row["state"] for row in moot("doctor", "--json").json["data"]}["embedded model"] == "ok"
+    assert providers["local"] == ("available" if runs else "can't run here")
     assert moot("providers", "test", "demo").code == 0
     assert moot("models", "list", "local", "--json").json["data"][0]["provider"] == "local"
     assert "moot 0" in moot("version").out

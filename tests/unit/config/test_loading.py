@@ -289,3 +289,33 @@ def test_a_failed_reload_keeps_the_last_good_configuration(home: Path) -> None:
     (home / FILE).write_text("models: {main: two@x}")
     assert loader.reload() is True
     assert (loader.current.settings.models.main, loader.current.settings.generation, loader.error) == ("two@x", 2, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "words"),
+    [
+        ("models: {main: x@nope}", ":1:16", "models.main: no provider named 'nope'"),
+        ("models: {main: x@antropic}", ":1:16", "did you mean 'anthropic'?"),
+        ("agents:\n  a: {model: x@nope}", ":2:14", "agents.a.model: no provider named 'nope'"),
+        (
+            "providers: {mine: {base_url: 'http://h/v1', models: {big: {}}}}\nmodels: {main: big@mine, fallback: [bgi@mine]}",
+            ":2:37",
+            "models.fallback[0]: 'mine' has no model 'bgi' in providers.mine.models; did you mean 'big'?",
+        ),
+    ],
+)
+def test_models_that_can_not_be_had_are_doubted_with_their_place(home: Path, text: str, where: str, words: str) -> None:
+    doubt = loaded(home, text).doubt
+    assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "models: {main: main, small: any-name, fallback: [claude-sonnet-4-5@anthropic]}",
+        "providers: {mine: {base_url: 'http://h/v1'}}\nmodels: {main: what@mine}",
+        "providers: {openai: {models: {big: {context: 1}}}}\nmodels: {main: other@openai}",
+    ],
+)
+def test_models_that_may_be_had_are_not_doubted(home: Path, text: str) -> None:
+    assert loaded(home, text).doubt is None
