@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from moot.cli.asking import ask_line, confirm
 from moot.cli.messages import print_message
 from moot.cli.output import Output
-from moot.cli.picking.items import Action
 from moot.cli.revising.editing import edit_whole
 from moot.cli.revising.one import Wishes, edit_message, pick_message
 from moot.engine import Engine
@@ -101,27 +99,19 @@ async def use_as_previous(engine: Engine, conversation: Conversation, output: Ou
     output.say(f"moot: moot run --reply goes on with {_name(conversation)} now")
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    action: Action
-    act: Act
-
-
-DEEDS: Mapping[str, Deed] = {
-    "s": Deed(Action("show", "c-o"), show),
-    "e": Deed(Action("edit a message", "c-e"), edit_one),
-    "w": Deed(Action("edit the whole"), edit_all),
-    "m": Deed(Action("delete messages"), delete_messages),
-    "r": Deed(Action("rename", "c-r"), rename),
-    "f": Deed(Action("fork", "c-f"), fork),
-    "a": Deed(Action("archive or back", "c-a"), archive),
-    "d": Deed(Action("delete or restore", "delete"), delete),
-    "c": Deed(Action("copy id", "c-y"), copy_id),
-    "p": Deed(Action("reply to it next"), use_as_previous),
+ACTS: Mapping[str, Act] = {
+    "s": show,
+    "e": edit_one,
+    "w": edit_all,
+    "m": delete_messages,
+    "r": rename,
+    "f": fork,
+    "a": archive,
+    "d": delete,
+    "c": copy_id,
+    "p": use_as_previous,
 }
-
-RETITLES = frozenset({"r"})
-"""What may take the conversation out of the filter that found it."""
+"""By the letters of `rows.KEYS`."""
 
 
 def _name(conversation: Conversation) -> str:

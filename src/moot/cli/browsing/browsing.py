@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from moot.cli.browsing.acting import DEEDS, RETITLES
-from moot.cli.browsing.rows import COLUMNS, Wanted, pages_of
+from moot.cli.browsing.rows import COLUMNS, KEYS, RETITLES, Wanted, pages_of
 from moot.cli.chat.facts import live_statuses
 from moot.cli.configured import here
 from moot.cli.opening import opened
@@ -17,7 +16,8 @@ from moot.errors import MootError, NotFound
 from moot.plugins.registry import attribute
 
 _CONVERSE = "moot.cli.repl.conversing:converse"
-_KEYS = {letter: deed.action for letter, deed in DEEDS.items()}
+_ACTS = "moot.cli.browsing.acting:ACTS"
+"""By path: runs, the editor and their like are not waited for before the list is seen."""
 
 
 async def browse(output: Output, filter: str, scope: Literal["", "here", "archived", "deleted"]) -> int:
@@ -50,7 +50,7 @@ async def _pick(engine: Engine, output: Output, before: Picked | None, filter: s
             Scope("deleted", pages_of(engine.store, Wanted(deleted=True, archived=None), live)),
         ),
         columns=COLUMNS,
-        keys=_KEYS,
+        keys=KEYS,
         enter="continue",
         empty="none yet",
         filter=filter if before is None else "" if before.action in RETITLES else before.filter,
@@ -63,7 +63,7 @@ async def _pick(engine: Engine, output: Output, before: Picked | None, filter: s
 async def _act(engine: Engine, picked: Picked, output: Output) -> None:
     try:
         conversation = await engine.store.conversations.get(picked.item.key)
-        await DEEDS[picked.action].act(engine, conversation, output)
+        await attribute(_ACTS)[picked.action](engine, conversation, output)
     except NotFound as error:
         output.say(f"moot: {error.message}", "yellow")  # another process was faster
     except MootError as error:

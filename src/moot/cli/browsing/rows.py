@@ -1,4 +1,4 @@
-"""Conversations as rows, page by page from the store."""
+"""Conversations as rows, page by page from the store, and the letters for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.cli.chat.facts import status_of
-from moot.cli.picking.items import Column, Item, Pages
+from moot.cli.picking.items import Action, Column, Item, Pages
 from moot.cli.times import age
 from moot.types.conversation import Conversation
 from moot.types.run import RunStatus
@@ -23,6 +23,20 @@ COLUMNS = (
     Column("MODEL", 20, rank=4),
     Column("IN", 14, rank=5),
 )
+KEYS: Mapping[str, Action] = {
+    "s": Action("show", "c-o"),
+    "e": Action("edit a message", "c-e"),
+    "w": Action("edit the whole"),
+    "m": Action("delete messages"),
+    "r": Action("rename", "c-r"),
+    "f": Action("fork", "c-f"),
+    "a": Action("archive or back", "c-a"),
+    "d": Action("delete or restore", "delete"),
+    "c": Action("copy id", "c-y"),
+    "p": Action("reply to it next"),
+}
+RETITLES = frozenset({"r"})
+"""What may take the conversation out of the filter that found it."""
 _FIRST, _PAGE = 40, 200
 """Rows: what a screen needs at first, and then as many as the store gives at once."""
 _NANO = 1_000_000_000
