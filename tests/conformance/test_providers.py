@@ -9,15 +9,21 @@ from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError
 from moot.plugins import DIALECTS, PROVIDERS
-from moot.providers._facts import Facts
 from moot.testing.scripted import Reply, ScriptedServer, ToolCall
 from moot.types.exchange import ExchangeOptions
+from moot.types.facts import Facts
 from moot.types.provider import ModelRequest, Provider, Quirks
 
 pytestmark = pytest.mark.anyio
 
-EMBEDDED = {"local", "demo"}
-"""Call no server that a test could bring."""
+
+def computes_here(name: str) -> bool:
+    """Whether it calls no server that a test could bring: by its facts it has no address and takes none."""
+    facts = getattr(PROVIDERS.load(name), "facts", Facts(name, open_ended=True))
+    return not facts.base_url and not facts.open_ended and facts.free
+
+
+EMBEDDED = {name for name in PROVIDERS.names() if computes_here(name)}
 
 SERVED = [name for name in PROVIDERS.names() if name not in EMBEDDED]
 REQUEST = ModelRequest(b'{"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "stream": true}', "scripted")
@@ -109,6 +115,26 @@ async def test_endpoints_own_list_is_understood(name: str) -> None:
         provider = made(name, server)
         assert [str(model.id) for model in await provider.models()] == [f"scripted@{name}", f"other@{name}"]
         await provider.close()
+
+
+@pytest.mark.parametrize("name", sorted(EMBEDDED - {"local"}))  # whose weights no test has
+async def test_answer_of_a_provider_that_computes_here_is_frames_that_its_dialect_reads(name: str) -> None:
+    provider = made(name)
+    translator = DIALECTS.make(provider.dialect).translator
+    answers: list[str] = []
+    for _ in range(2):
+        state, text = translator.open(ExchangeOptions()), ""
+        async with aclosing(read(provider)) as raws:  # type: ignore[type-var]
+            async for raw in raws:
+                state, more = translator.feed(state, raw)
+                text += "".join(str(chunk["delta"]) for chunk in more if chunk["type"] == "text-delta")
+        _, ending = translator.close(state, "eof")
+        assert (ending.error, ending.finish_reason) == (None, "stop")
+        answers.append(text)
+    assert answers[0]
+    async with aclosing(read(provider)) as raws:  # type: ignore[type-var]
+        await anext(raws)  # and is left alone
+    await provider.close()
 
 
 @pytest.mark.parametrize("name", sorted(EMBEDDED))

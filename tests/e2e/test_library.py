@@ -96,6 +96,22 @@ async def test_awaiting_gives_the_finished_run_and_a_conversation_goes_on(desk: 
         assert [run.id for run in await on.m.conversations.runs("Ours")] == [second.run.id, first.run.id]
 
 
+async def test_a_conversation_branches_by_edits_other_answers_and_forks(desk: Any) -> None:
+    async with desk([Reply(text=text) for text in ("one", "two", "three")]) as on:
+        first = await on.m.run("first")
+        [asked, _] = await on.m.conversations.messages(first.conversation)
+        assert (await on.m.run("better", conversation=first.conversation, edits=asked.id)).text == "two"
+        again = await on.m.run("", conversation=first.conversation, answers=first.message.id)
+        assert again.text == "three" and len(await on.m.conversations.tree.nodes(first.conversation)) == 5
+        fork = await on.m.conversations.fork(first.conversation, title="Mine")
+        assert [message.role for message in await on.m.conversations.messages(fork.id)] == ["user", "assistant"]
+        await on.m.conversations.edit(asked.id, "best")
+        assert "best" in str((await on.m.conversations.messages(first.conversation))[-1].parts)
+        await on.m.conversations.archive("Mine")
+        assert [one.id for one in (await on.m.conversations.list()).items] == [first.conversation]
+        assert len((await on.m.conversations.list(archived=True, query="mine")).items) == 1
+
+
 async def test_leaving_the_loop_leaves_the_run_and_a_later_one_goes_on_behind_it(desk: Any) -> None:
     async with desk([Reply(text="a long answer in many pieces, word by word", delay=0.02)]) as on:
         run = on.m.run("go")

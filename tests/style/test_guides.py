@@ -124,6 +124,8 @@ PAGES = {
     "TOOLS": "tools",
     "AGENTS": "configuration",
     "FACES": "library",
+    "CHANNELS": "plugins",
+    "FORMATS": "plugins",
 }
 
 

@@ -106,7 +106,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "providers/_shapes.py",
         "providers/ollama.py",
     ),
-    "openai gpt": ("providers/*.py", "convert/openai*.py"),
+    "openai gpt": ("providers/*.py", "convert/openai*.py", "types/facts.py"),
     "openrouter": ("providers/openrouter.py",),
     "ollama": ("providers/ollama.py", "providers/_local_machine.py", "providers/weights/pull.py"),
     "lmstudio": ("providers/lm_studio.py",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -9,7 +10,7 @@ from itertools import groupby
 import anyio
 
 from moot.agents.position import Call
-from moot.errors import MootError
+from moot.errors import MootError, StoreError
 from moot.guard.processes import kill_leftover
 from moot.tools.schema import parse, subject_of
 from moot.types import chunk
@@ -20,7 +21,9 @@ from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.ids import tool_key
 from moot.types.limits import INLINE_BYTES, TOOL_OUTPUT_CHARACTERS
-from moot.types.tool import Tool, ToolOutput
+from moot.types.tool import Tool, ToolContext, ToolOutput
+
+log = logging.getLogger("moot.agents")
 
 UNKNOWN = (
     "The outcome of this call is unknown: moot was stopped while it ran. It may or may not have taken effect, and it was not repeated. "
@@ -101,12 +104,23 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
             return
 
     async def work() -> Result:
-        output = await tool.run(arguments, context.tool_context(tool, key, call.id))
+        output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
         return await to_result(context, call, replace(output, text=note + output.text))
 
     outcome = await context.once(key, idempotent=tool.idempotent, work=work, body=body, verdict=verdict)
     if isinstance(outcome, Unknown):
         await _tell_unknown(context, call, outcome)
+
+
+async def _output(tool: Tool, arguments: object, context: ToolContext) -> ToolOutput:
+    """The tool's own output; what a tool raises, which none may and a plugin might, is one that says so."""
+    try:
+        return await tool.run(arguments, context)
+    except StoreError:
+        raise  # the log itself could not go on
+    except Exception as error:
+        log.exception("the tool %s raised", tool.name)
+        return ToolOutput(f"the tool failed: {type(error).__name__}: {error}", error=True)
 
 
 async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:

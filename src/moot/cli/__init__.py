@@ -11,6 +11,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `approving/` | approvals and questions on a terminal |
 | `asking.py` | a line from the person, and a plain yes or no |
 | `browsing/` | `moot chat list` for a person at a terminal |
+| `channels.py` | `moot channels` |
 | `chat/` | the commands of `moot chat` |
 | `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `editor.py` | a text in the person's own editor |

@@ -7,7 +7,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -18,8 +18,9 @@ from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
 from moot.config.home import home_of
 from moot.config.loading import FILE, load
-from moot.config.settings import Settings
-from moot.errors import MootError
+from moot.config.settings import ProviderSettings, Settings
+from moot.errors import ConfigError, MootError
+from moot.plugins import PROVIDERS, extensible
 from moot.providers.local import check_machine
 from moot.providers.pool import Listens, Providers
 from moot.providers.weights.manifest import DEFAULT, find
@@ -58,6 +59,7 @@ async def doctor(*, json: AsJson = False, output: Out) -> int:
         ("disk", _disk),
         ("sqlite", _library),
         ("database", _database),
+        ("plugins", _plugins),
         ("providers", _providers),
         ("weights", _weights),
         ("embedded model", _machine),
@@ -133,6 +135,29 @@ async def _database(settings: Settings) -> Finding:
     if health["integrity"] == "ok":
         return Finding("database", "ok", words)
     return Finding("database", "broken", words, f"Copy {settings.database.parent} away before anything else.")
+
+
+async def _plugins(settings: Settings) -> Finding:
+    """What other packages bring, each made once to see that it can be."""
+    found: list[str] = []
+    faults: list[str] = []
+    for registry in extensible():
+        faults += registry.clashes()
+        for name in registry.names():
+            if not (package := registry.package(name)):
+                continue
+            found.append(f"{registry.group}: {name} ({package})")
+            entry = settings.providers.get(name) or ProviderSettings(name)
+            try:
+                registry.make(name, *([replace(entry, home=settings.home)] if registry is PROVIDERS else []))
+            except ConfigError:
+                pass  # of its settings, not of the plugin
+            except MootError as error:
+                faults.append(error.message)
+    words = "; ".join(found) or "none"
+    if faults:
+        return Finding("plugins", "broken", f"{words}. {'; '.join(faults)}", "Uninstall the package, or tell its author.")
+    return Finding("plugins", "ok", words)
 
 
 async def _providers(settings: Settings) -> Finding:

@@ -96,7 +96,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
         await _retell(engine, existing, output)
     agent = flags.agent or (existing.agent if existing else "default")
     wanted = flags.model or (existing.model if existing and not flags.agent else "")
-    await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
+    if agent_type(engine.settings, agent) == "moot":  # others bring their own model
+        await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
     submitted = await engine.runs.submit(
         Prompt(
             request.parts,
@@ -139,6 +140,11 @@ async def _retell(engine: Engine, existing: Conversation, output: Output) -> Non
     output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
     for message in await engine.store.conversations.branch(existing.id):
         print_message(message, output)
+
+
+def agent_type(settings: Settings, agent: str) -> str:
+    """The agent_type of an agent; `moot` for one that nobody knows, which the engine will say."""
+    return settings.agents[agent].agent_type if agent in settings.agents else "moot"
 
 
 def agent_model(settings: Settings, agent: str) -> str:

@@ -9,22 +9,30 @@ from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.config.settings import Settings
+from moot.errors import UsageError
 from moot.plugins import TOOLS
+from moot.tools.offers import is_available
 from moot.tools.offers import tool as find
 from moot.tools.schema import definition
 from moot.types.canonical import Json, JsonObject
-from moot.types.tool import Available, Tool
+from moot.types.tool import Tool
 
 
 def list_(*, json: AsJson = False, output: Out) -> None:
     """Every tool, and whether it can be used here."""
     settings = configured(output).settings
-    tools = [tool_json(find(name), settings) for name in TOOLS.names()]
+    tools = [_facts(name, settings) for name in TOOLS.names()]
     if json:
         output.json({"data": list[Json](tools), "next_cursor": None})
         return
-    rows = [[str(tool["name"]), _words(tool["effects"]), _state(tool), _first_sentence(str(tool["description"]))] for tool in tools]
-    print_table(output, ["NAME", "EFFECTS", "STATE", "WHAT IT DOES"], rows)
+    rows = [
+        [str(tool["name"]), _words(tool["effects"]), _state(tool), str(tool["package"]), _first_sentence(str(tool["description"]))]
+        for tool in tools
+    ]
+    head = ["NAME", "EFFECTS", "STATE", "PACKAGE", "WHAT IT DOES"]
+    if not any(tool["package"] for tool in tools):  # all are moot's own
+        head, rows = [*head[:3], head[4]], [[*row[:3], row[4]] for row in rows]
+    print_table(output, head, rows)
 
 
 def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
@@ -39,23 +47,35 @@ def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJso
         output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
 
 
+def _facts(name: str, settings: Settings) -> JsonObject:
+    """The facts of a tool; of a plugin that can't be had, why."""
+    try:
+        return tool_json(find(name), settings)
+    except UsageError as error:
+        package = TOOLS.package(name)
+        facts: JsonObject = {"name": name, "description": error.message, "effects": [], "available": False}
+        return {**facts, "package": package, "error": error.message}
+
+
 def tool_json(tool: Tool, settings: Settings) -> JsonObject:
     """The facts of a tool."""
-    available = tool.available(settings.tools.get(tool.name, {})) if isinstance(tool, Available) else True
     return {
         "name": tool.name,
         "description": tool.description,
         "effects": list[Json](sorted(tool.effects)),
-        "available": available,
+        "available": is_available(tool, settings),
         "hidden": tool.hidden,
         "concurrent": tool.concurrent,
         "idempotent": tool.idempotent,
         "beta": tool.beta,
         "badge": tool.badge,
+        "package": TOOLS.package(tool.name),
     }
 
 
 def _state(tool: JsonObject) -> str:
+    if tool.get("error"):
+        return "broken"
     if not tool["available"]:
         return "needs configuration"
     return "only by name" if tool["hidden"] else "offered"

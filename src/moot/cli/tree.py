@@ -139,6 +139,14 @@ TOOLS = Group(
     },
 )
 
+CHANNELS = Group(
+    "Channels",
+    {
+        "list": Command("moot.cli.channels:list_", "Every channel, and where it comes from.", ("moot channels list",)),
+        "serve": Command("moot.cli.channels:serve", "Serves one channel until it is stopped.", ("moot channels serve lines",)),
+    },
+)
+
 TREE = Group(
     "One home for every AI agent's conversations",
     {
@@ -161,6 +169,7 @@ TREE = Group(
         "models": MODELS,
         "providers": PROVIDERS,
         "tools": TOOLS,
+        "channels": CHANNELS,
         "config": CONFIG,
         "doctor": Command(
             "moot.cli.doctor:doctor", "Is everything in order? Exit code 1 when something is broken.", ("moot doctor", "moot doctor --json")

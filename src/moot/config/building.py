@@ -43,6 +43,7 @@ def build(configuration: Configuration, home: Path) -> Settings:
         storage=Storage(storage.url, storage.durability),
         limits=_limits(configuration.limits),
         tools=cast("dict[str, JsonObject]", configuration.tools),
+        channels=cast("dict[str, JsonObject]", configuration.channels),
         ui=cast("JsonObject", configuration.ui),
     )
 
@@ -91,6 +92,7 @@ def _agent(name: str, part: AgentPart) -> Agent:
         effort=part.reasoning.effort,
         show_reasoning=part.reasoning.show,
         history=HistorySettings(part.history.max_tokens, part.history.compact_at, part.history.keep),
+        options=cast("JsonObject", part.options),
         fallback=tuple(part.fallback),
     )
 

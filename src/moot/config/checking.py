@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from moot.config.document import Node, Place, plain
 from moot.config.schema import Configuration, fields_at
 from moot.errors import ConfigError
-from moot.plugins import DIALECTS, PROVIDERS, TOOLS
+from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
 _QUOTED = re.compile(r"'([^']*)'")
@@ -38,7 +38,7 @@ def check(root: Node) -> Configuration:
             return check(root)
         problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
         raise _joined(problems) from None  # the values that it quotes may be secrets
-    problems = [problem for look in (_near_misses, _strangers, _tools) for problem in look(root, configuration)]
+    problems = [problem for look in (_near_misses, _strangers, _tools, _agent_types) for problem in look(root, configuration)]
     if problems:
         raise _joined(problems)
     return configuration
@@ -201,6 +201,16 @@ def _named_models(configuration: Configuration) -> list[tuple[tuple[str | int, .
 def _close(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"{f'; did you mean {close[0]!r}?' if close else ';'} known: {', '.join(known)}"
+
+
+def _agent_types(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """As with tools: one that nobody knows may come with a package, and a run of it says that it is not there."""
+    agents = configuration.agents.items()
+    return [
+        _at(place_of(root, ("agents", name, "agent_type")), f"agents.{name}.agent_type: {AGENTS.unknown(part.agent_type)}")
+        for name, part in agents
+        if part.agent_type not in AGENTS and _nearly(part.agent_type, AGENTS.names())
+    ]
 
 
 def _nearly(name: str, known: list[str]) -> bool:

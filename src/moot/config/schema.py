@@ -85,6 +85,7 @@ class AgentPart(_Part):
     history: HistoryPart = HistoryPart()
     fallback: list[str] = []
     hooks: AgentHooksPart = AgentHooksPart()
+    options: dict[str, Any] = {}
 
 
 class RulePart(_Part):
@@ -137,7 +138,7 @@ class Configuration(_Part):
     hooks: dict[str, Any] = {}
     cron: dict[str, Any] = {}
     webhooks: dict[str, Any] = {}
-    channels: dict[str, Any] = {}
+    channels: dict[str, dict[str, Any]] = {}
     commands: dict[str, Any] = {}
     tools: dict[str, dict[str, Any]] = {}
     server: ServerPart = ServerPart()
@@ -148,7 +149,7 @@ class Configuration(_Part):
 
 SECTIONS = tuple(Configuration.model_fields)
 
-NO_EFFECT_YET = ("mcp", "hooks", "cron", "webhooks", "channels", "commands")
+NO_EFFECT_YET = ("mcp", "hooks", "cron", "webhooks", "commands")
 """Sections that are read and checked, and that nothing of this version acts on."""
 
 SHAPES: dict[tuple[str, ...], type[BaseModel]] = {

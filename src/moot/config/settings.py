@@ -97,6 +97,7 @@ class Settings:
     storage: Storage = field(default_factory=Storage)
     limits: Limits = field(default_factory=Limits)
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     ui: JsonObject = field(default_factory=empty)
     generation: int = 1
     """Counts successful loads."""

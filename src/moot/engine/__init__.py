@@ -6,6 +6,7 @@
 | `runs.py` | `LocalRuns`: submit, resume, cancel, answer, wait on one SQLite file shared by many processes |
 | `submissions.py` | what a prompt decides before it is stored |
 | `titles.py` | what a conversation is called |
+| `channels.py` | `serve`: a channel over the port that it gets |
 | `owners.py` | the OS lock that says whether an owner lives |
 """
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moot.engine.titles import first_line
 from moot.errors import UsageError
+from moot.plugins import AGENTS
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types.agent import Agent
@@ -69,6 +70,12 @@ def _check_place(prompt: Prompt) -> None:
 
 
 async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
+    if agent.agent_type not in AGENTS:
+        words = (
+            f"agent {agent.name!r} has the agent_type {agent.agent_type!r}, which nothing here brings; known: {', '.join(AGENTS.names())}"
+        )
+        raise UsageError(words, fix="install the package that brings it, or change agent_type")
+    AGENTS.make(agent.agent_type)
     if agent.agent_type == "moot":
         choice = await runtime.providers.choice(model or agent.model)
         if choice.model.tools != "none":

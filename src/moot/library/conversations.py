@@ -9,8 +9,10 @@ from moot.library.options import folder_of
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
+from moot.types.part import text_part
 from moot.types.run import Run
 from moot.types.store import Page, Store
+from moot.types.tree import Tree
 
 
 class Conversations:
@@ -18,6 +20,8 @@ class Conversations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.tree: Tree = store.tree
+        """The tree of messages of a conversation, by ids: all of its branches, and what can be done to them."""
 
     async def list(
         self,
@@ -27,10 +31,16 @@ class Conversations:
         directory: str | Path | None = None,
         deleted: bool = False,
         archived: bool | None = False,
+        query: str = "",
     ) -> Page[Conversation]:
-        """One page, newest activity first; `next_cursor` leads to the next one. `archived=None` gives both kinds."""
+        """One page, newest activity first; `next_cursor` leads to the next one. `archived=None` gives both kinds.
+
+        Each word of `query` occurs in title, model, agent or directory; for what was said there is `m.search`.
+        """
         folder = folder_of(directory) or None
-        return await self._store.conversations.list(limit=limit, cursor=cursor, directory=folder, deleted=deleted, archived=archived)
+        return await self._store.conversations.list(
+            limit=limit, cursor=cursor, directory=folder, deleted=deleted, archived=archived, query=query
+        )
 
     async def get(self, reference: str) -> Conversation:
         """The one that is meant."""
@@ -63,3 +73,15 @@ class Conversations:
     async def restore(self, reference: str) -> Conversation:
         """Brings a deleted one back."""
         return await self._store.conversations.delete((await self.get(reference)).id, restore=True)
+
+    async def archive(self, reference: str, archived: bool = True) -> Conversation:
+        """Takes it out of the list, or puts it back."""
+        return await self._store.conversations.update((await self.get(reference)).id, archived=archived)
+
+    async def fork(self, reference: str, *, message: str | None = None, title: str = "") -> Conversation:
+        """A new conversation with copies of the shown branch, up to `message` where that is given."""
+        return await self.tree.fork((await self.get(reference)).id, message=message, title=title)
+
+    async def edit(self, message: str, text: str) -> Message:
+        """The message's new wording, as its sibling; the old one stays. One that is to be answered: `m.run(text, edits=message)`."""
+        return await self.tree.edit(message, (text_part(text),))

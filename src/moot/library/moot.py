@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from moot.config.settings import Settings
 from moot.engine import Engine
+from moot.engine.channels import serve
 from moot.library.asking import OnApproval, OnQuestion
 from moot.library.conversations import Conversations
 from moot.library.live import Following, LiveRun
@@ -37,14 +38,11 @@ class Moot:
     def __init__(self, engine: Engine, group: TaskGroup) -> None:
         self.engine = engine
         """The engine below, for what this face does not show."""
+        self.settings: Settings = engine.settings
+        """The configuration in force."""
         self.conversations = Conversations(engine.store)
         self._group = group
         self._live: WeakSet[LiveRun[Any]] = WeakSet()
-
-    @property
-    def settings(self) -> Settings:
-        """The configuration in force."""
-        return self.engine.settings
 
     @overload
     def run(self, prompt: str, /, *, schema: type[M], **options: Unpack[RunOptions]) -> LiveRun[M]: ...
@@ -97,6 +95,10 @@ class Moot:
         """The tools that an agent is offered here. Raises UsageError for an unknown agent."""
         return offered(self.settings, find_agent(self.settings, agent, {}))
 
+    async def serve(self, channel: str) -> None:
+        """Serves a channel, with its settings in `channels.<name>`, until it is cancelled. Raises UsageError, ConfigError."""
+        await serve(self.engine, channel)
+
     def _follow(self, following: Following) -> LiveRun[Any]:
         live = LiveRun[Any](self.engine, self._group, following)
         self._live.add(live)
@@ -114,6 +116,8 @@ class Moot:
                 tuple(parts),
                 conversation=conversation.id if isinstance(conversation, Conversation) else conversation,
                 key=options.get("key"),
+                edits=options.get("edits"),
+                answers=options.get("answers"),
                 directory=folder_of(options.get("directory")),
                 agent=options.get("agent"),
                 model=options.get("model"),

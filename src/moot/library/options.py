@@ -31,6 +31,10 @@ class RunOptions(TypedDict, total=False):
     """Goes on with this one: its id, the beginning of it, or its title. Without it, and without `key`, a new one is begun."""
     key: str | None
     """Goes on with the conversation of this name, or begins it: one name for each of your users, say."""
+    edits: str | None
+    """The id of a message of the user that the prompt takes the place of, as a new branch."""
+    answers: str | None
+    """With an empty prompt: the id of a message to answer, or of an answer to make once more."""
     files: Sequence[str | Path]
     """Pictures, PDFs and texts that go with the prompt."""
     directory: str | Path | None

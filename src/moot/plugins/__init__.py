@@ -3,9 +3,11 @@
 | registry | what it finds | entry-point group |
 |---|---|---|
 | `AGENTS` | agent services by `agent_type` | `moot.agents` |
+| `CHANNELS` | where people talk to moot from other programs | `moot.channels` |
 | `COMMANDS` | slash commands | `moot.commands` |
 | `DIALECTS` | wire shapes | `moot.convert` |
 | `FACES` | what `python -m moot` and `import moot` show | `moot.faces` |
+| `FORMATS` | other programs' files of conversations | `moot.formats` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
 
@@ -18,9 +20,11 @@
 
 from moot.plugins.registry import Registry
 
-__all__ = ["AGENTS", "COMMANDS", "DIALECTS", "FACES", "PROVIDERS", "TOOLS", "Registry"]
+__all__ = ["AGENTS", "CHANNELS", "COMMANDS", "DIALECTS", "FACES", "FORMATS", "PROVIDERS", "TOOLS", "Registry", "extensible"]
 
-AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"})
+AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"}, needs=("run",))
+
+CHANNELS = Registry("moot.channels", {}, needs=("name", "serve"))
 
 COMMANDS = Registry(
     "moot.commands",
@@ -51,9 +55,12 @@ DIALECTS = Registry(
         "openai-chat": "moot.convert.openai_chat:OpenAIChat",
         "openai-chat-schema": "moot.convert.openai_schema:OpenAISchema",
     },
+    needs=("name", "translator", "to_request"),
 )
 
 FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named"})
+
+FORMATS = Registry("moot.formats", {}, needs=("name", "version", "suffix", "sniff", "read", "write"))
 
 PROVIDERS = Registry(
     "moot.providers",
@@ -75,6 +82,7 @@ PROVIDERS = Registry(
         "xai": "moot.providers.xai:XAI",
         "zhipu": "moot.providers.zhipu:Zhipu",
     },
+    needs=("name", "dialect", "quirks", "stream", "models", "close"),
 )
 
 TOOLS = Registry(
@@ -92,4 +100,13 @@ TOOLS = Registry(
         "web_search": "moot.tools.web_search:WebSearch",
         "write_file": "moot.tools.write_file:WriteFile",
     },
+    needs=(
+        *("name", "description", "arguments", "concurrent", "idempotent", "effects", "hidden", "beta", "badge", "examples"),
+        *("run", "doing", "done"),
+    ),
 )
+
+
+def extensible() -> tuple[Registry, ...]:
+    """The registries that installed packages may add to; a face is moot's own."""
+    return AGENTS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROVIDERS, TOOLS

@@ -9,10 +9,9 @@ what it costs. The endpoints themselves are listed by the registry `PROVIDERS` a
 |---|---|
 | `pool.py` | `Providers`: settings to providers, names to models, first run's detection |
 | `catalogue.py` | what is known of a model: context, modalities, price, each provider's own name for it |
-| `_facts.py` | the plain facts that a provider's file states |
 | `_families.py` | what families of models take and do |
 | `_prices.py` | the price snapshot of `genai-prices`, loaded when first wanted |
-| `_http.py` | the one HTTP client: a POST, its frames, its errors |
+| `http.py` | the one HTTP client: a POST, its frames, its errors |
 | `_shapes.py` | paths and authentication of each dialect |
 | `_sse.py` | socket reads to raw frames |
 | `_refusals.py` | statuses and error bodies to `ProviderError` |

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moot.errors import ProviderError
-from moot.providers._http import HttpProvider
 from moot.providers.catalogue import listed
+from moot.providers.http import HttpProvider
 
 
 class OwnMachine(HttpProvider):

@@ -14,10 +14,10 @@ from typing import Any, Literal, cast
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError, ProviderError
 from moot.plugins import Registry
-from moot.providers._facts import Facts
 from moot.providers._families import family_of
 from moot.providers._sse import KEPT
 from moot.types.canonical import Json, JsonObject, loads
+from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.usage import Usage
 

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
-from moot.providers._facts import Facts
-from moot.providers._http import HttpProvider
+from moot.providers.http import HttpProvider
+from moot.types.facts import Facts
 from moot.types.provider import Quirks
 
 

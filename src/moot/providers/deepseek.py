@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moot.providers._facts import Facts
-from moot.providers._http import HttpProvider
+from moot.providers.http import HttpProvider
+from moot.types.facts import Facts
 from moot.types.provider import Quirks
 
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from moot.config.settings import ProviderSettings
 from moot.errors import UsageError
-from moot.providers._facts import Facts
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.event import Raw
+from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.provider import ModelRequest
 

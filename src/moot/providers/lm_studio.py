@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moot.providers._facts import Facts
 from moot.providers._own_machine import OwnMachine
+from moot.types.facts import Facts
 
 
 class LMStudio(OwnMachine):

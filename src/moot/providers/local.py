@@ -9,14 +9,14 @@ from pathlib import Path
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError, UsageError
-from moot.providers._facts import Facts
-from moot.providers._http import HttpProvider
 from moot.providers._local_machine import INSTEAD, check_machine
 from moot.providers._local_server import CONTEXT, Server, start
+from moot.providers.http import HttpProvider
 from moot.providers.weights.manifest import DEFAULT, Weights, find
 from moot.providers.weights.partial import models_folder
 from moot.providers.weights.pull import installed, path_of
 from moot.types.event import Raw
+from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.provider import ModelRequest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import SplitResult
 
-from moot.providers._facts import Facts
 from moot.providers._own_machine import OwnMachine
+from moot.types.facts import Facts
 from moot.types.model import Model
 
 _VERSION = "/v1"

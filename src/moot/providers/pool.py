@@ -12,11 +12,11 @@ from typing import Any, Protocol, get_args, runtime_checkable
 
 from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings, Settings
-from moot.errors import ConfigError, ProviderError, UsageError
+from moot.errors import ConfigError, MootError, ProviderError, UsageError
 from moot.plugins import DIALECTS, PROVIDERS
 from moot.providers import catalogue
-from moot.providers._facts import Facts
 from moot.types.context import Choice
+from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, ModelRole
 from moot.types.provider import Provider
 from moot.types.usage import Usage
@@ -103,7 +103,7 @@ class Providers:
             lack = self._lack(name)
             if lack:
                 raise lack
-            self._made[name] = self._class(name)(self._entry(name))
+            self._made[name] = self._make(name)
         return self._made[name]
 
     def price(self, model: Model, usage: Usage) -> int | None:
@@ -123,7 +123,7 @@ class Providers:
         name = id.provider or await self._find(id.model)
         provider = self.provider(name)
         model = await self._model(provider, name, id.model)
-        return Choice(model, provider, DIALECTS.load(provider.dialect)())
+        return Choice(model, provider, DIALECTS.make(provider.dialect))
 
     async def choices(self, text: str, fallback: Sequence[str] = (), *, role: ModelRole = "main") -> tuple[Choice, ...]:
         """The model meant, then its fallbacks in order, each once. A fallback without its key is passed over."""
@@ -213,7 +213,7 @@ class Providers:
             return ()
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                return [found.id.model for found in await provider.models()]
+                return [found.id.model for found in await self._models_of(name)]
         except (ProviderError, TimeoutError) as error:
             _log.info("%s could not be asked for %r: %s", name, model, error)
             return ()
@@ -252,6 +252,10 @@ class Providers:
 
     # ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _make(self, name: str) -> Provider:
+        """Raises UsageError for a plugin that can't be made, ConfigError for an entry that doesn't do."""
+        return PROVIDERS.make(name if name in PROVIDERS else "custom", self._entry(name))
+
     def _class(self, name: str) -> Any:
         if name in PROVIDERS:
             return PROVIDERS.load(name)
@@ -282,18 +286,28 @@ class Providers:
         if not entry.enabled:
             return UsageError(f"provider {name!r} is disabled", fix=f"remove providers.{name}.enabled from {self._file()}")
         if not facts.needs_key or entry.api_key or entry.base_url or entry.headers:
-            return None
+            return self._fault(name)
         variables = " or ".join(KEY_VARIABLES.get(name, ()))
         place = f"providers.{name}.api_key in {self._file()}"
         return ConfigError(f"provider {name!r} has no key: set {f'{variables}, or ' if variables else ''}{place}")
+
+    def _fault(self, name: str) -> UsageError | None:
+        """Why a plugin can't be made, which must not take the others along; None for all else."""
+        if not PROVIDERS.package(name) or name in self._made:
+            return None
+        try:
+            self._made[name] = self._make(name)
+        except UsageError as error:
+            return error
+        return None
 
     def _file(self) -> str:
         return str(self.settings.home / "config.yaml")
 
     async def _list(self, name: str) -> tuple[Sequence[Model], str]:
-        provider, facts, entry = self.provider(name), self.facts(name), self._entry(name)
+        facts, entry = self.facts(name), self._entry(name)
         try:
-            models, problem = list(await provider.models()), ""
+            models, problem = list(await self._models_of(name)), ""
             more: Sequence[str] = list(entry.models)
         except ProviderError as error:
             models, problem = [], error.message
@@ -301,6 +315,19 @@ class Providers:
         have = {model.id.model for model in models}
         described = [catalogue.describe(name, facts, entry, other) for other in more if other not in have]
         return [*models, *described], problem
+
+    async def _models_of(self, name: str) -> Sequence[Model]:
+        """What the provider lists. Raises ProviderError, whatever a plugin may raise."""
+        try:
+            return await self.provider(name).models()
+        except MootError:
+            raise
+        except Exception as error:
+            package = PROVIDERS.package(name)
+            if not package:
+                raise
+            _log.exception("the provider %r could not list its models", name)
+            raise ProviderError(f"the provider {name!r}, from the package {package}, failed: {error!r}") from error
 
     async def _sweep(self) -> None:
         """Closes providers of an older configuration whose streams have ended."""

@@ -111,7 +111,7 @@ async def _within(leg: Leg) -> RunOutcome:
         words = f"event {seq} of this run is damaged in the store, so it can't be taken up; what can be read of it is kept"
         return RunOutcome("failed", "error", Failure(words, StoreCorrupt.code))
     try:
-        service: AgentService = AGENTS.load(leg.request.run.agent_type)()
+        service: AgentService = AGENTS.make(leg.request.run.agent_type)
         with anyio.move_on_after(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught

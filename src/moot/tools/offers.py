@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from typing import cast
 
@@ -11,27 +12,45 @@ from moot.plugins import TOOLS
 from moot.types.agent import Agent
 from moot.types.tool import Available, Tool
 
-__all__ = ["offered", "tool"]
+__all__ = ["is_available", "offered", "tool"]
+
+log = logging.getLogger("moot.tools")
 
 
 def offered(settings: Settings, agent: Agent) -> tuple[Tool, ...]:
     """The agent's tools, always in the same order: sorted by name.
 
     Hidden ones only when the agent names them; with role `read` none that does more than read; none whose configuration is missing.
-    Raises UsageError for a name that is no tool.
+    A plugin that can't be had is left out unless the agent names it. Raises UsageError for a name that is no tool.
     """
     named = agent.tools
     for name in named or ():
         if name not in TOOLS:
             raise UsageError(f"agent {agent.name!r}: {TOOLS.unknown(name)}", fix="moot tools list")
-    candidates = [tool(name) for name in TOOLS.names() if named is None or name in named]
-    return tuple(candidate for candidate in candidates if _fits(candidate, settings, agent))
+    candidates = [tool(name) for name in named] if named is not None else _all()
+    return tuple(candidate for candidate in sorted(candidates, key=lambda one: one.name) if _fits(candidate, settings, agent))
+
+
+def _all() -> list[Tool]:
+    found: list[Tool] = []
+    for name in TOOLS.names():
+        try:
+            found.append(tool(name))
+        except UsageError as error:
+            _say_once(error.message)
+    return found
+
+
+@cache
+def _say_once(words: str) -> None:
+    # asked at every step
+    log.warning("%s", words)
 
 
 @cache
 def tool(name: str) -> Tool:
     """The tool of that name. Raises UsageError for an unknown one."""
-    return cast("Tool", TOOLS.load(name)())
+    return cast("Tool", TOOLS.make(name))
 
 
 def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
@@ -39,7 +58,20 @@ def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
         return False
     if agent.role == "read" and not candidate.effects <= {"read"}:
         return False
-    return not _needs_settings(type(candidate)) or cast("Available", candidate).available(settings.tools.get(candidate.name, {}))
+    return is_available(candidate, settings)
+
+
+def is_available(candidate: Tool, settings: Settings) -> bool:
+    """Whether it has the configuration that it needs; what a plugin can't say is a no."""
+    if not _needs_settings(type(candidate)):
+        return True
+    try:
+        return cast("Available", candidate).available(settings.tools.get(candidate.name, {}))
+    except Exception as error:
+        if not TOOLS.package(candidate.name):
+            raise
+        _say_once(f"the tool {candidate.name!r}, from the package {TOOLS.package(candidate.name)}, can't say if it is available: {error!r}")
+        return False
 
 
 @cache

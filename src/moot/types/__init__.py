@@ -3,14 +3,15 @@
 A `conversation` holds `message`s made of `part`s. A prompt becomes a `run`; the run makes `step`s, each an `exchange` with a
 vendor, whose own bytes (raw) and the `chunk`s they stand for are stored together as an `event` under one seq. What is needed from
 above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent` (AgentService), `context` (RunContext), `store`
-(Log, Records, Conversations, Tree, Search, Blobs) and `engine` (Runs, Tail).
+(Log, Records, Conversations, Tree, Search, Blobs), `engine` (Runs, Tail), `format` (Format) and `channel` (Channel, ChannelRuntime).
 
 | file | what it holds |
 |---|---|
 | `conversation.py`, `message.py`, `part.py` | the record: conversation and project, an entry with a role, a finished piece |
 | `run.py`, `exchange.py`, `event.py`, `chunk.py` | one prompt to its end, one talk with a vendor, what is stored of it, a streamed piece |
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
-| `provider.py`, `tool.py`, `context.py`, `store.py`, `search.py`, `tree.py`, `engine.py` | the seams |
+| `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
+| `store.py`, `search.py`, `tree.py`, `engine.py` | the seams to what keeps and runs |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
 | `crash.py` | named instants at which a test may kill the process |
 

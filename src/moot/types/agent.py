@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from moot.types.canonical import JsonObject, empty
 from moot.types.model import Effort
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
@@ -43,5 +44,7 @@ class Agent:
     effort: Effort | None = None
     show_reasoning: bool = True
     history: HistorySettings = field(default_factory=HistorySettings)
+    options: JsonObject = field(default_factory=empty)
+    """For its agent service alone, which says what may stand there."""
     fallback: tuple[str, ...] = ()
     """Models to try, in order, when the main one fails before anything was shown."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
@@ -170,8 +170,19 @@ class RunContext(Protocol):
 
 
 class AgentService(Protocol):
-    """Runs agents of one `agent_type`: everything a run says goes through the context, nothing is yielded."""
+    """Runs agents of one `agent_type`: everything a run says goes through the context, nothing is yielded. Instances are stateless.
+
+    `start`, `finish`, `abort` and the run's end are the runtime's to write; steps, exchanges and tool outputs are the service's.
+    """
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         """Drives one leg to its end. Cancellation and Parked pass through; any other exception fails the run at its border."""
         ...
+
+
+@runtime_checkable
+class Tried(Protocol):
+    """An optional power of an agent service: `Agent.options` to be tried with on this machine alone, as the conformance suite does."""
+
+    trials: Mapping[str, JsonObject]
+    """`answer`: it says something and ends · `slow`: it begins its work and would go on for a minute."""

@@ -8,8 +8,8 @@ from contextlib import aclosing, asynccontextmanager
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError
-from moot.providers._http import HttpProvider
 from moot.providers.custom import Custom
+from moot.providers.http import HttpProvider
 from moot.testing.scripted import Reply, ScriptedServer
 from moot.types.provider import ModelRequest
 

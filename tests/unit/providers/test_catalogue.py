@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS
-from moot.providers._facts import Facts
 from moot.providers.catalogue import describe, known, listed, plain, price, wire_name_of
+from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.usage import Usage
 

@@ -1,4 +1,4 @@
-"""What a provider's file states about its endpoint."""
+"""What a provider states about its endpoint: plain facts, by which it is found, priced and asked for its key."""
 
 from __future__ import annotations
 

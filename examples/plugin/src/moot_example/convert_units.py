@@ -1,0 +1,70 @@
+"""The tool `convert_units`. `tools.convert_units: {digits: 6}` of the configuration sets how exact it is."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from moot.types.canonical import JsonObject
+from moot.types.tool import Effect, ToolContext, ToolOutput, View
+
+UNITS: dict[str, tuple[str, float]] = {
+    "mm": ("length", 0.001),
+    "cm": ("length", 0.01),
+    "m": ("length", 1.0),
+    "km": ("length", 1000.0),
+    "inch": ("length", 0.0254),
+    "foot": ("length", 0.3048),
+    "mile": ("length", 1609.344),
+    "g": ("mass", 0.001),
+    "kg": ("mass", 1.0),
+    "pound": ("mass", 0.45359237),
+    "second": ("time", 1.0),
+    "minute": ("time", 60.0),
+    "hour": ("time", 3600.0),
+}
+"""Unit → what it measures, and how many of the base unit it is."""
+
+
+class Arguments(BaseModel):
+    value: float = Field(description="The number to convert", allow_inf_nan=False)
+    unit: str = Field(description=f"One of: {', '.join(UNITS)}")
+    into: str = Field(description="The unit wanted")
+
+
+class ConvertUnits:
+    """What a tool has to be: what it says of itself to a model and to policy, `run`, and its two views for people."""
+
+    name = "convert_units"
+    description = "Convert a length, a mass or a time from one unit into another."
+    arguments: type[BaseModel] = Arguments
+    concurrent = True
+    idempotent = True
+    effects: frozenset[Effect] = frozenset()
+    hidden = False
+    beta = False
+    badge = ""
+    examples: tuple[JsonObject, ...] = ({"user": "How far is 5 miles?", "arguments": {"value": 5, "unit": "mile", "into": "km"}},)
+
+    async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
+        """What a model got wrong is an output that says so, never an exception."""
+        for unit in (arguments.unit, arguments.into):
+            if unit not in UNITS:
+                return ToolOutput(f"there is no unit {unit!r}; known: {', '.join(UNITS)}", error=True)
+        (measured, factor), (wanted, divisor) = UNITS[arguments.unit], UNITS[arguments.into]
+        if measured != wanted:
+            return ToolOutput(
+                f"{arguments.unit} measures {measured} and {arguments.into} {wanted}; nothing converts between them", error=True
+            )
+        digits = context.settings.get("digits")
+        value = float(f"{arguments.value * factor / divisor:.{digits if isinstance(digits, int) and 0 < digits < 17 else 6}g}")
+        return ToolOutput(f"{arguments.value:g} {arguments.unit} = {value:g} {arguments.into}", {"value": value, "unit": arguments.into})
+
+    def doing(self, arguments: Arguments) -> View:
+        return View("Convert", f"{arguments.value:g} {_line(arguments.unit)} into {_line(arguments.into)}")
+
+    def done(self, arguments: Arguments, output: ToolOutput) -> View:
+        return View("Convert", _line(output.text))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,188 @@
+"""The agent service `pipe`: a command reads the prompt on its stdin, and each line that it writes is a piece of the answer.
+
+agents:
+  shouter: {agent_type: pipe, options: {command: [tr, a-z, A-Z]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+
+from moot.errors import ConfigError
+from moot.guard.processes import Child, kill_leftover, spawn
+from moot.types import chunk
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import Result, RunContext, Unknown
+from moot.types.event import Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
+from moot.types.ids import exchange_id, llm_key
+from moot.types.part import text_of
+from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import CloseExchange, OpenExchange
+
+KEY = "pipe:1"
+"""The journal's name for the one thing that is done: running the command."""
+STEP, ATTEMPT = 1, 0
+LINE = 64 * 1024
+"""Bytes after which a line that has no end is cut."""
+PATIENCE = 2.0
+CUT_OFF = "the command was cut off, and it is not run again by itself: nobody knows what it has done"
+
+
+class State(NamedTuple):
+    """Of the translator: what JSON can hold."""
+
+    part: str
+    opened: bool
+
+
+class Lines:
+    """Translates: a line is a piece of the text. Pure, so that a stored run can be translated again."""
+
+    name = "pipe"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(options.prefix, False)
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        start: tuple[Chunk, ...] = () if state.opened else ({"type": "text-start", "id": state.part},)
+        delta: Chunk = {"type": "text-delta", "id": state.part, "delta": raw.decode("utf-8", "replace")}
+        return State(state.part, True), (*start, delta)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        end: tuple[Chunk, ...] = ({"type": "text-end", "id": state.part},) if state.opened else ()
+        return end, Ending("stop" if ended == "eof" else "error")
+
+
+class Pipe:
+    """What an agent service has to be: `run`, which says everything through the context and gives the outcome."""
+
+    trials: Mapping[str, JsonObject] = {
+        "answer": {"command": ["cat"]},
+        "slow": {"command": ["/bin/sh", "-c", "echo working; exec sleep 60"]},
+    }
+
+    async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
+        command = _command(request)
+        if context.standing(KEY) == "begun":
+            await _close_what_was_cut(request, context)
+
+        async def work() -> Result:
+            return Result(await _talk(request, context, command))
+
+        # not idempotent: after a crash the command is not run again, and a run that has ended is not run again either
+        outcome = await context.once(KEY, idempotent=False, work=work, body={"command": list[Json](command)})
+        if isinstance(outcome, Unknown):
+            await _take_down_leftover(outcome)
+            await context.append(Event("journal", phase="end", key=outcome.key, body={"value": None}), sync=True)
+            return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
+        if outcome.value is None:
+            return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
+        if outcome.value != 0:
+            return RunOutcome("failed", "error", Failure(f"{command[0]!r} ended with exit code {outcome.value}"))
+        return RunOutcome("finished")
+
+
+def _command(request: RunRequest) -> list[str]:
+    command = request.agent.options.get("command")
+    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        return [str(word) for word in command]
+    raise ConfigError(f"agents.{request.agent.name}.options.command is {command!r}; expected a list of words, as in [tr, a-z, A-Z]")
+
+
+async def _talk(request: RunRequest, context: RunContext, command: list[str]) -> int:
+    """Runs the command to its end, each line committed before the next is read; its exit code. Cancelled, it ends the command."""
+    prompt = await _prompt(context)
+    exchange = Exchange(
+        id=exchange_id(request.run.id, STEP, ATTEMPT),
+        run=request.run.id,
+        conversation=request.conversation.id,
+        purpose="answer",
+        dialect="pipe",
+        converter=f"{Lines.name}/{Lines.version}",
+        provider="pipe",
+        model=command[0],
+        options=ExchangeOptions(f"{STEP}.{ATTEMPT}", STEP),
+        request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
+    )
+    head = Event("exchange", (chunk.START_STEP,), exchange=exchange.id, phase="start", key=llm_key(STEP, ATTEMPT), body={"model": ""})
+    await context.append(head, changes=(OpenExchange(exchange),))
+    child = await spawn(command, cwd=Path(request.conversation.directory or "."), stdin="pipe", stderr="null")
+    translator = Lines()
+    state = translator.open(exchange.options)
+    ended: Ended = "cancelled"
+    try:
+        await context.append(Event("journal", key=f"{KEY}.0", body={"pgid": child.group, "started": child.started}), sync=True)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_feed, child, prompt)
+            async with aclosing(_lines(child)) as lines:
+                async for line in lines:
+                    state, chunks = translator.feed(state, line)
+                    await context.append(Event("raw", chunks, line, exchange=exchange.id))
+        code = await child.wait()
+        ended = "eof"
+        return code
+    finally:
+        await child.kill(0)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(PATIENCE):
+            await _end(context, exchange.id, *translator.close(state, ended), ended=ended)
+
+
+async def _end(context: RunContext, exchange: str, chunks: tuple[Chunk, ...], ending: Ending, *, ended: Ended) -> None:
+    last = Event("exchange", chunks, exchange=exchange, phase="end", key=llm_key(STEP, ATTEMPT), body={**ending.to_json(), "ended": ended})
+    step = Event("chunks", (chunk.FINISH_STEP,), phase="end", key=f"step:{STEP}")
+    await context.append(last, step, changes=(CloseExchange(exchange, ended),), fold=True)
+
+
+async def _close_what_was_cut(request: RunRequest, context: RunContext) -> None:
+    """After `kill -9` the exchange has a start and no end."""
+    keys = {event.key for event in await context.journal() if event.kind == "exchange" and event.phase}
+    ends = {event.key for event in await context.journal() if event.kind == "exchange" and event.phase == "end"}
+    if llm_key(STEP, ATTEMPT) in keys - ends:
+        texts = [part for part in context.message().parts if part.get("type") == "text" and part.get("state") == "streaming"]
+        closing: tuple[Chunk, ...] = tuple({"type": "text-end", "id": part["id"]} for part in texts)
+        await _end(context, exchange_id(request.run.id, STEP, ATTEMPT), closing, Ending("error"), ended="cut")
+
+
+async def _take_down_leftover(outcome: Unknown) -> None:
+    group, started = outcome.note.get("pgid"), outcome.note.get("started")
+    if isinstance(group, int) and isinstance(started, int | float | str):
+        await kill_leftover(group, started)
+
+
+async def _prompt(context: RunContext) -> bytes:
+    """What the person said last."""
+    said = [message for message in await context.history(1) if message.role == "user"]
+    return text_of(said[-1].parts).encode("utf-8", "replace") if said else b""
+
+
+async def _feed(child: Child, prompt: bytes) -> None:
+    assert child.stdin is not None
+    try:
+        child.stdin.write(prompt)
+        await child.stdin.drain()
+    except ConnectionError:
+        pass  # it does not want to read it
+    child.stdin.close()
+
+
+async def _lines(child: Child) -> AsyncGenerator[bytes, None]:
+    """Each line with its end; joined they are what the command wrote."""
+    assert child.stdout is not None
+    held = b""
+    while data := await child.stdout.read(LINE):
+        *whole, held = (held + data).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+        if len(held) >= LINE:
+            yield held
+            held = b""
+    if held:
+        yield held

@@ -1,0 +1,153 @@
+"""What every channel promises, as checks of one channel over a real engine with a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from moot.config.settings import Models, Settings
+from moot.engine import Engine, open_engine
+from moot.engine.channels import Port
+from moot.errors import MootError
+from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.types.channel import Channel, ChannelClient, Reachable
+from moot.types.conversation import Conversation
+
+PATIENCE = 8.0
+
+
+def script(recorded: Recorded) -> Reply:
+    """Answers with the words of the person, or wants to run something."""
+    said = recorded.json["messages"][-1]["role"] == "tool"
+    if "touch" in recorded.user_text:
+        return Reply(text="I saw what came of it.") if said else Reply(tool_calls=[ToolCall("shell", {"command": recorded.user_text})])
+    return Reply(text=f"You said {recorded.user_text}.")
+
+
+@dataclass
+class Stage:
+    engine: Engine
+    channel: Channel
+    settings: Any
+    directory: Path
+
+    @asynccontextmanager
+    async def somebody(self, who: str) -> AsyncGenerator[ChannelClient, None]:
+        assert isinstance(self.channel, Reachable)
+        async with self.channel.client(self.settings, who) as client:
+            yield client
+
+    async def conversations(self) -> list[Conversation]:
+        return list((await self.engine.store.conversations.list()).items)
+
+    def made(self) -> list[str]:
+        """What commands have left behind."""
+        return sorted(path.name for path in self.directory.iterdir())
+
+
+def _port(engine: Engine, channel: Channel, directory: Path) -> Port:
+    return Port(engine, channel.name, {"directory": str(directory)})
+
+
+@asynccontextmanager
+async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
+    """The channel while it is served; it must stop within a second when that is over."""
+    assert isinstance(channel, Reachable), f"{channel.name} can't be reached by a test: it has no `trial` and `client`"
+    directory, folder = home / "work", home / "channel"
+    for path in (directory, folder):
+        path.mkdir(parents=True, exist_ok=True)
+    async with ScriptedServer(script) as server:
+        settings = Settings(home / "home", models=Models(main="scripted@mine"), providers={"mine": server.provider("mine")})
+        async with open_engine(settings) as engine:
+            stage = Stage(engine, channel, channel.trial(folder), directory)
+            ended = anyio.Event()
+
+            async def serve() -> None:
+                try:
+                    await channel.serve(_port(engine, channel, directory), stage.settings)
+                    raise AssertionError("it stopped serving by itself")
+                finally:
+                    ended.set()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(serve)
+                with anyio.fail_after(PATIENCE):
+                    yield stage
+                group.cancel_scope.cancel()
+                began = anyio.current_time()
+                with anyio.CancelScope(shield=True), anyio.move_on_after(PATIENCE):
+                    await ended.wait()
+                assert ended.is_set() and anyio.current_time() - began < PATIENCE / 2, "it does not stop when it is cancelled"
+
+
+async def check_answers(on: Stage) -> None:
+    """What is said is answered, and the same person goes on in the same conversation, also when they come again."""
+    async with on.somebody("ann") as ann:
+        await ann.say("hello")
+        assert "You said hello." in await ann.hear()
+        await ann.say("and again")
+        assert "You said and again." in await ann.hear()
+    async with on.somebody("ann") as ann:
+        await ann.say("I am back")
+        assert "You said I am back." in await ann.hear()
+    [conversation] = await on.conversations()
+    assert conversation.key is not None and conversation.key.startswith(f"{on.channel.name}:")
+    assert conversation.message_count == 6
+
+
+async def check_people_are_kept_apart(on: Stage) -> None:
+    """Two people who talk at once have a conversation each."""
+    async with on.somebody("ann") as ann, on.somebody("bob") as bob:
+        await ann.say("I am ann")
+        await bob.say("I am bob")
+        assert "ann" in await ann.hear() and "bob" in await bob.hear()
+    assert len(await on.conversations()) == 2
+
+
+async def check_a_yes_is_a_persons(on: Stage) -> None:
+    """Nothing runs before a person says yes, and nothing at all after a no."""
+    async with on.somebody("ann") as ann:
+        await ann.say("touch first")
+        assert "touch first" in await ann.hear(), "the person is not shown what it is about"
+        await anyio.sleep(0.05)
+        assert on.made() == [], "it ran before anybody said yes"
+        await ann.say("no, not now")
+        assert "I saw what came of it." in await ann.hear()
+        assert on.made() == [], "it ran although the person said no"
+        await ann.say("touch second")
+        assert "touch second" in await ann.hear()
+        await ann.say("yes")
+        assert "I saw what came of it." in await ann.hear()
+        assert on.made() == ["second"]
+
+
+async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
+    """A person who hangs up in the middle ends neither the channel nor anybody else's talk."""
+    async with on.somebody("ann") as ann:
+        async with on.somebody("bob") as bob:
+            await bob.say("touch third")
+            await bob.hear()
+        await ann.say("still there?")
+        assert "still there?" in await ann.hear()
+    async with on.somebody("bob") as bob:
+        with suppress(MootError):
+            await bob.say("I am back")
+            assert await bob.hear()
+
+
+async def check_it_reaches_its_own_only(on: Stage) -> None:
+    """The port of the channel gives nothing away of conversations that are not its own."""
+    port = _port(on.engine, on.channel, on.directory)
+    foreign = await on.engine.store.conversations.create(Conversation("0" * 32, key="other:ann", title="Foreign"))
+    for reference in (foreign.id, foreign.title):
+        try:
+            async for _ in port.watch(reference):
+                break
+        except MootError:
+            continue
+        raise AssertionError("a channel can watch what is not its own")

@@ -1,0 +1,168 @@
+"""What every format promises, as checks of one format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moot.errors import MootError, UsageError
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, Fidelity, Format, ImportedConversation, Sampled
+from moot.types.message import Message
+from moot.types.part import Part, text_of, text_part
+
+FOREIGN = (
+    b"",
+    b"\n",
+    b"{",
+    b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    b"\xff\xfe\x00",
+    b"[]",
+    b"{}\n" * 3,
+    b"just some words\n",
+    b"a,b\n1,2\n",
+)
+
+
+def exported(texts: Sequence[str], extra: Sequence[Part] = ()) -> ExportedConversation:
+    """People and the agent taking turns with these texts; the last message has the extra parts too."""
+    roles = ["user", "assistant"]
+    messages = [Message(f"m{at}", roles[at % 2], (text_part(text),), created_at=1_700_000_000_000 + at) for at, text in enumerate(texts)]  # type: ignore[arg-type]
+    if extra:
+        messages.append(Message("extra", "assistant", (text_part("more"), *extra)))
+    return ExportedConversation(Conversation("c1", title="A title"), tuple(messages))
+
+
+def written(format: Format, conversation: ExportedConversation) -> tuple[bytes, Fidelity] | None:
+    """None for a format that can only be read, which then has to have samples."""
+    try:
+        made = format.write(conversation)
+    except UsageError:
+        assert isinstance(format, Sampled) and format.samples, "it can't write, and has no samples to be read with"
+        return None
+    return made.data, made.fidelity
+
+
+def source(format: Format, folder: Path, data: bytes) -> Path:
+    path = folder / f"source{format.suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def check_itself(format: Format) -> None:
+    assert format.version >= 1 and format.suffix.startswith(".") and format.suffix == format.suffix.lower()
+
+
+def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> None:
+    """What it writes it knows again, and reads the same words in the same order by the same people."""
+    conversation = exported(texts)
+    made = written(format, conversation)
+    if made is None:
+        return
+    data, fidelity = made
+    path = source(format, folder, data)
+    assert format.sniff(path, data[: 1 << 16]), "it does not know its own file"
+    [read] = check_read(format, path)
+    assert [(one.role, text_of(one.parts)) for one in read.messages] == [(one.role, text_of(one.parts)) for one in conversation.messages]
+    assert _count(fidelity, "messages") == len(texts), f"{len(texts)} messages were written, and it counts {fidelity}"
+    assert _count(read.fidelity, "messages") == len(texts), f"{len(texts)} messages were read, and it counts {read.fidelity}"
+
+
+def check_what_is_lost_is_said(format: Format) -> None:
+    """Everything that does not go along is counted."""
+    extra: list[Part] = [
+        {"type": "reasoning", "text": "because", "state": "done"},
+        {"type": "tool-read_file", "toolCallId": "t1", "state": "output-available", "input": {"path": "a"}, "output": "x"},
+        {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
+    ]
+    if (without := written(format, exported(["a", "b"]))) is None:
+        return
+    made = written(format, exported(["a", "b"], extra))
+    assert made is not None
+    more = _total(made[1]) - _total(without[1])
+    assert more >= 1 + len(extra), (
+        f"a message with {len(extra)} further parts was written, and only {more} things more are counted: {made[1]}"
+    )
+
+
+def check_read(format: Format, path: Path) -> list[ImportedConversation]:
+    """Its conversations, which are whole: ids, parents, raw; read twice they are the same, and the source is as it was."""
+    before = (path.read_bytes(), sorted(one.name for one in path.parent.iterdir()))
+    read = list(format.read(path))
+    assert list(format.read(path)) == read, "read twice it is not the same"
+    assert (path.read_bytes(), sorted(one.name for one in path.parent.iterdir())) == before, "reading changed the source"
+    assert len({one.source_id for one in read}) == len(read), "two conversations have one id"
+    for conversation in read:
+        check_conversation(conversation, before[0])
+    return read
+
+
+def check_conversation(conversation: ImportedConversation, data: bytes) -> None:
+    seen: set[str] = set()
+    for message in conversation.messages:
+        assert message.source_id and message.source_id not in seen, f"the id {message.source_id!r} is taken"
+        assert message.parent is None or message.parent in seen, f"{message.source_id!r} stands before its parent"
+        assert message.role in ("system", "user", "assistant")
+        assert message.raw, f"{message.source_id!r} has no raw"
+        seen.add(message.source_id)
+    assert all(entry.raw in data for entry in conversation.entries), "raw is not the source's own bytes"
+    assert conversation.head is None or conversation.head in seen
+    counts = [conversation.fidelity.kept, conversation.fidelity.approximated, conversation.fidelity.lost]
+    assert all(type(count) is int and count >= 0 for kind in counts for count in kind.values())
+
+
+def check_foreign(format: Format, folder: Path, data: bytes) -> None:
+    """What is none of its own it does not claim, and whatever it is asked to read it reads or refuses in words."""
+    path = source(format, folder, data)
+    claimed = format.sniff(path, data[: 1 << 16])
+    if data in FOREIGN:
+        assert not claimed, f"it claims {data!r}"
+    try:
+        read = list(format.read(path))
+    except MootError as error:
+        assert not claimed or not data, f"it claims {data[:80]!r} and can't read it: {error}"
+    else:
+        for conversation in read:
+            check_conversation(conversation, data)
+
+
+def check_a_broken_record(format: Format, folder: Path, data: bytes, at: int, junk: bytes) -> None:
+    """Junk inside a file costs at most what it hits: reading never raises but in words, and what it can't read it counts."""
+    broken = data[:at] + junk + data[at:]
+    path = source(format, folder, broken)
+    try:
+        read = list(format.read(path))
+    except MootError:
+        return
+    for conversation in read:
+        check_conversation(conversation, broken)
+
+
+def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> None:
+    """In a format of lines, a line that is junk takes no other along, is kept, and is counted as lost."""
+    made = written(format, exported(texts))
+    if made is None or made[0].count(b"\n") <= len(texts):
+        return
+    lines = made[0].splitlines(keepends=True)
+    junk = b'{"cut off\n'
+    path = source(format, folder, b"".join([*lines[:2], junk, *lines[2:]]))
+    read = list(format.read(path))
+    assert sum(len(one.messages) for one in read) == len(texts), "one broken line took messages along"
+    assert any(entry.raw == junk for one in read for entry in one.entries), "the broken line is gone"
+    assert sum(sum(one.fidelity.lost.values()) for one in read) >= 1, "the broken line is not counted"
+
+
+def _count(fidelity: Fidelity, name: str) -> int:
+    return sum(counts.get(name, 0) for counts in (fidelity.kept, fidelity.approximated, fidelity.lost))
+
+
+def _total(fidelity: Fidelity) -> int:
+    return sum(sum(counts.values()) for counts in (fidelity.kept, fidelity.approximated, fidelity.lost))
+
+
+def samples(format: Any) -> list[bytes]:
+    """What there is to read: its samples, and what it writes."""
+    made = written(format, exported(["hello", "hi there", "and?"]))
+    own = list(format.samples.values()) if isinstance(format, Sampled) else []
+    return [*own, *([made[0]] if made else [])]

@@ -1,0 +1,50 @@
+"""What holds for every agent service, moot's own loop and those of installed packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import services
+from conformance.services import INTRUSIONS, staged
+from moot.plugins import AGENTS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=AGENTS.names())
+def agent_type(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def service(agent_type: str) -> Any:
+    return AGENTS.make(agent_type)
+
+
+async def test_a_run_finishes_once_and_its_log_is_whole(agent_type: str, service: Any, tmp_path: Path) -> None:
+    async with staged(agent_type, service, tmp_path, "answer") as on:
+        await services.check_answer(on)
+
+
+async def test_a_cancel_takes_hold_and_leaves_nothing_behind(agent_type: str, service: Any, tmp_path: Path) -> None:
+    async with staged(agent_type, service, tmp_path, "slow") as on:
+        await services.check_cancel(on)
+
+
+async def test_a_leg_taken_up_behind_its_last_word_repeats_nothing(agent_type: str, service: Any, tmp_path: Path) -> None:
+    async with staged(agent_type, service, tmp_path, "answer") as on:
+        await services.check_resumed_behind_its_last_word(on, service)
+
+
+async def test_a_leg_taken_up_in_the_middle_does_nothing_twice(agent_type: str, service: Any, tmp_path: Path) -> None:
+    async with staged(agent_type, service, tmp_path, "slow") as on:
+        await services.check_resumed_in_the_middle(on, service)
+
+
+@pytest.mark.parametrize(("method", "error"), INTRUSIONS, ids=[method for method, _ in INTRUSIONS])
+async def test_what_ends_a_leg_passes_through(agent_type: str, service: Any, tmp_path: Path, method: str, error: BaseException) -> None:
+    async with staged(agent_type, service, tmp_path, "answer") as on:
+        await services.check_passes_through(on, service, method, error)

@@ -1,0 +1,40 @@
+"""What holds for every channel, built in or of an installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import channels
+from moot.errors import ConfigError
+from moot.plugins import CHANNELS
+
+pytestmark = pytest.mark.anyio
+
+CHECKS = [
+    channels.check_answers,
+    channels.check_people_are_kept_apart,
+    channels.check_a_yes_is_a_persons,
+    channels.check_one_who_leaves_takes_nobody_along,
+    channels.check_it_reaches_its_own_only,
+]
+
+
+@pytest.fixture(params=CHANNELS.names())
+def channel(request: pytest.FixtureRequest) -> Any:
+    return CHANNELS.make(request.param)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])
+async def test_it_keeps_what_the_seam_promises(channel: Any, tmp_path: Path, check: Any) -> None:
+    async with channels.served(channel, tmp_path) as on:
+        await check(on)
+
+
+async def test_settings_that_do_not_do_are_refused_in_words(channel: Any, tmp_path: Path) -> None:
+    wrong = {name: 5 if isinstance(value, str) else [value] for name, value in channel.trial(tmp_path).items()}
+    if wrong:
+        with pytest.raises(ConfigError, match=channel.name):
+            await channel.serve(None, wrong)

@@ -1,0 +1,63 @@
+"""What holds for every format, built in or of an installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance import formats
+from moot.plugins import FORMATS
+
+TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=60), min_size=1, max_size=6)
+quick = settings(max_examples=30, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(params=FORMATS.names())
+def format(request: pytest.FixtureRequest) -> Any:
+    return FORMATS.make(request.param)
+
+
+def test_it_says_what_it_is(format: Any) -> None:
+    formats.check_itself(format)
+
+
+@quick
+@given(texts=TEXTS)
+def test_words_go_there_and_back(format: Any, tmp_path: Path, texts: list[str]) -> None:
+    formats.check_there_and_back(format, tmp_path, texts)
+
+
+def test_its_samples_are_read_whole(format: Any, tmp_path: Path) -> None:
+    assert formats.samples(format)
+    for data in formats.samples(format):
+        assert formats.check_read(format, formats.source(format, tmp_path, data))
+
+
+def test_what_does_not_go_along_is_counted(format: Any) -> None:
+    formats.check_what_is_lost_is_said(format)
+
+
+@pytest.mark.parametrize("data", formats.FOREIGN)
+def test_foreign_files_are_not_claimed(format: Any, tmp_path: Path, data: bytes) -> None:
+    formats.check_foreign(format, tmp_path, data)
+
+
+@quick
+@given(data=st.binary(max_size=200))
+def test_no_bytes_make_it_raise(format: Any, tmp_path: Path, data: bytes) -> None:
+    formats.check_foreign(format, tmp_path, data)
+
+
+@quick
+@given(data=st.data(), junk=st.binary(min_size=1, max_size=30))
+def test_junk_in_a_file_is_survived(format: Any, tmp_path: Path, data: st.DataObject, junk: bytes) -> None:
+    for sample in formats.samples(format):
+        formats.check_a_broken_record(format, tmp_path, sample, data.draw(st.integers(0, len(sample))), junk)
+
+
+def test_a_broken_line_takes_no_other_along(format: Any, tmp_path: Path) -> None:
+    formats.check_a_broken_line(format, tmp_path, ["one", "two", "three"])

@@ -1,0 +1,127 @@
+"""The example package, installed as any other: its things are used by the real process, and every suite runs over them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import plugin_site
+from e2e import cli_process
+
+CONFIG = """
+providers: {rules: {rules: {"(?i)hello": "Good morning."}}}
+agents:
+  shouter: {agent_type: pipe, options: {command: [tr, a-z, A-Z]}}
+  lost: {agent_type: telepathy}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return plugin_site.install(tmp_path / "site")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, site: Path) -> Iterator[cli_process.MootProcess]:
+    process = cli_process.make(tmp_path, cache, CONFIG)
+    process.more["PYTHONPATH"] = str(site)
+    yield process
+    process.close()
+
+
+@pytest.mark.timeout(60)
+def test_what_a_package_brings_is_listed_with_its_name_and_used(moot: cli_process.MootProcess) -> None:
+    listed = {tool["name"]: tool["package"] for tool in json.loads(moot.run("tools", "list", "--json").stdout)["data"]}
+    assert listed["convert_units"] == "moot-example 1.0.0" and listed["read_file"] == ""
+    assert moot.run("run", "-m", "rules@rules", "hello").stdout == b"Good morning.\n"
+    assert moot.run("run", "-a", "shouter", "hello").stdout == b"HELLO\n"
+    lost = moot.run("run", "-a", "lost", "hello")
+    assert lost.returncode == 2 and b"'telepathy', which nothing here brings; known: moot, pipe" in lost.stderr
+    doctor = json.loads(moot.run("doctor", "--json").stdout)["data"]
+    [found] = [item for item in doctor if item["name"] == "plugins"]
+    assert found["state"] == "ok" and "moot.agents: pipe (moot-example 1.0.0)" in found["detail"]
+
+
+BAD = {
+    "moot.tools": {
+        "absent": "nowhere_at_all:Thing",
+        "crooked": "bad_plugin:Crooked",
+        "bare": "bad_plugin:Bare",
+        "shell": "bad_plugin:Bare",
+    },
+    "moot.providers": {"bursting": "bad_plugin:Bursting"},
+    "moot.agents": {"silent": "bad_plugin:Bare"},
+}
+BAD_CODE = """
+class Bare: ...
+class Crooked:
+    name = "straight"
+    description = arguments = concurrent = idempotent = effects = hidden = beta = badge = examples = run = doing = done = None
+class Bursting:
+    def __init__(self, settings): raise RuntimeError("boom")
+"""
+
+
+@pytest.mark.timeout(60)
+def test_bad_plugins_are_named_with_their_package_and_stop_nobody_else(moot: cli_process.MootProcess, site: Path) -> None:
+    metadata = site / "bad_plugin-0.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 0.1\n")
+    groups = [f"[{group}]\n" + "".join(f"{name} = {path}\n" for name, path in names.items()) for group, names in BAD.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(groups))
+    (site / "bad_plugin.py").write_text(BAD_CODE)
+    listed = {tool["name"]: tool for tool in json.loads(moot.run("tools", "list", "--json").stdout)["data"]}
+    assert [name for name, tool in listed.items() if tool.get("error")] == ["absent", "bare", "crooked"]
+    assert all(listed[name]["package"] == "bad-plugin 0.1" for name in ("absent", "bare", "crooked"))
+    assert "calls itself 'straight'" in listed["crooked"]["error"] and listed["shell"]["package"] == ""
+    answered = moot.run("run", "-m", "demo@demo", "hello")
+    assert answered.returncode == 0 and b"You said: hello" in answered.stdout
+    for arguments, words in (
+        (("run", "-m", "x@bursting", "hello"), b"from the package bad-plugin 0.1, can't be made: RuntimeError('boom')"),
+        (("run", "-m", "demo@demo", "--tools", "bare", "hello"), b"from the package bad-plugin 0.1, lacks what its seam asks for"),
+    ):
+        said = moot.run(*arguments)
+        assert said.returncode == 2 and words in said.stderr and b"Traceback" not in said.stderr, (arguments, said.stderr)
+    assert moot.run("providers", "list").returncode == 0
+    doctor = moot.run("doctor", "--json")
+    [found] = [item for item in json.loads(doctor.stdout)["data"] if item["name"] == "plugins"]
+    assert doctor.returncode == 1 and found["state"] == "broken"
+    assert all(
+        word in found["detail"] for word in ("absent", "bare", "crooked", "bursting", "silent", "'shell' of bad-plugin 0.1 is not used")
+    )
+
+
+SUITES = ("test_agents.py", "test_channels.py", "test_formats.py", "test_providers.py", "test_tools.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_every_suite_runs_over_the_package_and_so_do_its_own_tests(site: Path, repository: Path) -> None:
+    names = "pipe or lines or role-jsonl or rules or convert_units or test_plugin"
+    places = [*(str(repository / "tests" / "conformance" / name) for name in SUITES), str(plugin_site.EXAMPLE / "tests")]
+    command = [sys.executable, "-m", "pytest", "-rA", "--rootdir", str(repository), "-k", names, *places]
+    said = subprocess.run(command, cwd=repository, env=plugin_site.environ(site), capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout[-4000:]
+    passed = [line.partition("[")[2] for line in said.stdout.splitlines() if line.startswith("PASSED ")]
+    assert len(passed) >= 45, said.stdout[-2000:]
+    assert all(any(name in line for line in passed) for name in ("pipe", "lines", "role-jsonl", "rules", "convert_units"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_strict_type_checker_takes_the_package(tmp_path: Path) -> None:
+    (tmp_path / "moot_example").symlink_to(plugin_site.EXAMPLE / "src" / "moot_example")
+    (tmp_path / "pyrightconfig.json").write_text('{"strict": ["."], "pythonVersion": "3.11"}')
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout
