@@ -90,7 +90,7 @@ class Blocks:
         if not piece:
             return
         if self._flowing and isinstance(self._leaf, Flow):
-            self._leaf.feed(piece)
+            self._leaf.feed(piece.replace("\t", "    "))
             return
         self._line += piece
         if self._fence:

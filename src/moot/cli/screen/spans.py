@@ -160,6 +160,9 @@ class Spans:
     def _escape(self) -> bool:
         if self._at + 1 == len(self._text) and not self._final:
             return False
+        if self._text.startswith("\\\n", self._at):
+            self._at += 1  # a line break that was asked for
+            return True
         escaped = _ESCAPED.match(self._text, self._at)
         if escaped is None:
             return self._literal("\\")
@@ -297,7 +300,11 @@ class Spans:
 
     def _partner(self, run: str, begin: int) -> int | None:
         """Where the span's closing run begins; -1 = nowhere within reach; None = not known yet."""
-        limit = min(self._open[-1].run, begin + REACH) if self._open else begin + REACH
+        limit = begin + REACH
+        if self._open:
+            around = self._open[-1]
+            shared = self._text.startswith(run[0] * 3, around.run) and len(run) + around.length == 3
+            limit = min(around.run + shared, limit)
         key = (run[0], len(run))
         found = self._search(run, max(begin, self._none.get(key, 0)), limit)
         if found == -1:

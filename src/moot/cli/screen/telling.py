@@ -128,5 +128,5 @@ def _leaf(line: str, at: int, whole: bool, kept: int, added: tuple[Container, ..
     if whole and rest.lstrip(" ").startswith("|"):
         return Told("row", rest.strip(" "), kept, added)
     if whole and rest.startswith("    "):
-        return Told("indented", rest[4:], kept, added)
+        return Told("indented", rest, kept, added)
     return Told("text", rest.lstrip(" "), kept, added)

@@ -18,6 +18,7 @@ _WIDE = (
     "\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U00020000-\U0003fffd"
 )
 _CLOSING = "、。，．！？；：）」』】〉》”’"
+_IDEOGRAPH = re.compile(f"[{_WIDE}]")
 _WORDS = re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
 _ENOUGH = 3
 """A hanging indent leaves at least a third of the line to words."""
@@ -135,7 +136,7 @@ def _breaks(before: str, after: str) -> bool:
 
 
 def _is_wide(character: str) -> bool:
-    return character >= "\u1100" and _WORDS.fullmatch(character) is not None and width_of(character) == 2
+    return character >= "\u1100" and _IDEOGRAPH.match(character) is not None and width_of(character) == 2
 
 
 def _torn(word: Line, room: int) -> tuple[Line, Line]:
