@@ -20,7 +20,8 @@ pytestmark = pytest.mark.timeout(30)
 
 HOSTILE = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei [bold]j[/bold] {k}"
 SHOWN = "abcde"
-STYLES = re.compile(rb"\x1b\[[0-9]{1,2}m")
+STYLES = re.compile(rb"\x1b\[(?:[0-9;]*m|[KJ]|[1-9]A)")
+"""What we write ourselves: colours, and the way within the few lines that are redrawn."""
 CANARY = "sk-canary-0123456789abcdef"
 
 

@@ -20,7 +20,6 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `following.py` | a run from its submission to its exit code |
 | `lines.py` | stdout and stderr, without an event loop |
 | `logs.py` | what the rooms log, as lines for the person |
-| `markdown.py` | Markdown as it streams, styled for a terminal |
 | `messages.py` | messages as a person reads them again |
 | `numbers.py` | what a number means: the list that was printed last |
 | `opening.py` | the engine for a command |

@@ -19,7 +19,8 @@ def here() -> Path:
 
 
 def configured(output: Output) -> Loaded:
-    """The configuration for this directory; its secrets are masked on stderr from here on. Raises ConfigError."""
+    """The configuration for this directory; its secrets are masked on stderr and its `ui` heeded from here on. Raises ConfigError."""
     loaded = load(environ=os.environ, directory=here())
     output.hide(loaded.secrets)
+    output.ui = loaded.settings.ui
     return loaded

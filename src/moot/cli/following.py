@@ -10,13 +10,14 @@ import anyio
 from moot.cli.approving.deciding import decide
 from moot.cli.approving.situations import situation
 from moot.cli.output import Output
-from moot.cli.showing import Show
+from moot.cli.showing import OnScreen, Show
 from moot.engine import Engine
 from moot.errors import Busy, NotFound
 from moot.runtime.asking import NOBODY
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
+from moot.types.part import is_tool
 from moot.types.run import Run
 from moot.types.store import Store
 
@@ -62,11 +63,17 @@ class Follower:
         """Shows the run until it has ended or waits for somebody else; the exit code."""
         self._seq = after
         final: Run | None = None
+        if isinstance(self._show, OnScreen):
+            self._show.begin(conversation.id, await _calls_before(self._engine.store, conversation, run.message))
         async with anyio.create_task_group() as group:
+            if isinstance(self._show, OnScreen):
+                group.start_soon(self._show.keep)
             group.start_soon(self._heed_interrupt, run, group.cancel_scope)
             final = await self._to_the_end(run, conversation)
             group.cancel_scope.cancel()
         if final is None:
+            if isinstance(self._show, OnScreen):
+                self._show.leave()
             return 128 + self._ending if self._ending else INTERRUPTED
         await self._show.end(final, await _message(self._engine.store, final))
         return self._exit_code(final)
@@ -125,6 +132,8 @@ class Follower:
         """Asks everything that is open; False when there was nothing to ask."""
         asked = await self._engine.store.records.approvals(run=run)
         late = False
+        if isinstance(self._show, OnScreen):
+            await self._show.pause()
         for approval in asked:
             decided = await decide(approval, situation(self._engine, approval, conversation), self._output)
             if decided.answer is None:
@@ -192,3 +201,11 @@ async def _message(store: Store, run: Run) -> Message | None:
         return await store.conversations.message(run.message)
     except NotFound:
         return None
+
+
+async def _calls_before(store: Store, conversation: Conversation, message: str) -> int:
+    """How many tool calls the conversation has before this message."""
+    if conversation.message_count <= 2:
+        return 0
+    before = await store.conversations.branch(conversation.id)
+    return sum(is_tool(part) for one in before if one.id != message for part in one.parts)

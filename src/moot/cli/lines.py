@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, cast
 
 from moot.guard.secrets import redact
 from moot.guard.terminal import clean
-from moot.types.canonical import Json, dumps
+from moot.types.canonical import Json, JsonObject, dumps
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -22,9 +22,12 @@ class Lines:
         self.stderr_terminal = sys.stderr.isatty()
         self.attended = sys.stdin.isatty() and self.stdout_terminal
         """Whether a person can be asked."""
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "") in ("dumb", "")
-        self.stdout_colour = self.stdout_terminal and not plain
-        self.stderr_colour = self.stderr_terminal and not plain
+        self.stdout_colour = self.stdout_terminal and _wants_colour()
+        self.stderr_colour = self.stderr_terminal and _wants_colour()
+        self.ui: JsonObject = {}
+        """`ui` of the configuration, once it was read."""
+        self.before: Callable[[], object] = _nothing
+        """Called before anything is written: whoever redraws lines at the bottom of the screen takes them away there."""
         self._mid_line = False
         self._secrets: tuple[str, ...] = ()
 
@@ -36,9 +39,15 @@ class Lines:
 
     def data(self, text: str) -> None:
         """Writes text as it is: the caller has cleaned it if it goes to a screen."""
+        self.before()
         _write(sys.stdout.buffer, text)
         if text:
             self._mid_line = not text.endswith("\n")
+
+    def put(self, text: str, *, ends_line: bool) -> None:
+        """Writes a frame with our own control sequences in it, which leaves the cursor at the beginning of a line or not."""
+        _write(sys.stdout.buffer, text)
+        self._mid_line = not ends_line
 
     def line(self, text: str) -> None:
         """One line of untrusted text."""
@@ -64,22 +73,26 @@ class Lines:
 
         `exact` is for what is decided about: there nothing is left out, and the caller has made every control character visible.
         """
-        if self._mid_line and self.stdout_terminal:
-            self.data("\n")
+        self._begin_line()
         text = text if exact else redact(clean(text), self._secrets)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 
     def mutter(self, text: str) -> None:
         """A piece of a line for the person, already cleaned; only on a terminal."""
+        self.before()
         if self.stderr_terminal and text:
             _write(sys.stderr.buffer, f"\x1b[2m{text}\x1b[0m" if self.stderr_colour else text)
 
     def prompt(self, text: str) -> None:
         """A question, with the cursor left behind it."""
+        self._begin_line()
+        _write(sys.stderr.buffer, clean(text))
+
+    def _begin_line(self) -> None:
+        self.before()
         if self._mid_line and self.stdout_terminal:
             self.data("\n")
-        _write(sys.stderr.buffer, clean(text))
 
     def redraw(self, line: str, *, ended: bool = False) -> None:
         """Our own words over the last line of stderr, which is a terminal; `ended` leaves that line."""
@@ -95,6 +108,17 @@ def close_quietly() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def _wants_colour() -> bool:
+    """Whether a terminal may be sent colours; NO_COLOR has the last word, FORCE_COLOR is for a terminal that says it has none."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return os.environ.get("FORCE_COLOR", "") not in ("", "0", "false") or os.environ.get("TERM", "") not in ("dumb", "")
+
+
+def _nothing() -> None:
+    return
 
 
 def _write(file: object, text: str) -> None:

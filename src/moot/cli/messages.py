@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from moot.cli.markdown import Markdown
+from collections.abc import Sequence
+
 from moot.cli.output import Output
 from moot.cli.showing import brief, first_line
 from moot.cli.times import moment
-from moot.types.canonical import Json, JsonObject
+from moot.errors import UsageError
+from moot.plugins import Registry
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, note_of, tool_name
 
+_DRAWN = Registry("moot.drawn", {"call": "moot.cli.screen.stored:draw_call", "messages": "moot.cli.screen.stored:draw_messages"})
+"""What draws is imported only where there is a terminal."""
 
-def print_message(message: Message, output: Output) -> None:
-    """One message on stdout: Markdown on a terminal, bare text elsewhere."""
+
+def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:
+    """Messages on stdout: drawn on a terminal, bare text elsewhere. `before`: those of the branch that are left out."""
+    if output.stdout_terminal:
+        _DRAWN.load("messages")(messages, output, len(_calls(before)))
+        return
+    for message in messages:
+        _print_bare(message, output)
+
+
+def print_call(messages: Sequence[Message], number: int, output: Output, *, json: bool = False) -> None:
+    """The whole of the call of that number, counted from 1 over all messages of the branch. Raises UsageError when there is none."""
+    calls = _calls(messages)
+    if not 1 <= number <= len(calls):
+        raise UsageError(f"there is no call {number}; the conversation has {len(calls)}", fix="moot chat show ID says their numbers")
+    part = calls[number - 1]
+    if json:
+        output.json(part)
+    elif output.stdout_terminal:
+        _DRAWN.load("call")(part, number, output)
+    else:
+        output.data(_tool(part) + "\n" + _outcome(part) + "\n")
+
+
+def _calls(messages: Sequence[Message]) -> list[Part]:
+    return [part for message in messages for part in message.parts if is_tool(part)]
+
+
+def _print_bare(message: Message, output: Output) -> None:
     state = "" if message.status == "finished" else f" ({message.status})"
-    output.data(output.styled(output.fit(f"── {message.role} · {moment(message.created_at)}{state}"), "dim") + "\n")
+    output.data(f"── {message.role} · {moment(message.created_at)}{state}\n")
     for part in message.parts:
-        text = _part(part, output)
+        text = _part(part)
         if text:
             output.data(text if text.endswith("\n") else text + "\n")
     note = message.metadata.get("note")
@@ -39,30 +71,26 @@ def message_json(message: Message) -> JsonObject:
     }
 
 
-def _part(part: Part, output: Output) -> str:
+def _part(part: Part) -> str:
     match part.get("type"):
         case "text":
-            return _text(str(part.get("text", "")), output)
-        case "reasoning":
-            return output.styled(output.fit(str(part.get("text", ""))), "dim") if output.stdout_terminal else ""
+            return str(part.get("text", ""))
         case "file":
-            return output.fit(f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]")
+            return f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]"
         case "data-note":
-            return output.fit(f"[{note_of(part)}]")
+            return f"[{note_of(part)}]"
         case "data-attempt":
-            return output.fit("[the answer broke off here and was begun again]")
+            return "[the answer broke off here and was begun again]"
         case _:
-            return _tool(part, output) if is_tool(part) else ""
+            return _tool(part) if is_tool(part) else ""
 
 
-def _text(text: str, output: Output) -> str:
-    if not output.stdout_terminal:
-        return text
-    markdown = Markdown(colour=output.stdout_colour)
-    return markdown.feed(output.fit(text)) + markdown.end()
-
-
-def _tool(part: Part, output: Output) -> str:
+def _tool(part: Part) -> str:
     state = str(part.get("state", ""))
     outcome = {"output-error": f" failed: {first_line(part.get('errorText'))}", "output-denied": " denied"}.get(state, "")
-    return output.styled(output.fit(f"→ {tool_name(part)} {brief(part.get('input'))}{outcome}"), "cyan")
+    return f"→ {tool_name(part)} {brief(part.get('input'))}{outcome}"
+
+
+def _outcome(part: Part) -> str:
+    output = part.get("errorText") if part.get("state") == "output-error" else part.get("output")
+    return output if isinstance(output, str) else dumps(output).decode()

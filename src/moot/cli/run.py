@@ -8,22 +8,35 @@ from typing import Annotated
 from moot.cli.arguments import LATEST, PREVIOUS
 from moot.cli.configured import configured, here
 from moot.cli.following import Follower
-from moot.cli.messages import print_message
+from moot.cli.messages import print_messages
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather, read_schema
 from moot.cli.references import find_conversation
-from moot.cli.showing import Show, ShowChunks, ShowEvents, ShowJson, ShowText
+from moot.cli.showing import Show
 from moot.cli.weights import provide_weights
 from moot.config.settings import Settings
 from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
 from moot.errors import UsageError
+from moot.plugins import Registry
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.part import Part
 from moot.types.run import Prompt
+
+_SHOWS = Registry(
+    "moot.shows",
+    {
+        "json": "moot.cli.showing:ShowJson",
+        "jsonl": "moot.cli.showing:ShowEvents",
+        "screen": "moot.cli.screen.show:ShowScreen",
+        "text": "moot.cli.showing:ShowText",
+        "ui": "moot.cli.showing:ShowChunks",
+    },
+)
+"""What draws is imported only where there is a terminal."""
 
 _NO_FLAGS = RunFlags()
 _NO_SHOW = ShowFlags()
@@ -82,9 +95,9 @@ async def perform(request: Request, output: Output) -> int:
 
 
 def make_show(shown: ShowFlags, output: Output) -> Show:
-    """The way of showing that was asked for."""
-    forms = {"text": ShowText, "json": ShowJson, "jsonl": ShowEvents, "ui": ShowChunks}
-    return forms[shown.form()](output)
+    """The way of showing that was asked for; text is drawn on a terminal, and bare everywhere else."""
+    form = shown.form()
+    return _SHOWS.load("screen" if form == "text" and output.stdout_terminal else form)(output)
 
 
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
@@ -138,8 +151,7 @@ async def _answers(engine: Engine, request: Request, existing: Conversation) -> 
 
 async def _retell(engine: Engine, existing: Conversation, output: Output) -> None:
     output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
-    for message in await engine.store.conversations.branch(existing.id):
-        print_message(message, output)
+    print_messages(await engine.store.conversations.branch(existing.id), output)
 
 
 def agent_type(settings: Settings, agent: str) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from moot.cli.errors import to_json
-from moot.cli.markdown import Markdown
 from moot.cli.output import Output
 from moot.convert.versions import for_version
 from moot.guard.terminal import Cleaner, clean
@@ -32,13 +31,32 @@ class Show(Protocol):
         ...
 
 
+@runtime_checkable
+class OnScreen(Protocol):
+    """What a Show has besides when it redraws lines of a terminal."""
+
+    def begin(self, conversation: str, calls_before: int) -> None:
+        """Called before the first event, with how many tool calls the conversation has already."""
+        ...
+
+    async def keep(self) -> None:
+        """Draws from time to time, until it is cancelled."""
+        ...
+
+    async def pause(self) -> None:
+        """Called before somebody else takes the terminal; the next event takes it back."""
+        ...
+
+    def leave(self) -> None:
+        """Called instead of `end` when the watching ends before the run does."""
+        ...
+
+
 class ShowText:
-    """The answer as it comes: Markdown on a terminal, bare text in a pipe. Tools and reasoning go to stderr."""
+    """The bare answer as it comes, for a pipe. Tools and reasoning go to stderr."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._cleaner = Cleaner()
-        self._markdown = Markdown(colour=output.stdout_colour)
         self._ends_line = True
         self._thinking: Cleaner | None = None
         self._note = ""
@@ -68,17 +86,10 @@ class ShowText:
         self._end_reasoning()
         if not text:
             return
-        shown = self._markdown.feed(self._cleaner.feed(text)) if self._output.stdout_terminal else text
-        if shown:
-            self._ends_line = shown.endswith("\n")
-            await self._output.stream(shown)
+        self._ends_line = text.endswith("\n")
+        await self._output.stream(text)
 
     async def _end_text(self) -> None:
-        if self._output.stdout_terminal:
-            rest = self._markdown.feed(self._cleaner.end()) + self._markdown.end()
-            if rest:
-                self._ends_line = rest.endswith("\n")
-                await self._output.stream(rest)
         if not self._ends_line:
             self._ends_line = True
             await self._output.stream("\n")
@@ -125,7 +136,6 @@ class ShowText:
 
     def _tell(self, line: str, style: str) -> None:
         self._end_reasoning()
-        self._ends_line = self._ends_line or self._output.stdout_terminal  # there `say` begins a line of its own
         self._output.say(line, style)
 
 

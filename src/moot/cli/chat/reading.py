@@ -8,7 +8,7 @@ from typing import Annotated
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import conversation_json, live_statuses, node_json
 from moot.cli.configured import here
-from moot.cli.messages import message_json, print_message
+from moot.cli.messages import message_json, print_call, print_messages
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.parameters import Parameter
@@ -23,22 +23,27 @@ async def show(
     *,
     limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
     cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
+    call: Annotated[int | None, Parameter(least=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """The messages of a conversation, oldest first."""
     async with opened(output) as engine:
         found = await find_conversation(engine, conversation, str(here()))
-        messages = await engine.store.conversations.branch(found.id, head=cursor, limit=limit)
+        counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
+        branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
         live = await live_statuses(engine.store)
+    if call is not None:
+        print_call(branch, call, output, json=json)
+        return
+    messages = branch if limit is None else branch[-limit:]
     older = messages[0].parent if messages and limit is not None and len(messages) == limit else None
     if json:
         data = list[Json]([message_json(message) for message in messages])
         output.json({"data": data, "next_cursor": older, "conversation": conversation_json(found, live)})
         return
     output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
-    for message in messages:
-        print_message(message, output)
+    print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if older is not None:
         output.say(f"moot: older ones with --limit {limit} --cursor {older}", "dim")
 

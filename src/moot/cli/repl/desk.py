@@ -55,7 +55,7 @@ class Desk:
         know_more_keys()
         self._situation, self._group, self._output = situation, group, output
         pen = Pen(colour=output.stdout_colour)
-        self._paper = Paper(look_of(output, situation.engine.settings.ui))
+        self._paper = Paper(look_of(output))
         self._answering = Answering(self._paper)
         history = TypedHistory(situation.engine.settings.home / "state" / "history.jsonl")
         self._composer = Composer(history=history, completer=Completions(situation))

@@ -1,6 +1,7 @@
 """A run drawn for a terminal: events and stored messages in, lines out.
 
-Nothing here writes, waits or looks at a clock; only `terminal.py` asks what the terminal is like.
+All of it is pure, without I/O and without a clock, but for `show.py`, `region.py`, `stored.py` and `terminal.py`, with which `moot run` and
+`moot chat show` use it.
 
 `Transcript` is what the faces of the command line use: `feed` it a run's events, print what `take` gives once and for all, and show what
 `live` gives for as long as it stands. Everything drawn is untrusted and made fit first (`look.tidy`); the only control sequences are our
@@ -19,7 +20,10 @@ own SGR (`styles`).
 | `look.py` `styles.py` | what a terminal can show; styles as SGR |
 | `markdown.py` | one Markdown text as it streams |
 | `pieces.py` | the stretches that a run's drawing is made of |
+| `region.py` | the lines at the bottom of the terminal that are redrawn |
+| `show.py` | a run drawn as it goes on, without a composer |
 | `spans.py` | emphasis, code and links inside a paragraph |
+| `stored.py` | stored messages and calls |
 | `terminal.py` | the look of this process's terminal |
 | `transcript.py` | the whole |
 | `views.py` | a call in its tool's own words |

@@ -13,7 +13,7 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.part import Part, tool_name
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "call_of"]
 
 _STATES: dict[str, State] = {
     "output-available": "done",
@@ -26,8 +26,17 @@ _STATES: dict[str, State] = {
 class Calls:
     """Calls by their id. `put` places a piece behind the others; `close_group` is to be called before anything else is placed."""
 
-    def __init__(self, put: Callable[[Piece], None], remember: Callable[[Folded], None], reveal: Callable[[int], str], number: int) -> None:
+    def __init__(
+        self,
+        put: Callable[[Piece], None],
+        remember: Callable[[Folded], None],
+        reveal: Callable[[int], str],
+        number: int,
+        *,
+        announces: bool = False,
+    ) -> None:
         self._put = put
+        self._announces = announces
         self._remember = remember
         self._reveal = reveal
         self._number = number
@@ -69,15 +78,9 @@ class Calls:
     def stored(self, look: Look, part: Part) -> None:
         """A call of a stored message."""
         call = self._open(look, str(part.get("toolCallId", "")), tool_name(part))
-        call.arguments = part.get("input")
-        approval = part.get("approval")
-        if isinstance(approval, dict) and approval.get("approved") is False and isinstance(reason := approval.get("reason"), str):
-            call.reason = reason
-        state = _STATES.get(str(part.get("state", "")))
-        if state == "asked":
-            call.state = "asked"
-        elif state is not None and part.get("preliminary") is not True:
-            self._over(call, state, part.get("errorText") if state == "failed" else part.get("output"), 0)
+        _recall(call, part)
+        if call.over:
+            self._calls.pop(call.id)
 
     def end(self) -> None:
         """Nothing more is expected of any call."""
@@ -98,7 +101,7 @@ class Calls:
         call = self._calls[id] = Call(id, self._number, name)
         if not reads(name):
             self.close_group()
-            self._put(Card(look, call, self._remember, self._reveal))
+            self._put(Card(look, call, self._remember, self._reveal, announces=self._announces))
             return call
         if self._group is None:
             self._group = Group(look, self._remember, self._reveal)
@@ -140,6 +143,23 @@ class Calls:
         call.state, call.output, call.ended = state, output, now
         call.views.clear()
         self._calls.pop(call.id, None)
+
+
+def call_of(part: Part, number: int) -> Call:
+    """A stored call as it stands."""
+    call = Call(str(part.get("toolCallId", "")), number, tool_name(part))
+    _recall(call, part)
+    return call
+
+
+def _recall(call: Call, part: Part) -> None:
+    call.arguments = part.get("input")
+    approval = part.get("approval")
+    if isinstance(approval, dict) and approval.get("approved") is False and isinstance(reason := approval.get("reason"), str):
+        call.reason = reason
+    if part.get("preliminary") is not True:
+        call.state = _STATES.get(str(part.get("state", "")), "input")
+        call.output = part.get("errorText") if call.state == "failed" else part.get("output")
 
 
 def _value(event: Event) -> Json:

@@ -99,7 +99,7 @@ class Typed:
 
     def __init__(self, look: Look, text: str) -> None:
         self.over = True
-        sign = look.sign("❯ ", "> ")
+        sign = look.sign("› ", "> ")
         self._lines: list[Line] = []
         for line in tidy(look, text).strip("\n").split("\n"):
             self._lines += wrapped_hard([(expanded(line), BOLD)], look.columns, [("  " if self._lines else sign, BOLD)])
@@ -194,8 +194,11 @@ class Card:
 
     kind = "call"
 
-    def __init__(self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
+    def __init__(
+        self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False
+    ) -> None:
         self.call = call
+        self._announces = announces
         self._look = look
         self._remember = remember
         self._reveal = reveal
@@ -206,6 +209,10 @@ class Card:
         return self.call.over
 
     def take(self) -> list[Line]:
+        if self._announces and self.call.state == "running":
+            self._announces = False
+            title = cut(tidy_line(self._look, self.call.view().title), self._look.columns - 4)
+            return [[(self._look.sign("… ", "... "), DIM), (title, DIM)]]
         if not self.over or self._taken:
             return []
         self._taken = True

@@ -6,21 +6,20 @@ import codecs
 import locale
 import os
 import shutil
-from collections.abc import Mapping
 
 from moot.cli.output import Output
 from moot.cli.screen.look import Look
 
-__all__ = ["look_of", "width_now"]
+__all__ = ["look_of", "size_now"]
 
 
-def look_of(output: Output, ui: Mapping[str, object] | None = None) -> Look:
+def look_of(output: Output) -> Look:
     """The look of stdout. `ui.theme` (auto, dark, light, no-color) and `ui.animations` of the configuration have the last word."""
-    wanted = ui or {}
+    wanted = output.ui
     theme = wanted.get("theme", "auto")
     dumb = os.environ.get("TERM", "") in ("dumb", "")
     return Look(
-        width=width_now(),
+        width=size_now()[0],
         colour=output.stdout_colour and theme != "no-color",
         unicode=_says_unicode(),
         motion=not dumb and wanted.get("animations", True) is not False,
@@ -28,9 +27,10 @@ def look_of(output: Output, ui: Mapping[str, object] | None = None) -> Look:
     )
 
 
-def width_now() -> int:
-    """The columns of the terminal as they are now; COLUMNS goes first, 80 where nobody knows."""
-    return shutil.get_terminal_size().columns
+def size_now() -> tuple[int, int]:
+    """Columns and lines of the terminal as they are now; COLUMNS and LINES go first, 80 and 24 where nobody knows."""
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines
 
 
 def _says_unicode() -> bool:

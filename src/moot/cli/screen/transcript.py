@@ -26,17 +26,18 @@ _REMEMBERED = 100
 class Transcript:
     """Draws, and does nothing else: time comes with the events and with `live`, lines go out through `take` and `live`.
 
-    `reveal` says how the call of a number can be seen whole; `calls_before` is how many calls the conversation has already.
+    `reveal` says how the call of a number can be seen whole (0 = reasoning; empty = there is no way); `calls_before` is how many calls the
+    conversation has already; `announces`: nobody looks at `live`, so a call is told also when it begins.
     """
 
-    def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0) -> None:
+    def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
         self.look = look
         self._reveal = reveal or _by_key
         self._pieces: deque[Piece] = deque()
         self._texts: dict[str, Text] = {}
         self._thoughts: dict[str, Reasoning] = {}
         self._folded: deque[Folded] = deque(maxlen=_REMEMBERED)
-        self._calls = Calls(self._pieces.append, self._folded.append, self._reveal, calls_before)
+        self._calls = Calls(self._pieces.append, self._folded.append, self._reveal, calls_before, announces=announces)
         self._last = ""
         """The kind of piece that was taken from last."""
         self._note = ""

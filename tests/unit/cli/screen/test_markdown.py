@@ -217,7 +217,8 @@ def test_where_a_link_leads_is_in_plain_sight(text: str, line: str) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "piece", ["*a ", "`a", "[a](", "**a*", "word ", "x", "|", "> ", "- ", "<", "\u200d", "``` ", "*a `", "[", "a\n", "| a |\n", "\\", "_a_b*c"]
+    "piece",
+    ["*a ", "`a", "[a](", "**a*", "word ", "x", "|", "> ", "- ", "<", "\u200d", "``` ", "*a `", "[", "a\n", "| a |\n", "\\", "_a_b*c"],
 )
 def test_the_time_is_linear(piece: str) -> None:
     markdown = Markdown(Look(80, colour=True))
