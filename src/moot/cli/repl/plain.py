@@ -42,7 +42,7 @@ class Plain:
 
     def __init__(self, situation: Situation, group: TaskGroup, output: Output) -> None:
         self._group, self.output = group, output
-        look = replace(look_of(output, situation.engine.settings.ui), colour=False, motion=False)
+        look = replace(look_of(output), colour=False, motion=False)
         self._paper = Paper(look)
         self._answering = Answering(self._paper)
         self.talk = Talk(situation, group, _Lines(self, self._paper, self._answering, situation))
