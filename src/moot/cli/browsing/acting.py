@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from moot.cli.asking import ask_line, confirm
-from moot.cli.messages import print_message
+from moot.cli.messages import print_messages
 from moot.cli.output import Output
 from moot.cli.revising.editing import edit_whole
 from moot.cli.revising.one import Wishes, edit_message, pick_message
@@ -89,8 +89,7 @@ async def copy_id(_: Engine, conversation: Conversation, output: Output) -> None
 async def show(engine: Engine, conversation: Conversation, output: Output) -> None:
     """Its messages, into the scrollback."""
     output.say(f"{_name(conversation)} · {conversation.id}", "bold")
-    for message in await engine.store.conversations.branch(conversation.id):
-        print_message(message, output)
+    print_messages(await engine.store.conversations.branch(conversation.id), output)
 
 
 async def use_as_previous(engine: Engine, conversation: Conversation, output: Output) -> None:
