@@ -1,20 +1,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
-from moot.testing.script import Reply
+from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.timeout(90)
 
-ESCAPE, UP, DELETE, ENTER = "\x1b", "\x1b[A", "\x1b[3~", "\r"
+ESCAPE, UP, DELETE, ENTER, TAB, SHIFT_TAB, CTRL_X = "\x1b", "\x1b[A", "\x1b[3~", "\r", "\t", "\x1b[Z", "\x18"
+READY = "scripted@mine · ask"
+START = 30
+"""Seconds that a start may take on a busy machine."""
+
+
+class UnderShell(MootProcess):
+    """A shell with job control that goes on with moot a second after it was suspended."""
+
+    def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
+        environ: Any = {**self.environ, "TERM": term}
+        line = f"{sys.executable} -m moot; echo back in the shell; sleep 1; fg"
+        return pexpect.spawn("bash", ["-m", "-c", line], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=False)
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +43,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="count", text=" ".join(f"word{n}" for n in range(400)), chunk_size=9, delay=0.05, times=0),
+        Reply(when="write it", tool_calls=[ToolCall("write_file", {"path": "made.txt", "content": "x"})], times=1),
+        Reply(when="look around", tool_calls=[ToolCall("shell", {"command": "sleep 2"})], times=1),
         Reply(when="", text="Hello **you** and `code`.", times=0),
     ]
     with ScriptedProcess(script, models=("scripted", "other")) as server:
@@ -42,10 +61,28 @@ def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootPr
 @pytest.fixture
 def screen(moot: MootProcess) -> Iterator[PtyScreen]:
     screen = PtyScreen(moot)
-    screen.wait_for("scripted@mine · ask", 30)
+    screen.wait_for(READY, START)
     yield screen
     screen.close()
     assert not CLEARS.search(screen.raw)
+
+
+def wait_until(screen: PtyScreen, true: Callable[[], object], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"it did not come about:\n{screen.text}"
+        screen.read(0.05)
+
+
+def kept(folder: Path, text: bytes) -> bool:
+    return any(text in path.read_bytes() for path in folder.glob("*.json"))
+
+
+def last_prompt(model: ScriptedProcess) -> str:
+    """The last user message that the model got."""
+    messages = json.loads(model.requests()[-1]["body"])["messages"]
+    content = [message["content"] for message in messages if message["role"] == "user"][-1]
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def stored(moot: MootProcess) -> list[Any]:
@@ -99,3 +136,180 @@ def test_a_command_that_does_not_exist_is_never_sent(screen: PtyScreen, moot: Mo
     screen.send("\x03")
     assert screen.wait_exit() == 0
     assert stored(moot)[-1]["metadata"]["model"] == "other"
+
+
+def test_files_and_shell_lines_go_along(screen: PtyScreen, moot: MootProcess, model: ScriptedProcess) -> None:
+    (moot.work / "notes.md").write_text("one\ntwo\nthree\nfour\n")
+    (moot.work / "hidden.log").write_text("secret")
+    (moot.work / ".gitignore").write_text("*.log\n")
+    screen.send("!echo sh\u00f6n; printf '\\033[2Jx'; exit 3" + ENTER)
+    screen.wait_for("exit code 3 · the model sees it")
+    screen.send("!!echo mine alone" + ENTER)
+    screen.wait_for("kept from the model")
+    screen.send("see @h")
+    screen.read(1.0)
+    assert "hidden.log" not in screen.text
+    screen.send("\x7f/etc/passwd" + ENTER)
+    screen.wait_for("› see @/etc/passwd")
+    screen.wait_for("outside")
+    screen.send("\x03")
+    screen.wait_for("put aside")
+    screen.send("see @not")
+    screen.wait_for("notes.md  19 bytes")
+    screen.send(TAB)
+    screen.wait_for("› see @notes.md")
+    screen.send("#2-3" + ENTER)
+    screen.wait_for("Hello you and code.")
+    sent = last_prompt(model)
+    assert "notes.md, lines 2 to 3:\n\ntwo\nthree" in sent
+    assert "four" not in sent
+    assert "$ echo sh\u00f6n" in sent
+    assert "sh\u00f6n\nx" in sent
+    assert "mine alone" not in sent
+
+
+def test_a_call_is_decided_and_a_steer_reaches_the_answer_that_is_coming(
+    screen: PtyScreen, moot: MootProcess, model: ScriptedProcess
+) -> None:
+    screen.send("write it" + ENTER)
+    screen.wait_for("write_file")
+    screen.read(1.0)
+    assert not (moot.work / "made.txt").exists()
+    screen.send("y" + ENTER)
+    screen.wait_for("Hello you and code.")
+    assert (moot.work / "made.txt").read_text() == "x"
+    screen.send(SHIFT_TAB * 3)
+    screen.wait_for("· auto")
+    screen.send("look around" + ENTER)
+    screen.wait_for("sleep 2")
+    screen.send("be brief" + CTRL_X + "s")
+    wait_until(screen, lambda: "be brief" in last_prompt(model))
+    wait_until(screen, lambda: screen.text.count("Hello you and code.") == 2)
+
+
+def test_pastes_never_send_and_bytes_that_are_no_text_do_no_harm(screen: PtyScreen, moot: MootProcess) -> None:
+    screen.send("\x1b[200~one\r\ntwo\n\x1b[201~")
+    screen.wait_for("  two")
+    screen.send("\x03")
+    screen.wait_for("put aside; Up brings it back")
+    screen.send(b"\xff\xfe caf\xe9 ")
+    screen.wait_for("\ufffd\ufffd caf\ufffd")
+    started = time.monotonic()
+    screen.send("\x1b[200~")
+    for _ in range(64):
+        screen.send("0123456789abcde\n" * 1024)
+        screen.read(0.01)
+    screen.send("\x1b[201~")
+    screen.wait_for("[pasted 65,537 lines]", 20)
+    assert time.monotonic() - started < 20
+    screen.send(ENTER)
+    screen.wait_for("Hello you and code.", 20)
+    (said, _) = stored(moot)
+    text = said["parts"][0]["text"]
+    assert (len(text), text[:9]) == (len("\ufffd\ufffd caf\ufffd ") + (1 << 20), "\ufffd\ufffd caf\ufffd 0")
+
+
+def test_the_editor_gets_the_draft_and_suspending_comes_back(moot: MootProcess) -> None:
+    editor = moot.work / "editor.py"
+    editor.write_text("import sys, pathlib\np = pathlib.Path(sys.argv[1])\np.write_text(p.read_text().strip() + ' world')\n")
+    moot.more = {"EDITOR": f"{sys.executable} {editor}"}
+    screen = PtyScreen(UnderShell(**vars(moot)))
+    screen.wait_for(READY, START)
+    screen.send("hello\x07")
+    screen.wait_for("› hello world", 20)
+    screen.send("\x1a")
+    screen.wait_for("back in the shell")
+    screen.send("!")
+    screen.wait_for("› hello world!")
+    screen.send(ENTER)
+    screen.wait_for("Hello you and code.")
+    screen.close()
+
+
+def test_a_narrow_screen_that_changes_while_an_answer_comes_is_fine(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, rows=12, columns=20)
+    screen.wait_for("scripted@mine", START)
+    screen.send("count" + ENTER)
+    for columns in (60, 20, 33, 100, 20):
+        screen.read(0.5)
+        screen.resize(12, columns)
+    screen.wait_for("word60")
+    screen.send(ESCAPE)
+    screen.wait_for("stopped")
+    assert screen.text.count("word11 ") <= 2
+    screen.send("\x04")
+    assert screen.wait_exit() == 0
+    assert not CLEARS.search(screen.raw)
+
+
+def test_a_terminal_that_can_only_print_gets_lines(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, term="dumb")
+    screen.wait_for(">", START)
+    screen.send("hi\n")
+    screen.wait_for("Hello **you** and `code`.")
+    screen.send("/mode plan\n")
+    screen.wait_for("reading only")
+    screen.send("!echo out\n")
+    screen.wait_for("the model sees it")
+    screen.send("count\n")
+    screen.wait_for("word11 ")
+    screen.send("\x03")
+    screen.wait_for("stopped")
+    screen.send("q\n")
+    assert screen.wait_exit() == 0
+    assert b"\x1b" not in screen.raw
+
+
+def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProcess) -> None:
+    drafts = moot.home / "state" / "drafts"
+    for end, thought in ((signal.SIGKILL, "half a thought"), (signal.SIGHUP, "another one")):
+        screen = PtyScreen(moot, "chat", "new", "count")
+        screen.wait_for("word9 ", START)
+        screen.send(thought)
+        wait_until(screen, partial(kept, drafts, thought.encode()))
+        screen.child.kill(end)
+        assert screen.wait_exit() in (-signal.SIGKILL, 128 + signal.SIGHUP)
+        last = stored(moot)[-1]
+        assert (last["status"], "word5 " in last["parts"][-1]["text"]) == ("interrupted", True)
+        again = PtyScreen(moot, "chat", "continue", "1")
+        again.wait_for(f"› {thought}", START)
+        again.wait_for("/retry takes it up")
+        assert "word5 " in again.text
+        again.send("\x03")
+        again.wait_for("put aside")
+        again.send("/retry" + ENTER)
+        again.wait_for("word20 ")
+        again.send("\x03\x03")
+        again.wait_exit()
+
+
+def test_programs_of_the_persons_own_get_text_as_text(moot: MootProcess) -> None:
+    told = moot.work / "told"
+    script = f"import sys, pathlib; pathlib.Path({str(told)!r}).write_text(sys.argv[-1])"
+    line = "import sys, json; print('\\x1b[2Jmine', json.load(sys.stdin)['mode'])"
+    ui = {"notify": [sys.executable, "-c", script], "statusline": [sys.executable, "-c", line]}
+    with (moot.home / "config.yaml").open("a") as file:
+        file.write(f"ui: {json.dumps(ui)}\n")
+    screen = PtyScreen(moot)
+    screen.wait_for("mine ask", START)
+    screen.send("\x1b[O" + "hi $(touch pwned) `touch pwned`; \x1b[200~touch pwned\x1b[201~" + ENTER)
+    screen.wait_for("Hello you and code.")
+    wait_until(screen, lambda: told.exists() and told.read_text())
+    assert "$(touch pwned)" in told.read_text()
+    assert not (moot.work / "pwned").exists()
+    screen.close()
+    assert not CLEARS.search(screen.raw)
+
+
+def test_what_another_process_says_here_is_seen(screen: PtyScreen, moot: MootProcess) -> None:
+    screen.send("hi" + ENTER)
+    screen.wait_for("Hello you and code.")
+    other = moot.run("chat", "continue", "1", "--no-tools", "from elsewhere")
+    assert other.returncode == 0
+    screen.wait_for("› from elsewhere")
+    wait_until(screen, lambda: screen.text.count("Hello you and code.") == 2)
+
+
+def test_without_a_terminal_it_is_an_error_that_names_the_way(moot: MootProcess) -> None:
+    ended = moot.run()
+    assert (ended.returncode, ended.stdout, b"moot run" in ended.stderr) == (2, b"", True)

@@ -257,6 +257,8 @@ class Desk:
         self._drafts.keep(conversation, draft)
 
     def _take_up(self) -> None:
+        if self._talk.interrupted:
+            self._paper.say("the last answer was broken off; /retry takes it up again\n", "yellow")
         draft = self._drafts.take_up(self._situation.conversation)
         self._composer.put(draft.text, draft.pastes)
         self._hands.stash = draft.stash

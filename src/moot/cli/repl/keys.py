@@ -98,9 +98,9 @@ def bindings(acts: Acts, composer: Composer) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         acts.leading = True
 
-    @made.add(Keys.Any, filter=leading, eager=True)
-    @made.add("escape", filter=leading, eager=True)
-    @made.add("c-c", filter=leading, eager=True)
+    @made.add(Keys.Any, filter=leading)
+    @made.add("escape", filter=leading)
+    @made.add("c-c", filter=leading)
     def _(event: KeyPressEvent) -> None:
         acts.leading = False
 

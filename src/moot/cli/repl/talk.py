@@ -79,6 +79,8 @@ class Talk:
         """The run that works now."""
         self.conversation: Conversation | None = None
         """As it stood when something last ended."""
+        self.interrupted = False
+        """Whether an answer was broken off when the conversation was opened."""
         self._engine = situation.engine
         self._group = group
         self._face = face
@@ -115,6 +117,7 @@ class Talk:
                 self._tend(run.id)
             elif message.role != "user" or not self._answers_later(message, runs):
                 self._face.message(message)
+        self.interrupted = any(run.status == "interrupted" for run in runs)
         self._watch(found.id, after)
         self._face.changed()
 
