@@ -45,11 +45,11 @@ async def test_the_small_model_names_a_conversation_after_its_first_answer_and_o
         assert calls(on) == ["scripted", "little", "scripted"]
 
 
-async def test_without_a_small_model_the_first_line_stays(stage: Any) -> None:
+async def test_without_a_small_model_the_first_line_stays(stage: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with stage([NAMING, ANSWER]) as on:
         run, _ = await on.ask("hi there")
         assert await title(on, run.conversation) == ("hi there", "first-line")
-        assert calls(on) == ["scripted"]
+        assert calls(on) == ["scripted"] and caplog.text == ""
 
 
 async def test_a_title_that_fails_fails_nothing_else(stage: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -58,6 +58,9 @@ async def test_a_title_that_fails_fails_nothing_else(stage: Any, caplog: pytest.
         assert await title(on, run.conversation) == ("hi there", "first-line")
         assert (run.status, message.status, run.error) == ("finished", "finished", None)
         assert "gave no title" in caplog.text
+        await on.ask("again", conversation=run.conversation)
+        await title(on, run.conversation)
+        assert calls(on) == ["scripted", "little", "scripted"]
     async with stage([Reply(when="user:", text="<think>hm", times=0), ANSWER], models=BOTH) as on:
         run, _ = await on.ask("hi there")
         assert await title(on, run.conversation) == ("hi there", "first-line")
