@@ -7,8 +7,8 @@ from typing import Annotated
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
-from moot.config.building import shown
 from moot.config.loading import FILE, Loaded
+from moot.config.secret import masked
 from moot.types.canonical import Json, JsonObject
 
 
@@ -20,7 +20,7 @@ def show(
 ) -> None:
     """Every setting in force, secrets masked."""
     loaded = configured(output)
-    values = flat(shown(loaded.configuration))
+    values = flat(masked(loaded.configuration))
     if json:
         output.json(_document(loaded))
         return
@@ -61,7 +61,7 @@ def _document(loaded: Loaded) -> JsonObject:
         "generation": loaded.settings.generation,
         "error": None,
         "home": str(loaded.settings.home),
-        "config": shown(loaded.configuration),
+        "config": masked(loaded.configuration),
         "origin": dict[str, Json](loaded.origin),
         "notes": list[Json](loaded.notes),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from moot.cli.output import Output
+from moot.cli.lines import Lines
 from moot.config.loading import Loaded, load
 from moot.errors import UsageError
 
@@ -18,7 +18,7 @@ def here() -> Path:
         raise UsageError("the working directory no longer exists", fix="Change to another one.") from error
 
 
-def configured(output: Output) -> Loaded:
+def configured(output: Lines) -> Loaded:
     """The configuration for this directory; its secrets are masked on stderr and its `ui` heeded from here on. Raises ConfigError."""
     loaded = load(environ=os.environ, directory=here())
     output.hide(loaded.secrets)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from moot.cli.arguments import ALL_TOOLS
 from moot.cli.output import Output
-from moot.cli.parameters import AsJson, Parameter
+from moot.cli.parameters import AsJson, Cursor, Limit, Parameter
 from moot.errors import UsageError
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
@@ -21,8 +21,6 @@ __all__ = ["AsJson", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags",
 Out = Annotated[Output, Parameter(parse=False)]
 """Handed in by `main`, not typed by anybody."""
 
-Limit = Annotated[int, Parameter(least=1, most=200, help="At most that many, 1 to 200.")]
-Cursor = Annotated[str | None, Parameter(help="Where the last page ended: its next_cursor.")]
 Which = Annotated[str, Parameter(help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
 Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="A file to go with the prompt; give it again for more.")]
 

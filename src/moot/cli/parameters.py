@@ -25,4 +25,9 @@ class Parameter:
     """False = handed in by `main`, not typed by anybody."""
 
 
+Plain = Parameter(parse=False)
+"""Of the `Lines` that a bare command writes to."""
+
+Limit = Annotated[int, Parameter(least=1, most=200, help="At most that many, 1 to 200.")]
+Cursor = Annotated[str | None, Parameter(help="Where the last page ended: its next_cursor.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="One JSON document on stdout.")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.cli.output import Output
+from moot.cli.lines import Lines
 from moot.guard.terminal import clean
 
 
-def print_table(output: Output, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns for people; the last one is as long as it likes."""
     cleaned = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
     widths = [max(len(row[at]) for row in [list(head), *cleaned]) for at in range(len(head) - 1)]

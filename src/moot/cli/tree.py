@@ -47,7 +47,10 @@ CHAT = Group(
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
         ),
         "list": Command(
-            "moot.cli.chat.listing:list_", "Conversations, newest activity first.", ("moot chat list", "moot chat list release --here")
+            "moot.cli.chat.listing:list_",
+            "Conversations, newest activity first.",
+            ("moot chat list", "moot chat list release --here"),
+            bare=True,
         ),
         "show": Command(
             "moot.cli.chat.reading:show", "The messages of a conversation.", ("moot chat show 1", "moot chat show 1 --limit 10")

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from moot import __version__
 from moot.cli.lines import Lines
-from moot.cli.parameters import AsJson, Parameter
+from moot.cli.parameters import AsJson, Plain
 
 
-def version(*, json: AsJson = False, output: Annotated[Lines, Parameter(parse=False)]) -> None:
+def version(*, json: AsJson = False, output: Annotated[Lines, Plain]) -> None:
     """moot's version."""
     if json:
         output.json({"version": __version__, "python": platform.python_version()})

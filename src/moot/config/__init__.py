@@ -7,12 +7,17 @@ every value which layer decided it. `Loader` keeps the last good one through rel
 |---|---|
 | `settings.py` | the frozen values |
 | `home.py` | where moot lives, the vendors' own key variables |
-| `document.py` | YAML text to a tree with places |
+| `tree.py` | values that know where they were written |
+| `files.py` | the text of a file |
+| `document.py` | YAML text to a tree |
 | `layers.py` | environment and flags as trees, merging |
 | `interpolation.py` | `${VAR}` |
+| `sections.py` | the sections' names |
 | `schema.py` | the shape of the file (pydantic), strict |
 | `checking.py` | tree against schema: problems in words, with suggestions |
-| `building.py` | checked values to `Settings`; secrets, masking |
+| `secret.py` | which values are never shown |
+| `remembered.py` | what reading and checking came to, for the next process |
+| `building.py` | checked values to `Settings` |
 | `loading.py` | `load` and `Loader` |
 | `writing.py` | sets a value, keeping comments and order |
 | `rules.py` | adds and removes rules of the permissions |

@@ -9,12 +9,13 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from moot.config.document import Node, Place, plain
 from moot.config.schema import Configuration, fields_at
+from moot.config.secret import is_secret
+from moot.config.tree import Node, Place, place_of, plain
 from moot.errors import ConfigError
 from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
+from moot.types.canonical import JsonObject
 
-_SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
 _QUOTED = re.compile(r"'([^']*)'")
 _EXPECTED = {
     "string_type": "text",
@@ -26,6 +27,11 @@ _EXPECTED = {
     "dict_type": "a mapping of keys to values",
     "model_type": "a mapping of keys to values",
 }
+
+
+def checked(root: Node) -> JsonObject:
+    """The whole configuration in the file's own shape, with every default. Raises ConfigError as `check` does."""
+    return cast("JsonObject", check(root).model_dump(mode="json"))
 
 
 def check(root: Node) -> Configuration:
@@ -42,25 +48,6 @@ def check(root: Node) -> Configuration:
     if problems:
         raise _joined(problems)
     return configuration
-
-
-def place_of(root: Node, path: tuple[str | int, ...], *, key: bool = False) -> Place:
-    """Where the value at a path (or its key) was written, or the nearest thing above it."""
-    node = root
-    for step in path:
-        if isinstance(node.value, dict) and step in node.value:
-            node = node.value[str(step)]
-        elif isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-        else:
-            break
-    block = isinstance(node.value, dict | list)  # the value of a block may begin on the next line
-    return node.named if node.named is not None and (key or block) else node.place
-
-
-def is_secret(path: tuple[str | int, ...]) -> bool:
-    """Whether what stands at a path is never shown."""
-    return any(isinstance(step, str) and _SECRET.fullmatch(step) is not None for step in path)
 
 
 def _as_text(root: Node, error: ValidationError) -> tuple[Node, bool]:
@@ -160,12 +147,12 @@ def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
     ]
 
 
-def check_models(root: Node, configuration: Configuration) -> ConfigError | None:
+def doubts(root: Node) -> ConfigError | None:
     """What is wrong with the models that are named: a provider that there is not, or a model that one of your own does not list.
 
     No fault of the file until such a model is asked for.
     """
-    found = _unknown_models(root, configuration)
+    found = _unknown_models(root, check(root))
     return _joined(found) if found else None
 
 

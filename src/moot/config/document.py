@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, TypeAlias, cast
+from dataclasses import replace
+from typing import Any, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, DocumentStartEvent, ScalarEvent, SequenceStartEvent
 
+from moot.config.tree import Node, Place, scalar
 from moot.errors import ConfigError
-from moot.types.canonical import Json
 
-MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 40
 MAX_NODES = 50_000
 """Values in one file, with each alias counted as all that it stands for."""
-
-Scalar: TypeAlias = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value was written."""
-
-    layer: str
-    """user | project | environment | flags"""
-    source: str
-    """The file, or the variable's name."""
-    line: int = 0
-    column: int = 0
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, (self.layer, ":".join(str(part) for part in (self.source, self.line, self.column) if part))))
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One value, its place, and for a scalar its own spelling."""
-
-    value: Scalar | list[Node] | dict[str, Node]
-    place: Place
-    text: str = ""
-    plain: bool = False
-    """Unquoted, so that what `${VAR}` brings may be a number."""
-    named: Place | None = None
-    """Where its key stands; None = it has none."""
-    from_variable: bool = False
-    """Whether `${VAR}` made it."""
-    size: int = field(default=1, compare=False)
-
-
-def read(path: Path, layer: str) -> Node:
-    """The tree of a file; an empty mapping when it does not exist. Raises ConfigError."""
-    place = Place(layer, str(path))
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return Node({}, place)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path), fix=f"Make {path} a readable file.") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"larger than {MAX_BYTES // 1024} KiB; that is no configuration", file=str(path))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise ConfigError("not UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error
-    return parse(text, place)
 
 
 def parse(text: str, place: Place) -> Node:
@@ -97,44 +40,6 @@ def parse(text: str, place: Place) -> Node:
     if not isinstance(node.value, dict):
         raise _error("expected a mapping of keys to values", place, node.place.line, node.place.column)
     return node
-
-
-def scalar(text: str) -> Scalar:
-    """What an unquoted scalar stands for in YAML 1.2; integers beyond 18 digits stay text."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if len(text) <= 19 and _INTEGER.fullmatch(text):
-        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
-    if len(text) <= 40 and _FLOAT.fullmatch(text):
-        return float(text)
-    return text
-
-
-def plain(node: Node) -> Json:
-    """The values alone, without what is null: a null means that nothing is set."""
-    if isinstance(node.value, dict):
-        return {key: plain(child) for key, child in node.value.items() if child.value is not None}
-    if isinstance(node.value, list):
-        return [plain(child) for child in node.value]
-    return node.value
-
-
-def find(node: Node, *path: str) -> Scalar | list[Node] | dict[str, Node]:
-    """The value at a path of keys; None when there is none."""
-    for key in path:
-        if not isinstance(node.value, dict) or key not in node.value:
-            return None
-        node = node.value[key]
-    return node.value
-
-
-_WORDS: dict[str, Scalar] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 
 
 def _error(message: str, place: Place, line: int, column: int, fix: str = "") -> ConfigError:

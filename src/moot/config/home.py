@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from platformdirs import user_data_path
+from moot.plugins.registry import attribute
 
 NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG"})
 """Variables that are read elsewhere and set nothing in the configuration."""
@@ -29,4 +30,9 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
 def home_of(environ: Mapping[str, str]) -> Path:
     """`MOOT_HOME`, else the platform's data folder; absolute."""
     named = environ.get("MOOT_HOME", "")
-    return Path(named).expanduser().absolute() if named else user_data_path("moot", appauthor=False).absolute()
+    if named:
+        return Path(named).expanduser().absolute()
+    if sys.platform == "linux":  # as platformdirs has it, whose import costs three bare interpreters
+        shared = Path(environ.get("XDG_DATA_HOME", ""))
+        return (shared if shared.is_absolute() else Path.home() / ".local" / "share") / "moot"
+    return Path(attribute("platformdirs:user_data_path")("moot", appauthor=False)).absolute()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from moot.config.document import Node, Place, scalar
 from moot.config.home import NO_SETTINGS
+from moot.config.tree import Node, Place, scalar
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 

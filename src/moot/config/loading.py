@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from moot.config.building import build, secrets_of
-from moot.config.checking import check, check_models, place_of
-from moot.config.document import Node, Place, find, read
+from moot.config.building import build
+from moot.config.files import text_of
 from moot.config.home import KEY_VARIABLES, home_of
 from moot.config.interpolation import interpolate
 from moot.config.layers import environment, merge
 from moot.config.layers import flags as flag_layer
-from moot.config.schema import NO_EFFECT_YET, SECTIONS, Configuration
+from moot.config.remembered import Memory
+from moot.config.secret import secrets_of
+from moot.config.sections import NO_EFFECT_YET, SECTIONS
 from moot.config.settings import Settings
+from moot.config.tree import Node, Place, find, place_of, plain
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS, TOOLS
-from moot.types.canonical import Json
+from moot.plugins.registry import attribute
+from moot.types.canonical import Json, JsonObject
 
 FILE = "config.yaml"
 
@@ -31,12 +34,17 @@ class Loaded:
     """Dotted key → the layer that decided it, then where: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
     secrets: tuple[str, ...]
     """Every text of the configuration that must never be shown, longest first."""
-    configuration: Configuration
-    """The merged values as they stand in the file's own shape; holds secrets."""
+    configuration: JsonObject
+    """The merged values in the file's own shape, with every default; holds secrets."""
     notes: tuple[str, ...] = ()
     """What the person should know although nothing is wrong."""
-    doubt: ConfigError | None = None
-    """Models that can't be had as they are named: told when they are asked for, and by `moot config check`."""
+    root: Node = field(default=Node({}, Place("default", "")), repr=False)
+    """The merged tree with its places; holds secrets."""
+
+    @property
+    def doubt(self) -> ConfigError | None:
+        """Models that can't be had as they are named: told when they are asked for, and by `moot config check`."""
+        return attribute("moot.config.checking:doubts")(self.root)
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
@@ -45,17 +53,25 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     notes: list[str] = []
     variables, unused = environment(environ, SECTIONS)
     notes += [f"the variable {name} sets nothing: a setting has a section, as in MOOT_SERVER__PORT" for name in unused]
+    memory = Memory(home)
+    known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
     root = Node({}, Place("default", ""))
-    for layer in (read(home / FILE, "user"), variables, flag_layer(flags or {})):
-        root = merge(root, layer, {"providers": PROVIDERS.names(), "tools": TOOLS.names()})
+    for layer in (_file(home / FILE, memory), variables, flag_layer(flags or {})):
+        root = merge(root, layer, known)
     project = directory / ".moot" / FILE
     if project.is_file() and project != home / FILE:
         notes.append(f"{project} is not trusted, so nothing of it is used")
     root = _with_keys(interpolate(root, environ), environ)
-    configuration = check(root)
-    notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if getattr(configuration, section)]
+    configuration = memory.checked(plain(root), lambda: attribute("moot.config.checking:checked")(root))
+    notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if configuration[section]]
     settings = _placed(build(configuration, home), root)
-    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), check_models(root, configuration))
+    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
+
+
+def _file(path: Path, memory: Memory) -> Node:
+    place = Place("user", str(path))
+    text = text_of(path)
+    return memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
 
 
 class Loader:

@@ -10,8 +10,10 @@ from typing import Any, cast
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from moot.config.checking import check
-from moot.config.document import Place, parse, read
+from moot.config.document import parse
+from moot.config.files import text_of
 from moot.config.interpolation import interpolate
+from moot.config.tree import Place
 from moot.config.writing import round_trip
 from moot.errors import ConfigError
 
@@ -47,8 +49,8 @@ def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
 
 
 def _load(path: Path) -> tuple[Any, Any]:
-    read(path, "user")  # refuses what the round trip would take: tags, duplicate keys, bombs
-    text = path.read_text("utf-8-sig") if path.exists() else ""
+    text = text_of(path)
+    parse(text, Place("user", str(path)))  # refuses what the round trip would take: tags, duplicate keys, bombs
     yaml = round_trip(text)
     return yaml, yaml.load(text) or CommentedMap()
 

@@ -147,11 +147,6 @@ class Configuration(_Part):
     ui: dict[str, Any] = {}
 
 
-SECTIONS = tuple(Configuration.model_fields)
-
-NO_EFFECT_YET = ("mcp", "hooks", "cron", "webhooks", "commands")
-"""Sections that are read and checked, and that nothing of this version acts on."""
-
 SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     (): Configuration,
     ("models",): ModelsPart,

@@ -14,8 +14,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from moot.config.checking import check
-from moot.config.document import Place, parse, read
+from moot.config.document import parse
+from moot.config.files import text_of
 from moot.config.interpolation import interpolate
+from moot.config.tree import Place
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 
@@ -25,8 +27,8 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
 
     The result is checked before anything is written. Raises ConfigError.
     """
-    read(path, "user")  # refuses what the round trip below would take: tags, duplicate keys, bombs
-    text = path.read_text("utf-8-sig") if path.exists() else ""
+    text = text_of(path)
+    parse(text, Place("user", str(path)))  # refuses what the round trip below would take: tags, duplicate keys, bombs
     yaml = round_trip(text)
     root = cast("CommentedMap | None", yaml.load(text))
     root = CommentedMap() if root is None else root

@@ -16,6 +16,7 @@ and comes back whole. Nobody else opens the file, and nobody reads it past the l
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
+| `listing`, `glance` | the list of conversations; a look at it without an event loop |
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
 | `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |
 | `grants` | `Grants`: what a person allowed for a conversation |
@@ -26,6 +27,18 @@ and comes back whole. Nobody else opens the file, and nobody reads it past the l
 | `sqlite` | the `Store` itself, and opening it |
 """
 
-from moot.store.sqlite import SqliteStore, open_store
+from typing import TYPE_CHECKING
+
+from moot.plugins.registry import attribute
+
+if TYPE_CHECKING:
+    from moot.store.sqlite import SqliteStore, open_store
 
 __all__ = ["SqliteStore", "open_store"]
+
+
+def __getattr__(name: str) -> object:
+    # the whole store needs an event loop, and a glance into it does not
+    if name in __all__:
+        return attribute(f"moot.store.sqlite:{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

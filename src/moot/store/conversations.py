@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from moot.errors import Busy, NotFound, UsageError
-from moot.store import lookup, messages, words
+from moot.errors import Busy, NotFound
+from moot.store import lookup, messages
 from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
+from moot.store.listing import Listed, page
 from moot.store.reader import Reader
-from moot.store.rows import CONVERSATION, clean, conversation_of, message_of
+from moot.store.rows import clean, message_of
 from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
@@ -27,8 +27,6 @@ from moot.types.store import Page
 __all__ = ["ConversationTree"]
 
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
-_LIKE = "title || char(10) || model || char(10) || agent || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
-_CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
 
 
 class ConversationTree:
@@ -68,32 +66,8 @@ class ConversationTree:
         archived: bool | None = False,
         query: str = "",
     ) -> Page[Conversation]:
-        wheres = [f"deleted_at IS {'NOT ' if deleted else ''}NULL"]
-        values: list[object] = []
-        if archived is not None:
-            wheres.append(f"archived_at IS {'NOT ' if archived else ''}NULL")
-        if directory is not None:
-            wheres.append("directory = ?")
-            values.append(os.fsencode(directory))
-        if project is not None:
-            wheres.append("project_id = ?")
-            values.append(project)
-        for word in query.split():
-            patterns = words.like_patterns(word)
-            wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
-            values.extend(patterns)
-        if cursor is not None:
-            wheres.append("(updated_at, no) < (?, ?)")
-            values.extend(_position(cursor))
-        sql = f"SELECT {CONVERSATION} FROM conversation WHERE {' AND '.join(wheres)} ORDER BY updated_at DESC, no DESC LIMIT ?"
-
-        def work(connection: Connection) -> Page[Conversation]:
-            rows = connection.execute(sql, (*values, limit + 1)).fetchall()
-            items = [conversation_of(row) for row in rows[:limit]]
-            more = items and len(rows) > limit
-            return Page(items, f"c{items[-1].updated_at:x}-{items[-1].no:x}" if more else None)
-
-        return await self._reader.read(work)
+        listed = Listed(limit, cursor, directory, project, deleted, archived, query)
+        return await self._reader.read(lambda connection: page(connection, listed))
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
@@ -212,10 +186,3 @@ class ConversationTree:
 
     def _message(self, connection: Connection, row: Any) -> Message:
         return self._events.folded(connection, message_of(row), row[13])
-
-
-def _position(cursor: str) -> tuple[int, int]:
-    match = _CURSOR.fullmatch(cursor)
-    if match is None:
-        raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
-    return int(match[1], 16), int(match[2], 16)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from moot.config.document import Place, parse, plain
+from moot.config.document import parse
+from moot.config.tree import Place, plain
 from moot.config.writing import set_value, write_atomically
 from moot.errors import ConfigError
 

@@ -5,7 +5,7 @@
 | `running.py` | `new`, `continue`, `resume`: a prompt and its answer, then the loop on a terminal |
 | `looping.py` | from one prompt into the conversation |
 | `attaching.py` | `attach`, `stop`: somebody else's run |
-| `listing.py` | `list` |
+| `listing.py` `sweeping.py` | `list`; where only an engine can say |
 | `reading.py` | `show`, `tree` |
 | `drawing.py` | a tree of messages as lines |
 | `changing.py` | `delete`, `restore`, `rename`, `archive`, `fork`, `switch` |

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
-from moot.cli.chat.facts import conversation_json, live_statuses, status_of
-from moot.cli.configured import here
+from moot.cli.chat.facts import conversation_json, status_of
+from moot.cli.configured import configured, here
+from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
-from moot.cli.opening import opened
-from moot.cli.options import AsJson, Cursor, Limit, Out
-from moot.cli.output import Output
-from moot.cli.parameters import Parameter
-from moot.cli.references import state_of
+from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
+from moot.cli.reading import Call
 from moot.cli.tables import print_table
 from moot.cli.times import age
-from moot.engine import Engine
+from moot.config.settings import Settings
 from moot.plugins.registry import attribute
+from moot.store.glance import glance
+from moot.store.listing import Listed, live, page
 from moot.types.conversation import Conversation
 from moot.types.run import RunStatus
 from moot.types.store import Page
@@ -25,8 +26,10 @@ from moot.types.store import Page
 LIMIT = 50
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
 
+Seen = tuple[Page[Conversation], dict[str, RunStatus]]
 
-async def list_(
+
+def list_(
     *words: Annotated[str, Parameter(help="Only those in whose title, model, agent or directory each of these occurs.")],
     limit: Limit = LIMIT,
     cursor: Cursor = None,
@@ -35,33 +38,45 @@ async def list_(
     deleted: Annotated[bool, Parameter(name="--deleted", help="Only those that are deleted.")] = False,
     plain: Annotated[bool, Parameter(name="--plain", help="Only print the list, also on a terminal.")] = False,
     json: AsJson = False,
-    output: Out,
+    output: Annotated[Lines, Plain],
 ) -> int:
     """All conversations, newest activity first; on a terminal to filter, to go on with and to change."""
     if output.attended and not (plain or json or cursor or limit != LIMIT):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
-        return await attribute("moot.cli.browsing.browsing:browse")(output, " ".join(words), scope)
-    async with opened(output) as engine:
-        page = await engine.store.conversations.list(
-            limit=limit,
-            cursor=cursor,
-            directory=str(here()) if here_only else None,
-            query=" ".join(words),
-            deleted=deleted,
-            archived=None if deleted else archived,
-        )
-        live = await live_statuses(engine.store)
-        if json:
-            output.json({"data": [conversation_json(item, live) for item in page.items], "next_cursor": page.next_cursor})
-        else:
-            print_list(engine, page, live, output)
+        browse = attribute("moot.cli.browsing.browsing:browse")
+        return attribute("moot.cli.performing:perform")(Call(browse, (), {"filter": " ".join(words), "scope": scope}, bare=False))
+    wanted = Listed(
+        limit=limit,
+        cursor=cursor,
+        directory=str(here()) if here_only else None,
+        query=" ".join(words),
+        deleted=deleted,
+        archived=None if deleted else archived,
+    )
+    settings = configured(output).settings
+    shown, states = seen(settings, wanted)
+    if json:
+        output.json({"data": [conversation_json(item, states) for item in shown.items], "next_cursor": shown.next_cursor})
+    else:
+        print_list(settings.home / "state", shown, states, output)
     return 0
 
 
-def print_list(engine: Engine, page: Page[Conversation], live: Mapping[str, RunStatus], output: Output) -> None:
+def seen(settings: Settings, wanted: Listed) -> Seen:
+    """A page of conversations, and conversation → state of its live run. Raises UsageError for a wrong cursor, StoreError."""
+    with glance(settings.database) as connection:
+        if connection is not None:
+            shown, states = page(connection, wanted), live(connection)
+            if "running" not in states.values():
+                return shown, states
+    # no database yet, one of an older moot, or a run that calls itself running: only an engine knows whether its process lives
+    return attribute("moot.cli.chat.sweeping:seen")(settings, wanted)
+
+
+def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
     """The page as columns; its numbers are what a number means from here on."""
     print_table(output, HEAD, [_row(item, live, number) for number, item in enumerate(page.items, 1)])
-    keep_numbers(state_of(engine), [item.id for item in page.items])
+    keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
         output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
 

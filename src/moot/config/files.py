@@ -1,0 +1,28 @@
+"""The text of a configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.errors import ConfigError
+
+MAX_BYTES = 1024 * 1024
+
+
+def text_of(path: Path) -> str:
+    """The file's text; empty when it does not exist. Raises ConfigError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path), fix=f"Make {path} a readable file.") from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"larger than {MAX_BYTES // 1024} KiB; that is no configuration", file=str(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise ConfigError("not UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error

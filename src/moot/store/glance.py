@@ -1,0 +1,42 @@
+"""A look into the store without an event loop: for what must be quick, such as a list or a shell's completion."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moot.store.connect import Connection, connect
+from moot.store.library import VERSION, affected, sqlite
+from moot.store.migrations import newest
+
+WAIT = 0.25
+"""Seconds for a lock: whoever only looks can ask the whole store instead, or do without."""
+
+
+@contextmanager
+def glance(database: Path) -> Generator[Connection | None, None, None]:
+    """A connection that can only read, in one snapshot; None where only the whole store can say: no file yet, an older schema, trouble."""
+    connection = _opened(database)
+    try:
+        yield connection
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _opened(database: Path) -> Connection | None:
+    if affected(VERSION) or not database.exists():  # with the WAL-reset bug even closing needs the store's care
+        return None
+    try:
+        connection = connect(database, wait=WAIT)
+    except sqlite.Error:
+        return None
+    try:
+        connection.execute("BEGIN")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == newest():
+            return connection
+    except sqlite.Error:
+        pass  # the whole store will say what is wrong
+    connection.close()
+    return None

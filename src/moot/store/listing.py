@@ -1,0 +1,72 @@
+"""The list of conversations, and which of their runs live: questions to a connection, whoever holds it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from moot.errors import UsageError
+from moot.store import words
+from moot.store.connect import Queries
+from moot.store.rows import CONVERSATION, conversation_of
+from moot.types.conversation import Conversation
+from moot.types.run import STARTED, RunStatus
+from moot.types.store import Page
+
+_LIKE = "title || char(10) || model || char(10) || agent || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
+_CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is wanted of the list; see `Conversations.list`."""
+
+    limit: int = 50
+    cursor: str | None = None
+    directory: str | None = None
+    project: str | None = None
+    deleted: bool = False
+    archived: bool | None = False
+    query: str = ""
+
+
+def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
+    """One page of conversations, newest activity first. Raises UsageError for a cursor that is none."""
+    wheres = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
+    values: list[object] = []
+    if wanted.archived is not None:
+        wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
+    if wanted.directory is not None:
+        wheres.append("directory = ?")
+        values.append(os.fsencode(wanted.directory))
+    if wanted.project is not None:
+        wheres.append("project_id = ?")
+        values.append(wanted.project)
+    for word in wanted.query.split():
+        patterns = words.like_patterns(word)
+        wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
+        values.extend(patterns)
+    if wanted.cursor is not None:
+        wheres.append("(updated_at, no) < (?, ?)")
+        values.extend(_position(wanted.cursor))
+    sql = f"SELECT {CONVERSATION} FROM conversation WHERE {' AND '.join(wheres)} ORDER BY updated_at DESC, no DESC LIMIT ?"
+    rows = connection.execute(sql, (*values, wanted.limit + 1)).fetchall()
+    items = [conversation_of(row) for row in rows[: wanted.limit]]
+    more = items and len(rows) > wanted.limit
+    return Page(items, f"c{items[-1].updated_at:x}-{items[-1].no:x}" if more else None)
+
+
+def live(connection: Queries) -> dict[str, RunStatus]:
+    """Conversation → the state of its run that has started, else of one that is queued."""
+    wanted = sorted(STARTED | frozenset[RunStatus]({"queued"}))
+    sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
+    rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()
+    return dict(sorted(rows, key=lambda row: row[1] in STARTED))
+
+
+def _position(cursor: str) -> tuple[int, int]:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
+    return int(match[1], 16), int(match[2], 16)
