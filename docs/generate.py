@@ -6,14 +6,17 @@ python docs/generate.py --check  say which are stale, exit 1 when any is
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
+from moot.cli.completing.table import FILE as TABLE
+from moot.cli.completing.table import leaves, made
 from moot.cli.repl import keys as keyboard
-from moot.cli.tree import TREE, Group
+from moot.cli.tree import TREE
 from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
@@ -63,14 +66,7 @@ def tools() -> str:
 
 
 def commands() -> str:
-    return table(("command", "what it does"), listed("moot", TREE))
-
-
-def listed(name: str, group: Group) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for key, item in group.commands.items():
-        rows += listed(f"{name} {key}", item) if isinstance(item, Group) else [(f"`{name} {key}`", item.words)]
-    return rows
+    return table(("command", "what it does"), ((f"`moot {' '.join(path)}`", command.words) for path, command in leaves(TREE)))
 
 
 def slash_commands() -> str:
@@ -118,6 +114,11 @@ def stale(folder: Path) -> list[Path]:
 
 def main(folder: Path, *, check: bool) -> int:
     pages = stale(folder)
+    if (TABLE.read_text(encoding="utf-8") if TABLE.exists() else "") != (arguments := json.dumps(made(), indent=1) + "\n"):
+        print(f"{'stale' if check else 'written'}: {TABLE}")
+        if check:
+            return 1
+        TABLE.write_text(arguments, encoding="utf-8")
     for page in pages:
         print(f"{'stale' if check else 'written'}: {page}")
         if not check:

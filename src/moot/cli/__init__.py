@@ -7,25 +7,29 @@ signature of its command, `parsing` judges all others; each family of commands h
 | file | what it does |
 |---|---|
 | `app.py` | `main`: runs the command that was typed, turns errors into exit codes |
+| `agents.py` | the commands of `moot agents` |
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `approving/` | approvals and questions on a terminal |
 | `asking.py` | a line from the person, and a plain yes or no |
 | `browsing/` | `moot chat list` for a person at a terminal |
 | `channels.py` | `moot channels` |
 | `chat/` | the commands of `moot chat` |
-| `config.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
+| `completing/` | what a shell offers behind `moot` |
+| `config.py` `config_editing.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
 | `following.py` | a run from its submission to its exit code |
 | `lines.py` | stdout and stderr, without an event loop |
-| `logs.py` | what the rooms log, as lines for the person |
+| `log_file.py` `log_showing.py` | the log of the home; `moot logs` |
+| `logs.py` | where what the rooms log goes |
 | `messages.py` | messages as a person reads them again |
 | `numbers.py` | what a number means: the list that was printed last |
 | `opening.py` | the engine for a command |
 | `picking/` | one of many, from a list that filters as you type |
 | `options.py` | the flags that commands share |
 | `output.py` | stdout and stderr on the event loop |
+| `paging.py` | lists that are whole in memory, page by page |
 | `parameters.py` | what a command says of its arguments |
 | `parsing.py` | help, mistakes, and every command line that is not plain (cyclopts) |
 | `performing.py` | a command carried out, on the event loop |

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
+from moot.config.home import home_of
 from moot.config.loading import FILE, Loaded
 from moot.config.secret import masked
+from moot.config.tree import scalar
+from moot.config.writing import set_value
+from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 
 
@@ -73,3 +78,39 @@ def _layer(loaded: Loaded, key: str) -> str:
             return loaded.origin[key]
         key = key.rpartition(".")[0]
     return "default"
+
+
+def get(key: Annotated[str, Parameter(help="Dotted, as in models.main.")], /, *, json: AsJson = False, output: Out) -> None:
+    """One value in force, secrets masked. Raises UsageError for a key that is not there."""
+    value: Json = masked(configured(output).configuration)
+    for step in key.split("."):
+        if not isinstance(value, dict) or step not in value:
+            known = ", ".join(value) if isinstance(value, dict) else ""
+            beside = f"; instead of {step!r} there are: {known}" if known else ""
+            raise UsageError(f"{key}: nothing is set there{beside}", fix="moot config show")
+        value = value[step]
+    if json:
+        output.json({"key": key, "value": value})
+    else:
+        output.line(value if isinstance(value, str) else output.to_json(value))
+
+
+def set_(
+    key: Annotated[str, Parameter(help="Dotted, as in models.main.")],
+    value: Annotated[str, Parameter(help="As YAML has it: 20, true, text; ${NAME} for a variable of the environment.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Writes one value into the person's file, checked first; comments and order stay."""
+    path = home_of(os.environ) / FILE
+    set_value(path, key, scalar(value), os.environ)
+    loaded = configured(output)  # a layer above may have its own mind
+    origin = _layer(loaded, key)
+    if json:
+        output.json({"ok": True, "file": str(path), "key": key, "origin": origin})
+        return
+    output.say(f"moot: {path}: {key} is set", "green")
+    if not origin.startswith("user"):
+        output.say(f"moot: but {origin} decides it now", "yellow")

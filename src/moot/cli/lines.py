@@ -35,6 +35,10 @@ class Lines:
         """From here on none of these reaches stderr."""
         self._secrets = tuple(secrets)
 
+    def redacted(self, text: str) -> str:
+        """The text without control sequences and secrets."""
+        return redact(clean(text), self._secrets)
+
     # ── stdout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def data(self, text: str) -> None:
@@ -74,7 +78,7 @@ class Lines:
         `exact` is for what is decided about: there nothing is left out, and the caller has made every control character visible.
         """
         self._begin_line()
-        text = text if exact else redact(clean(text), self._secrets)
+        text = text if exact else self.redacted(text)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 

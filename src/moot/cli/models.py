@@ -18,7 +18,7 @@ from moot.types.model import Model
 
 
 async def list_(
-    provider: Annotated[str | None, Parameter(help="Only this one's.")] = None, /, *, json: AsJson = False, output: Out
+    provider: Annotated[str | None, Parameter(kind="provider", help="Only this one's.")] = None, /, *, json: AsJson = False, output: Out
 ) -> None:
     """The models of every provider that can be reached."""
     providers = Providers(configured(output).settings)
@@ -52,7 +52,11 @@ async def pull(
 
 
 async def test(
-    model: Annotated[str, Parameter(help="MODEL@PROVIDER, a name or a type.")] = "main", /, *, json: AsJson = False, output: Out
+    model: Annotated[str, Parameter(kind="model", help="MODEL@PROVIDER, a name or a type.")] = "main",
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
 ) -> int:
     """Asks a model for one word."""
     return await try_model(configured(output).settings, model, output, as_json=json)

@@ -21,7 +21,7 @@ __all__ = ["AsJson", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags",
 Out = Annotated[Output, Parameter(parse=False)]
 """Handed in by `main`, not typed by anybody."""
 
-Which = Annotated[str, Parameter(help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
+Which = Annotated[str, Parameter(kind="conversation", help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
 Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="A file to go with the prompt; give it again for more.")]
 
 NANO = 1_000_000_000
@@ -32,9 +32,13 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 class RunFlags:
     """What a prompt may be run with."""
 
-    model: Annotated[str | None, Parameter(name=("--model", "-m"), help="MODEL@PROVIDER, a model's name, or a type such as small.")] = None
-    agent: Annotated[str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), help="An agent of the configuration.")] = None
-    tools: Annotated[str | None, Parameter(name="--tools", help="Only these tools, names joined by commas.")] = None
+    model: Annotated[
+        str | None, Parameter(name=("--model", "-m"), kind="model", help="MODEL@PROVIDER, a model's name, or a type such as small.")
+    ] = None
+    agent: Annotated[
+        str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), kind="agent", help="An agent of the configuration.")
+    ] = None
+    tools: Annotated[str | None, Parameter(name="--tools", kind="tool", help="Only these tools, names joined by commas.")] = None
     no_tools: Annotated[bool, Parameter(name="--no-tools", help="No tools at all.")] = False
     effort: Annotated[Effort | None, Parameter(name="--effort", help="How much the model reasons.")] = None
     mode: Annotated[Mode | None, Parameter(name="--mode", help="What may happen without asking.")] = None

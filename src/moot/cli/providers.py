@@ -37,7 +37,7 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
 
 
 async def test(
-    provider: Annotated[str, Parameter(help="Its name.")],
+    provider: Annotated[str, Parameter(kind="provider", help="Its name.")],
     /,
     *,
     model: Annotated[str, Parameter(name=("--model", "-m"), help="One of its models; without it the one that it proposes.")] = "",

@@ -65,7 +65,9 @@ async def run(
     continue_: Annotated[
         str | None,
         Parameter(
-            name=("--continue", "-c"), help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here."
+            name=("--continue", "-c"),
+            kind="conversation",
+            help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here.",
         ),
     ] = None,
     reply: Annotated[

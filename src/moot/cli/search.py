@@ -20,7 +20,7 @@ async def search(
     query: Annotated[str, Parameter(help="Words; all of them must occur.")],
     /,
     *,
-    conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), help="Only in this one.")] = None,
+    conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only in this one.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,

@@ -35,7 +35,7 @@ def list_(*, json: AsJson = False, output: Out) -> None:
     print_table(output, head, rows)
 
 
-def show(name: Annotated[str, Parameter(help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
+def show(name: Annotated[str, Parameter(kind="tool", help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:
     """What a model is told of a tool."""
     settings = configured(output).settings
     tool = find(name)

@@ -97,6 +97,13 @@ CONFIG = Group(
     "The configuration",
     {
         "show": Command("moot.cli.config:show", "Every setting in force, secrets masked.", ("moot config show --origin",)),
+        "get": Command("moot.cli.config:get", "One value in force.", ("moot config get models.main",)),
+        "set": Command(
+            "moot.cli.config:set_",
+            "Writes one value into your file; comments stay.",
+            ("moot config set models.main small@ollama", "moot config set limits.steps 20"),
+        ),
+        "edit": Command("moot.cli.config_editing:edit", "Opens your file in your editor, and checks it.", ("moot config edit",)),
         "check": Command(
             "moot.cli.config:check",
             "Whether the configuration is right: silent when it is, else file, line and column of every fault.",
@@ -150,6 +157,33 @@ CHANNELS = Group(
     },
 )
 
+AGENTS = Group(
+    "Agents",
+    {
+        "list": Command("moot.cli.agents:list_", "Every agent of the configuration.", ("moot agents list",)),
+        "show": Command("moot.cli.agents:show", "All settings of an agent.", ("moot agents show default",)),
+    },
+)
+
+COMPLETION = Group(
+    "Completion in the shell",
+    {
+        "install": Command(
+            "moot.cli.completing.commands:install",
+            "Writes the script to where your shell looks for it.",
+            ("moot completion install", "moot completion install zsh"),
+            bare=True,
+        ),
+        "show": Command("moot.cli.completing.commands:show", "The script of a shell.", ("moot completion show bash",), bare=True),
+        "words": Command(
+            "moot.cli.completing.words:words",
+            "What fits at the end of a command line; the scripts call it.",
+            ('moot completion words bash "moot chat "',),
+            bare=True,
+        ),
+    },
+)
+
 TREE = Group(
     "One home for every AI agent's conversations",
     {
@@ -173,7 +207,12 @@ TREE = Group(
         "providers": PROVIDERS,
         "tools": TOOLS,
         "channels": CHANNELS,
+        "agents": AGENTS,
         "config": CONFIG,
+        "logs": Command(
+            "moot.cli.log_showing:logs", "What moot's processes noticed.", ("moot logs -n 20", "moot logs --follow"), bare=True
+        ),
+        "completion": COMPLETION,
         "doctor": Command(
             "moot.cli.doctor:doctor", "Is everything in order? Exit code 1 when something is broken.", ("moot doctor", "moot doctor --json")
         ),

@@ -1,7 +1,9 @@
-"""The text of a configuration file."""
+"""The text of a configuration file, and a file written whole or not at all."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 from moot.errors import ConfigError
@@ -26,3 +28,22 @@ def text_of(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         raise ConfigError("not UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file has either its old or its new content, whatever happens. It is readable by its owner alone: it may hold keys."""
+    path = path.resolve()  # a linked configuration stays a link
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moot.plugins.registry import attribute
 
-NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG"})
+NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG"})
 """Variables that are read elsewhere and set nothing in the configuration."""
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +13,9 @@ from ruamel.yaml.comments import CommentedMap
 
 from moot.config.checking import check
 from moot.config.document import parse
-from moot.config.files import text_of
+from moot.config.files import text_of, write_atomically
 from moot.config.interpolation import interpolate
 from moot.config.tree import Place
-from moot.errors import ConfigError
 from moot.types.canonical import Json
 
 
@@ -45,27 +42,13 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
     buffer = io.StringIO()
     yaml.dump(root, buffer)
     changed = buffer.getvalue()
-    check(interpolate(parse(changed, Place("user", str(path))), environ))
+    check_text(changed, path, environ)
     write_atomically(path, changed.encode())
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file has either its old or its new content, whatever happens. It is readable by its owner alone: it may hold keys."""
-    path = path.resolve()  # a linked configuration stays a link
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+def check_text(text: str, path: Path, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError, with line and column, for a text that could not be the file's."""
+    check(interpolate(parse(text, Place("user", str(path))), environ))
 
 
 def round_trip(text: str) -> Any:

@@ -23,7 +23,7 @@ from moot.types.tool import Tool
 
 __all__ = ["check", "give"]
 
-_WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.writing:write_atomically"})
+_WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.files:write_atomically"})
 """What writes YAML is imported when a rule is written."""
 
 LASTING = ("conversation", "always")

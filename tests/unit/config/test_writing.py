@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from moot.config.document import parse
+from moot.config.files import write_atomically
 from moot.config.tree import Place, plain
-from moot.config.writing import set_value, write_atomically
+from moot.config.writing import set_value
 from moot.errors import ConfigError
 
 FILE = """\

@@ -1,0 +1,59 @@
+"""Every command's arguments as plain data, so that completing a word imports no command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from moot.cli.slots import slots_of
+from moot.cli.tree import TREE, Command, Group
+from moot.plugins.registry import attribute
+from moot.types.canonical import Json, JsonObject, loads_object
+
+FILE = Path(__file__).with_name("table.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument as a shell needs it."""
+
+    flags: tuple[str, ...]
+    """Empty = it goes by its place."""
+    valued: bool
+    """Whether a value follows; always for one that goes by its place."""
+    kind: str
+    """What values it takes, a `Kind` of `parameters`."""
+    choices: tuple[str, ...]
+    many: bool
+    help: str
+
+
+def arguments_of(path: tuple[str, ...]) -> tuple[Argument, ...]:
+    """The arguments of the command at a path of the tree, from the table."""
+    rows = cast("list[Any]", loads_object(FILE.read_bytes()).get(" ".join(path), []))
+    return tuple(Argument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
+
+
+def made() -> JsonObject:
+    """The table as the commands have it now: all of them are imported."""
+    return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
+
+
+def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+    """Every command with its path."""
+    for name, item in group.commands.items():
+        if isinstance(item, Group):
+            yield from leaves(item, (*above, name))
+        else:
+            yield (*above, name), item
+
+
+def _rows(command: Command) -> list[Json]:
+    rows: list[Json] = []
+    for slot in slots_of(attribute(command.path)):
+        kind = "file" if slot.kind is Path else slot.parameter.kind
+        many = slot.many or slot.rest
+        rows.append([list[Json](slot.flags), slot.kind is not bool, kind, list[Json](slot.choices), many, slot.parameter.help])
+    return rows

@@ -1,0 +1,86 @@
+"""Values that a shell offers, from the configuration and the store of this home."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from moot.cli.numbers import numbered
+from moot.config.home import home_of
+from moot.config.loading import load
+from moot.config.settings import Settings
+from moot.guard.terminal import clean
+from moot.plugins import PROVIDERS, TOOLS
+from moot.store.glance import glance
+
+Value = tuple[str, str]
+"""What is typed, and a word about it."""
+
+CONVERSATIONS = 100
+_PLAIN = re.compile(r"[\w .,:+/@-]+")
+"""Titles are what others wrote: only those of which no shell takes a character for its own are offered to be typed."""
+
+
+def values(kind: str, part: str) -> Iterable[Value]:
+    """Those of a kind that begin with the part."""
+    find = _KINDS.get(kind)
+    if find is None:
+        return []
+    fitting = (value for value in find(part) if value[0].casefold().startswith(part.casefold()))
+    return {value[0]: value for value in fitting}.values()
+
+
+def _conversations(part: str) -> Iterable[Value]:
+    home = home_of(os.environ)
+    with glance(home / "data" / "moot.db") as connection:
+        if connection is None:
+            return
+        rows: list[tuple[str, str]] = connection.execute(
+            "SELECT id, title FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC LIMIT ?",
+            (CONVERSATIONS,),
+        ).fetchall()
+    titles = {id: " ".join(clean(title or "untitled").split())[:60] for id, title in rows}
+    for number, id in enumerate(numbered(home / "state") or [], 1):
+        if id in titles:
+            yield str(number), titles[id]
+    for id, title in titles.items() if part else ():
+        yield id[: max(13, len(part))], title
+        if _PLAIN.fullmatch(title):
+            yield title, id[:13]
+
+
+def _settings() -> Settings:
+    return load(environ=os.environ, directory=home_of(os.environ)).settings
+
+
+def _models(part: str) -> Iterable[Value]:
+    settings = _settings()
+    for name in ("main", "small"):
+        if value := getattr(settings.models, name):
+            yield name, value
+            yield value, name
+    for name, provider in settings.providers.items():
+        yield from ((f"{model}@{name}", "") for model in provider.models)
+
+
+def _agents(part: str) -> Iterable[Value]:
+    return [(name, agent.description) for name, agent in _settings().agents.items()]
+
+
+def _tools(part: str) -> Iterable[Value]:
+    before, comma, _ = part.rpartition(",")
+    return [(f"{before}{comma}{name}", "") for name in TOOLS.names()]
+
+
+def _providers(part: str) -> Iterable[Value]:
+    return [(name, "") for name in sorted({*PROVIDERS.names(), *_settings().providers})]
+
+
+_KINDS: dict[str, Callable[[str], Iterable[Value]]] = {
+    "agent": _agents,
+    "conversation": _conversations,
+    "model": _models,
+    "provider": _providers,
+    "tool": _tools,
+}

@@ -1,0 +1,141 @@
+"""`moot logs`."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from moot.cli.lines import Lines
+from moot.cli.log_file import LEVELS, file_of
+from moot.cli.parameters import Parameter, Plain
+from moot.config.home import home_of
+from moot.errors import UsageError
+from moot.types.canonical import JsonObject, loads_object
+
+READ = 8 * 1024 * 1024
+"""Bytes of a file's end that are looked at: a file that somebody let grow is no reason to wait."""
+PAUSE = 0.2
+_AGO = re.compile(r"(\d+)([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_STYLES = {"error": "red", "critical": "red", "warning": "yellow", "debug": "dim"}
+
+Entry = tuple[JsonObject, bytes]
+"""A line's object, and the line."""
+
+
+def logs(
+    *,
+    number: Annotated[int, Parameter(name=("--number", "-n"), least=0, help="The last so many.")] = 50,
+    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on with what comes, until Ctrl+C.")] = False,
+    level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(help="At least that bad.")] = "debug",
+    run: Annotated[str, Parameter(help="Only of this run.")] = "",
+    since: Annotated[str, Parameter(help="Not older: 10m, 2h, 1d, or a time as in the log.")] = "",
+    json: Annotated[bool, Parameter(name="--json", help="JSON lines, as they are in a pipe.")] = False,
+    output: Annotated[Lines, Plain],
+) -> None:
+    """What moot's processes noticed, oldest first: readable on a terminal, JSON lines in a pipe."""
+    path = file_of(home_of(os.environ))
+    begin = _begin(since)
+
+    def wanted(entry: JsonObject) -> bool:
+        bad = LEVELS.get(str(entry.get("level")), LEVELS["error"])
+        return bad >= LEVELS[level] and str(entry.get("time")) >= begin and str(entry.get("run", "")).startswith(run)
+
+    show = _show(output, as_json=json or not output.stdout_terminal)
+    begun = _size_and_inode(path)
+    last: deque[Entry] = deque(maxlen=number)
+    for data in (_end(path.with_suffix(".jsonl.1")), _end(path, begun[0])):
+        last += [entry for entry in entries(data) if wanted(entry[0])]
+    for entry in last:
+        show(entry)
+    if not last and not follow:
+        output.say("moot: nothing is logged" + (f" in {path}" if not path.exists() else " that fits"))
+    if follow:
+        for entry in _coming(path, *begun):
+            if wanted(entry[0]):
+                show(entry)
+
+
+def entries(data: bytes) -> Iterator[Entry]:
+    """The lines that are whole; a broken one is skipped."""
+    for line in data.splitlines():
+        try:
+            yield loads_object(line), line
+        except ValueError:
+            continue
+
+
+def _end(path: Path, size: int | None = None) -> bytes:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END) if size is None else size
+            start = file.seek(max(0, size - READ))
+            return file.read(size - start)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", fix=f"Look at who owns {path}.") from error
+
+
+def _coming(path: Path, position: int, inode: int) -> Iterator[Entry]:
+    while True:
+        time.sleep(PAUSE)
+        size, now = _size_and_inode(path)
+        if now != inode or size < position:
+            position, inode = 0, now
+        if size > position:
+            with path.open("rb") as file:
+                file.seek(position)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            position += len(whole)
+            yield from entries(whole)
+
+
+def _size_and_inode(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_size, found.st_ino
+
+
+def _show(output: Lines, *, as_json: bool) -> Callable[[Entry], None]:
+    def as_line(entry: Entry) -> None:
+        output.data(entry[1].decode("utf-8", "replace") + "\n")
+
+    def as_words(entry: Entry) -> None:
+        value = entry[0]
+        at = _local(str(value.get("time", "")))
+        error = f" ({value['error']})" if "error" in value else ""
+        text = output.fit(f"{at}  {value.get('level', ''):<7}  {value.get('logger', '')}  {value.get('message', '')}{error}")
+        style = _STYLES.get(str(value.get("level")), "")
+        output.data((output.styled(text, style) if style else text) + "\n")
+
+    return as_line if as_json else as_words
+
+
+def _local(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return text
+
+
+def _begin(since: str) -> str:
+    """The text before which a time in the log is too old."""
+    if not since:
+        return ""
+    if match := _AGO.fullmatch(since):
+        seconds = int(match[1]) * _SECONDS[match[2]]
+        return datetime.fromtimestamp(max(0.0, time.time() - seconds), UTC).isoformat(timespec="milliseconds")
+    try:
+        return datetime.fromisoformat(since).astimezone(UTC).isoformat(timespec="milliseconds")
+    except ValueError as error:
+        raise UsageError(f"--since {since!r}: expected 10m, 2h, 1d or a time as in the log", fix="moot logs --since 1h") from error

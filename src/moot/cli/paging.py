@@ -1,0 +1,38 @@
+"""Lists that are whole in memory, given out page by page like all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.cli.lines import Lines
+from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """One page."""
+
+    items: Sequence[JsonObject]
+    next_cursor: str | None
+
+    def to_json(self) -> JsonObject:
+        return {"data": list[Json](self.items), "next_cursor": self.next_cursor}
+
+    def say_more(self, output: Lines) -> None:
+        """Tells the person how to see the rest, if there is any."""
+        if self.next_cursor:
+            output.say(f"moot: more with --cursor {self.next_cursor}", "dim")
+
+
+def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str) -> Paged:
+    """The page behind the item whose key is the cursor. Raises UsageError when there is none such."""
+    start = 0
+    if cursor is not None:
+        names = [str(item[key]) for item in items]
+        if cursor not in names:
+            raise UsageError(f"{cursor!r} is no cursor of this list", fix="Take it from the page before, unchanged.")
+        start = names.index(cursor) + 1
+    page = items[start : start + limit]
+    return Paged(page, str(page[-1][key]) if page and start + limit < len(items) else None)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from moot.cli import log_file
+from moot.cli.log_file import ToFile, file_of
+from moot.guard.secrets import redact
+
+pytestmark = pytest.mark.timeout(30)
+
+SECRET = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache, "limits: {steps: 20}\n")
+    (process.home / "state").mkdir()
+    yield process
+    process.close()
+
+
+def sink(home: Path, level: int = logging.INFO) -> logging.Logger:
+    logger = logging.Logger("moot.test", logging.DEBUG)
+    logger.addHandler(ToFile(file_of(home), level, lambda text: redact(text, ["hunter2-hunter2"])))
+    return logger
+
+
+def lines(home: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file_of(home).read_text().splitlines()]
+
+
+def test_a_record_is_one_line_without_secrets(moot: MootProcess) -> None:
+    sink(moot.home).warning("key %s and\nhunter2-hunter2", SECRET, extra={"run": "r1", "conversation": "c1"})
+    (entry,) = lines(moot.home)
+    assert entry.keys() == {"time", "level", "logger", "message", "process", "run", "conversation"}
+    assert (entry["level"], entry["logger"], entry["run"], entry["process"]) == ("warning", "moot.test", "r1", os.getpid())
+    assert SECRET not in str(entry)
+    assert "hunter2" not in str(entry)
+    assert file_of(moot.home).stat().st_mode & 0o777 == 0o600
+    assert file_of(moot.home).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_full_file_is_put_aside_once(moot: MootProcess) -> None:
+    first = sink(moot.home)
+    first.info("before")
+    with file_of(moot.home).open("ab") as file:
+        file.truncate(log_file.LARGEST)
+    second = sink(moot.home)
+    second.info("after")
+    first.info("also after")
+    assert [entry["message"] for entry in lines(moot.home)] == ["after", "also after"]
+    assert file_of(moot.home).with_suffix(".jsonl.1").stat().st_size == log_file.LARGEST
+
+
+def test_many_processes_write_whole_lines(moot: MootProcess) -> None:
+    program = (
+        "import logging, sys; from pathlib import Path; from moot.cli.log_file import ToFile\n"
+        "h = ToFile(Path(sys.argv[1]), 20, str); l = logging.Logger('moot.x'); l.addHandler(h)\n"
+        "for n in range(200): l.info('%s %d %s', sys.argv[2], n, 'x' * 500)"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(file_of(moot.home)), str(number)]) for number in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert len(lines(moot.home)) == 600
+
+
+@pytest.mark.parametrize("hindrance", ["folder", "file"])
+def test_a_log_that_cannot_be_written_is_no_failure_of_a_run(moot: MootProcess, hindrance: str) -> None:
+    folder = moot.home / "state" / "logs"
+    if hindrance == "folder":
+        folder.write_text("in the way")
+    else:
+        (folder / "moot.jsonl").mkdir(parents=True)
+    ended = moot.run("run", "-m", "demo", "--no-tools", "hi")
+    assert (ended.returncode, b"You said: hi" in ended.stdout) == (0, True)
+
+
+def test_logs_are_shown_as_json_lines_and_chosen(moot: MootProcess) -> None:
+    logger = sink(moot.home, logging.DEBUG)
+    logger.debug("small")
+    logger.error("large", extra={"run": "r2"})
+    with file_of(moot.home).open("ab") as file:
+        file.write(b"{broken\n\xff\xfe\n")
+    shown = [json.loads(line) for line in moot.run("logs").stdout.splitlines()]
+    assert [entry["message"] for entry in shown] == ["small", "large"]
+    assert [json.loads(line)["message"] for line in moot.run("logs", "--level", "warning").stdout.splitlines()] == ["large"]
+    assert [json.loads(line)["message"] for line in moot.run("logs", "--run", "r2").stdout.splitlines()] == ["large"]
+    assert [json.loads(line)["message"] for line in moot.run("logs", "-n", "1").stdout.splitlines()] == ["large"]
+    assert moot.run("logs", "--since", "1h").stdout.count(b"\n") == 2
+    assert moot.run("logs", "--since", "2100-01-01").stdout == b""
+    assert moot.run("logs", "--since", "soon").returncode == 2
+
+
+def test_a_person_reads_lines(moot: MootProcess) -> None:
+    sink(moot.home).warning("something\x1b[2J odd")
+    terminal = moot.terminal("logs")
+    terminal.expect(rb"warning\s+moot\.test\s+something odd")
+
+
+def test_following_shows_what_comes(moot: MootProcess) -> None:
+    logger = sink(moot.home)
+    logger.info("old")
+    process = moot.start("logs", "--follow")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["message"] == "old"
+    logger.info("new")
+    assert json.loads(process.stdout.readline())["message"] == "new"
+
+
+def test_nothing_is_made_in_a_home_that_does_not_exist(tmp_path: Path) -> None:
+    sink(tmp_path / "nowhere").error("x")
+    assert not (tmp_path / "nowhere").exists()
