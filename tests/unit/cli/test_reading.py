@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.cli.arguments import settle
+from moot.cli.completing.table import FILE, made
 from moot.cli.parsing import parse
 from moot.cli.reading import read
 from moot.cli.slots import slots_of
 from moot.cli.tree import TREE, Command, Group
 from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
+from moot.types.canonical import loads_object
 
 Leaf = tuple[tuple[str, ...], Command]
 
@@ -89,3 +91,7 @@ def test_what_is_not_plain_is_left_to_the_parser(words: str) -> None:
 def test_a_slip_is_told_the_nearest_name(words: str, said: str) -> None:
     with pytest.raises(MootError, match=said.replace("?", r"\?")):
         parse(words.split())
+
+
+def test_the_table_for_completion_is_what_the_commands_say() -> None:
+    assert loads_object(FILE.read_bytes()) == made(), "run python docs/generate.py"
