@@ -29,15 +29,12 @@ class Lines:
         self.before: Callable[[], object] = _nothing
         """Called before anything is written: whoever redraws lines at the bottom of the screen takes them away there."""
         self._mid_line = False
-        self._secrets: tuple[str, ...] = ()
+        self.secrets: tuple[str, ...] = ()
+        """What `hide` was told."""
 
     def hide(self, secrets: Sequence[str]) -> None:
         """From here on none of these reaches stderr."""
-        self._secrets = tuple(secrets)
-
-    def redacted(self, text: str) -> str:
-        """The text without control sequences and secrets."""
-        return redact(clean(text), self._secrets)
+        self.secrets = tuple(secrets)
 
     # ── stdout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -78,7 +75,7 @@ class Lines:
         `exact` is for what is decided about: there nothing is left out, and the caller has made every control character visible.
         """
         self._begin_line()
-        text = text if exact else self.redacted(text)
+        text = text if exact else redact(clean(text), self.secrets)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 

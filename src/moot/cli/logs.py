@@ -11,6 +11,8 @@ from moot.cli.errors import debugging
 from moot.cli.lines import Lines
 from moot.cli.log_file import ToFile, file_of, level_of
 from moot.config.home import home_of
+from moot.guard.secrets import redact
+from moot.guard.terminal import clean
 
 
 class ToPeople(logging.Handler):
@@ -34,7 +36,7 @@ def logging_to(output: Lines) -> Generator[None, None, None]:
     root, ours = logging.getLogger(), logging.getLogger("moot")
     before = root.handlers, root.level, ours.handlers, ours.level
     people = ToPeople(output, logging.DEBUG if debugging() else logging.WARNING)
-    kept = ToFile(file_of(home_of(os.environ)), level_of(os.environ), output.redacted)
+    kept = ToFile(file_of(home_of(os.environ)), level_of(os.environ), lambda text: redact(clean(text), output.secrets))
     root.handlers = [people]
     root.setLevel(logging.DEBUG if debugging() else logging.CRITICAL)
     ours.handlers = [kept]

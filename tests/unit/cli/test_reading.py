@@ -41,6 +41,7 @@ def both(words: list[str]) -> tuple[Any, Any]:
     return read(words), whole
 
 
+@pytest.mark.timeout(60)
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_what_is_read_plainly_means_the_same_to_the_whole_parser(data: st.DataObject) -> None:

@@ -13,6 +13,7 @@ from moot.config.settings import Settings
 from moot.guard.terminal import clean
 from moot.plugins import PROVIDERS, TOOLS
 from moot.store.glance import glance
+from moot.store.listing import Listed, page
 
 Value = tuple[str, str]
 """What is typed, and a word about it."""
@@ -33,14 +34,9 @@ def values(kind: str, part: str) -> Iterable[Value]:
 
 def _conversations(part: str) -> Iterable[Value]:
     home = home_of(os.environ)
-    with glance(home / "data" / "moot.db") as connection:
-        if connection is None:
-            return
-        rows: list[tuple[str, str]] = connection.execute(
-            "SELECT id, title FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC LIMIT ?",
-            (CONVERSATIONS,),
-        ).fetchall()
-    titles = {id: " ".join(clean(title or "untitled").split())[:60] for id, title in rows}
+    with glance(Settings(home).database) as connection:
+        listed = page(connection, Listed(CONVERSATIONS)).items if connection is not None else ()
+    titles = {item.id: " ".join(clean(item.title or "untitled").split())[:60] for item in listed}
     for number, id in enumerate(numbered(home / "state") or [], 1):
         if id in titles:
             yield str(number), titles[id]
