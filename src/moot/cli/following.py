@@ -120,13 +120,12 @@ class Follower:
         return settled
 
     async def _take(self, event: Event, run: str) -> None:
-        self._seq = event.seq
-        if event.run != run:
-            return
-        value = event.body.get("value") if isinstance(event.body, dict) else None
-        if isinstance(value, dict) and value.get("denied") == NOBODY:
-            self._unasked = True
-        await self._show.event(event)
+        if event.run == run:
+            value = event.body.get("value") if isinstance(event.body, dict) else None
+            if isinstance(value, dict) and value.get("denied") == NOBODY:
+                self._unasked = True
+            await self._show.event(event)
+        self._seq = event.seq  # only once it is shown: whoever sees the last one here ends the watching, showing and all
 
     async def _answer(self, run: str, conversation: Conversation) -> bool:
         """Asks everything that is open; False when there was nothing to ask."""
