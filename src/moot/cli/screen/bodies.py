@@ -58,7 +58,7 @@ def whole_body(view: View, look: Look) -> list[Line]:
 
 
 def _shortened(lines: list[str]) -> str:
-    return "\n".join(line if len(line) <= _LONG_LINE else line[:_LONG_LINE] + " …" for line in lines)
+    return "\n".join(line if len(line) <= _LONG_LINE else line[:_LONG_LINE] + " ..." for line in lines)
 
 
 def _folded(look: Look, what: str, more: str) -> Line:

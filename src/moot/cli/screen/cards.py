@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from moot.cli.screen.bodies import Fold, body, whole_body
-from moot.cli.screen.cells import cut, width_of
+from moot.cli.screen.cells import width_of
 from moot.cli.screen.look import Look, tidy_line
 from moot.cli.screen.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
 from moot.cli.screen.views import doing, done, output_text, reads
@@ -117,7 +117,7 @@ class Call:
         lines = [self.head(look, now)]
         if self.state == "running" and self.output is not None:
             tail = output_text(self.output)[-1000:].rstrip("\n").split("\n")[-_LIVE_LINES:]
-            lines += [[("  ", PLAIN), (cut(tidy_line(look, line), look.columns - 2), DIM)] for line in tail if line.strip()]
+            lines += [[("  ", PLAIN), (look.cut(tidy_line(look, line), look.columns - 2), DIM)] for line in tail if line.strip()]
         return lines
 
     def head(self, look: Look, now: int) -> Line:
@@ -135,8 +135,8 @@ class Call:
         ]
         details = "".join(f" {look.sign('·', '-')} {word}" for word in behind if word)
         room = look.columns - 2
-        title = cut(tidy_line(look, view.title), max(room - width_of(details), room // 2), mark=look.sign("…", "..."))
-        details = cut(details, room - width_of(title), mark=look.sign("…", "..."))
+        title = look.cut(tidy_line(look, view.title), max(room - width_of(details), room // 2))
+        details = look.cut(details, room - width_of(title))
         return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (details, DIM)]
 
     def _time(self, now: int) -> str:

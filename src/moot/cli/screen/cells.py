@@ -54,7 +54,7 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
         yield text[begin:], width
 
 
-def cut(text: str, columns: int, *, mark: str = "…") -> str:
+def cut(text: str, columns: int, *, mark: str) -> str:
     """The text, or its beginning with the mark behind it, in at most so many columns."""
     if width_of(text) <= columns:
         return text

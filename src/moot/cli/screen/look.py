@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from moot.cli.screen.cells import cut
 from moot.cli.screen.styles import Line, painted
 from moot.guard.terminal import Cleaner
 
@@ -40,6 +41,10 @@ class Look:
     def painted(self, line: Line) -> str:
         """The line as this terminal takes it."""
         return painted(line, colour=self.colour, light=self.light)
+
+    def cut(self, text: str, columns: int) -> str:
+        """The text, or its beginning with a mark behind it, in at most so many columns."""
+        return cut(text, columns, mark=self.sign("…", "..."))
 
     def sign(self, fancy: str, plain: str) -> str:
         """One of our own signs, or what stands for it in ASCII."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from moot.cli.screen.cards import Call, Folded, elapsed, spinner
-from moot.cli.screen.cells import cut, expanded, width_of
+from moot.cli.screen.cells import expanded, width_of
 from moot.cli.screen.look import Look, Tidy, tidy, tidy_line
 from moot.cli.screen.markdown import Markdown
 from moot.cli.screen.styles import BOLD, DIM, ITALIC, Line, Style
@@ -164,7 +164,7 @@ class Reasoning:
         words = f"{look.sign('✻', '~')} {title} ({count:,} {'word' if count == 1 else 'words'})"
         words += f" {look.sign('·', '-')} {self._more}" if self._more else ""
         self._remember(Folded(0, title, lambda wide: _thoughts(wide, words, text)))
-        return [[(cut(words, look.columns), DIM)]]
+        return [[(look.cut(words, look.columns), DIM)]]
 
     def live(self, now: int) -> list[Line]:
         if self.over or not self._pieces:
@@ -211,7 +211,7 @@ class Card:
     def take(self) -> list[Line]:
         if self._announces and self.call.state == "running":
             self._announces = False
-            title = cut(tidy_line(self._look, self.call.view().title), self._look.columns - 4)
+            title = self._look.cut(tidy_line(self._look, self.call.view().title), self._look.columns - 4)
             return [[(self._look.sign("… ", "... "), DIM), (title, DIM)]]
         if not self.over or self._taken:
             return []
@@ -274,7 +274,7 @@ class Group:
             said.append(f", {rest}" if rest and first == verb else f" {look.sign('·', '-')} {title}" if said else title)
             verb = first
         head = calls[0].head(look, 0)
-        return [[head[0], (cut("".join(said), look.columns - 2, mark=look.sign("…", "...")), 0)]]
+        return [[head[0], (look.cut("".join(said), look.columns - 2), 0)]]
 
     def live(self, now: int) -> list[Line]:
         if self._taken:
