@@ -195,10 +195,11 @@ def test_pastes_never_send_and_bytes_that_are_no_text_do_no_harm(screen: PtyScre
     screen.send(b"\xff\xfe caf\xe9 ")
     screen.wait_for("\ufffd\ufffd caf\ufffd")
     started = time.monotonic()
+    screen.child.delaybeforesend = None
     screen.send("\x1b[200~")
     for _ in range(64):
         screen.send("0123456789abcde\n" * 1024)
-        screen.read(0.01)
+        screen.read(0.001)
     screen.send("\x1b[201~")
     screen.wait_for("[pasted 65,537 lines]", 20)
     assert time.monotonic() - started < 20
@@ -258,6 +259,13 @@ def test_a_terminal_that_can_only_print_gets_lines(moot: MootProcess) -> None:
     screen.send("q\n")
     assert screen.wait_exit() == 0
     assert b"\x1b" not in screen.raw
+    moot.more = {"LC_ALL": "C"}
+    screen = PtyScreen(moot)
+    screen.wait_for(">", START)
+    screen.send("!false\n")
+    screen.wait_for("exit code 1 - the model sees it")
+    screen.close()
+    assert screen.raw.isascii()
 
 
 def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProcess) -> None:
@@ -271,16 +279,16 @@ def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProce
         assert screen.wait_exit() in (-signal.SIGKILL, 128 + signal.SIGHUP)
         last = stored(moot)[-1]
         assert (last["status"], "word5 " in last["parts"][-1]["text"]) == ("interrupted", True)
-        again = PtyScreen(moot, "chat", "continue", "1")
-        again.wait_for(f"› {thought}", START)
-        again.wait_for("/retry takes it up")
-        assert "word5 " in again.text
-        again.send("\x03")
-        again.wait_for("put aside")
-        again.send("/retry" + ENTER)
-        again.wait_for("word20 ")
-        again.send("\x03\x03")
-        again.wait_exit()
+    again = PtyScreen(moot, "chat", "continue", "1")
+    again.wait_for("› another one", START)
+    again.wait_for("/retry takes it up")
+    assert "word5 " in again.text
+    again.send("\x03")
+    again.wait_for("put aside")
+    again.send("/retry" + ENTER)
+    again.wait_for("word20 ")
+    again.send("\x03\x03")
+    again.wait_exit()
 
 
 def test_programs_of_the_persons_own_get_text_as_text(moot: MootProcess) -> None:
@@ -299,6 +307,19 @@ def test_programs_of_the_persons_own_get_text_as_text(moot: MootProcess) -> None
     assert not (moot.work / "pwned").exists()
     screen.close()
     assert not CLEARS.search(screen.raw)
+
+
+def test_a_changed_configuration_holds_for_the_next_prompt_and_a_wrong_one_does_not(screen: PtyScreen, moot: MootProcess) -> None:
+    config = moot.home / "config.yaml"
+    good = config.read_text()
+    config.write_text(good + "permissions: {mode: nonsense}\n")
+    screen.send("hi" + ENTER)
+    screen.wait_for("the configuration from before stays in force")
+    screen.wait_for("Hello you and code.")
+    config.write_text(good + "permissions: {mode: plan}\n")
+    screen.send("hi again" + ENTER)
+    screen.wait_for("the configuration was read again")
+    screen.wait_for("· plan ·")
 
 
 def test_what_another_process_says_here_is_seen(screen: PtyScreen, moot: MootProcess) -> None:

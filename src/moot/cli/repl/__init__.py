@@ -18,6 +18,7 @@
 | `paper.py` | finished text on its way into the scrollback |
 | `pen.py` | what writes to the terminal |
 | `plain.py` | the same for a terminal that can only print |
+| `reloading.py` | the configuration, read again |
 | `shelling.py` | `!cmd` |
 | `shown.py` | what happens, put on the screen |
 | `status.py` | the status line |

@@ -12,6 +12,7 @@ import anyio
 from moot.cli.configured import configured, here
 from moot.cli.options import Out
 from moot.cli.output import Output
+from moot.cli.picking.picking import speaks_unicode
 from moot.cli.repl.logged import logging_into
 from moot.commands import Situation, Wishes
 from moot.engine import open_engine
@@ -45,7 +46,7 @@ async def converse(conversation: str | None, output: Output, *, prompt: Sequence
     async with open_engine(loaded.settings) as engine:
         situation = Situation(engine, str(here()), wishes=wishes or Wishes())
         async with anyio.create_task_group() as group:
-            desk = _DESKS.load("lines" if os.environ.get("TERM", "") in ("dumb", "") else "screen")(situation, group, output)
+            desk = _DESKS.load("screen" if _can_be_drawn_on() else "lines")(situation, group, output)
 
             async def heed() -> None:
                 nonlocal ended
@@ -61,7 +62,13 @@ async def converse(conversation: str | None, output: Output, *, prompt: Sequence
             with logging_into(desk.log, loaded.secrets) if output.stderr_terminal else nullcontext():
                 await desk.run(conversation, prompt)
             group.cancel_scope.cancel()
+    if situation.conversation is not None and not ended:
+        output.say(f"moot chat continue {situation.conversation[:13]}", "dim")
     return ended
+
+
+def _can_be_drawn_on() -> bool:
+    return os.environ.get("TERM", "") not in ("dumb", "") and speaks_unicode()
 
 
 def _heeded() -> list[signal.Signals]:

@@ -222,9 +222,9 @@ class Desk:
 
     def send(self, text: str, on_busy: OnBusy) -> None:
         """As `Deeds.send`."""
-        self._doing.echo(text)
+        echoed = self._doing.echo(text, on_busy)
         self._notices.progress(self._answering.moves)
-        self._later(partial(self._doing.line, text, on_busy))
+        self._later(partial(self._doing.line, text, on_busy, echoed=echoed))
         self._terminal.touch()
 
     async def aside(self, work: Callable[[], Awaitable[T]]) -> T:

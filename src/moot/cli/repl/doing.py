@@ -14,6 +14,7 @@ from moot.cli.picking.picking import pick
 from moot.cli.repl.answering import Answering
 from moot.cli.repl.mentions import Mentioned, mentioned, paths_of
 from moot.cli.repl.paper import Paper
+from moot.cli.repl.reloading import Reloading
 from moot.cli.repl.shelling import Ran, ShellLine
 from moot.cli.repl.status import standing_of
 from moot.cli.repl.talk import Talk
@@ -58,25 +59,30 @@ class Doing:
     def __init__(self, situation: Situation, talk: Talk, paper: Paper, answering: Answering, host: Host, output: Output) -> None:
         self._situation, self._talk, self._host, self._output = situation, talk, host, output
         self._paper, self._answering = paper, answering
+        self._reloading = Reloading(situation.engine, situation.directory, output, paper)
         self._shell: ShellLine | None = None
         self.heard: list[Part] = []
         """What shell lines said, for the model with the next prompt."""
         self.edits: str | None = None
         """The message that the next prompt takes the place of."""
 
-    def echo(self, text: str, *, prompts: bool = True) -> None:
-        """Shows at once what was typed, unless it stands in a queue first."""
+    def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
+        """Shows at once what was typed, unless it stands behind something first; whether it did."""
         line = text.strip()
         if line in GOODBYES:
-            return
+            return False
         if line.startswith("!") or parse(line) is not None:
             self._paper.say(f"{self._paper.sign}{line}", "dim")
-        elif prompts and self._talk.live is None and not self._talk.queued:
-            self._paper.prompted(text)
-            self._answering.waits(self._model())
+            return True
+        if self._answering.moves or on_busy == "steer":
+            return False
+        self._paper.prompted(text)
+        self._answering.waits(self._model())
+        return True
 
-    async def line(self, text: str, on_busy: OnBusy = "queue") -> None:
-        """Does what the line says."""
+    async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
+        """Does what the line says; `echoed` is what `echo` said."""
+        await self._reloading.look()
         line = text.strip()
         typed = parse(line)
         if line in GOODBYES:
@@ -86,9 +92,9 @@ class Doing:
         elif typed is not None:
             await self.command(*typed)
         else:
-            await self.prompt((), text, on_busy)
+            await self.prompt((), text, on_busy, echoed=echoed)
 
-    async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue") -> None:
+    async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
         """Sends a prompt: the parts, what shell lines said, the files that it names, the text."""
         try:
             named = await self._named(text)
@@ -97,10 +103,13 @@ class Doing:
             await self._provide()
             whole = (*self.heard, *named.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None
-            await self._talk.send(whole, text, on_busy, edits=edits)
+            steered = await self._talk.send(whole, text, on_busy, echoed=echoed, edits=edits)
             self.heard.clear()
+            if steered:
+                self._paper.say(f"said to the answer that is coming: {text}", "dim")
         except MootError:
-            self._answering.waits(None)
+            if echoed:
+                self._answering.waits(None)
             self._host.compose(text)
             raise
 

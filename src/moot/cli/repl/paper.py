@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from moot.cli.screen import Folded, Look, Transcript
+from moot.cli.screen.look import tidy
 from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.types.message import Message
@@ -18,6 +19,7 @@ ECHOED_LINES = 20
 REMEMBERED = 50
 """Folded outputs that can still be printed whole."""
 
+_ASCII = str.maketrans({"·": "-", "…": "...", "→": "->", "›": ">"})
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
 
 
@@ -41,19 +43,23 @@ class Paper:
 
     def say(self, text: str, style: str = "") -> None:
         """Lines of moot's own, or untrusted ones: they are cleaned here."""
-        self.put("".join(f"{self.styled(line, style)}\n" for line in clean(text).split("\n")))
+        self.put("".join(f"{self.styled(line, style)}\n" for line in self.fit(text).split("\n")))
 
     def failed(self, error: MootError) -> None:
         """What went wrong and what to do."""
         self.say(f"moot: {error.message}", "red")
         self.say(f"  {error.fix}\n" if error.fix else "")
 
+    def fit(self, text: str) -> str:
+        """Untrusted text as this terminal may have it; our own signs are spelled in ASCII where it has nothing else."""
+        return clean(text) if self.look.unicode else tidy(self.look, text.translate(_ASCII))
+
     def prompted(self, text: str) -> None:
         """What the person said, set off from what answers it."""
-        lines = clean(text).rstrip("\n").split("\n")
+        lines = self.fit(text).rstrip("\n").split("\n")
         shown = [self.styled(line, "bold") for line in lines[:ECHOED_LINES]]
         if len(lines) > ECHOED_LINES:
-            shown.append(self.styled(f"… {len(lines) - ECHOED_LINES:,} more lines", "dim"))
+            shown.append(self.styled(self.fit(f"… {len(lines) - ECHOED_LINES:,} more lines"), "dim"))
         self.put(self.styled(self.sign, "cyan") + "\n  ".join(shown) + "\n\n")
 
     def message(self, message: Message) -> None:

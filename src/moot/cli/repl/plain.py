@@ -66,7 +66,7 @@ class Plain:
             if line is None:
                 self.leave()
             elif line.strip():
-                await self._now(lambda text=line: self._doing.line(text))
+                await self._now(lambda text=line: self._doing.line(text, echoed=True))
         self._flush()
 
     def leave(self) -> None:

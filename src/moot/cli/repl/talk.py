@@ -142,17 +142,21 @@ class Talk:
 
     # ── what the person says ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue", *, edits: str | None = None) -> None:
-        """Submits a prompt; `edits` is the message that it takes the place of. Raises MootError when nothing of it was stored."""
+    async def send(
+        self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue", *, echoed: bool = False, edits: str | None = None
+    ) -> bool:
+        """Submits a prompt; whether it went to the answer that is coming. Raises MootError when nothing of it was stored.
+
+        `shown` is what stands in the queue; `echoed` says that the prompt is on the screen already, `edits` what it takes the place of.
+        """
         client = new_id()
-        self._echoed.add(client)
+        if echoed:
+            self._echoed.add(client)
         submitted = await self._submit(Prompt(tuple(parts), client_id=client, on_busy=on_busy, edits=edits))
-        if submitted.steered:
-            self._face.prompted(shown)
-        elif submitted.run.status == "queued" and on_busy == "queue":
-            self._echoed.discard(client)
+        if submitted.run.status == "queued" and on_busy == "queue":
             self.queued.append(Queued(submitted.run.id, shown, submitted.run.message))
         self._face.changed()
+        return submitted.steered
 
     async def answer(self, resume: str | None = None) -> None:
         """Has the last prompt answered (again), or an interrupted run taken up."""
@@ -182,7 +186,8 @@ class Talk:
         self.conversation = submitted.conversation
         situation.conversation = submitted.conversation.id
         if not submitted.steered:
-            self._watch_from(submitted.conversation.id, submitted.seq)
+            # from before the prompt itself, which is one event and the answer's place in the tree another
+            self._watch_from(submitted.conversation.id, max(submitted.seq - 2, 0))
             self._tend(submitted.run.id)
         return submitted
 
