@@ -58,6 +58,7 @@ class Composer(Buffer):
     def put(self, text: str, pastes: Mapping[str, str] | None = None) -> None:
         """Replaces everything, the cursor at the end."""
         self._pastes = dict(pastes or {})
+        text = _UNENCODABLE.sub("\ufffd", text)
         self.set_document(Document(text, len(text)), bypass_readonly=True)
 
     def take(self) -> str:

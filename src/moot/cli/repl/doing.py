@@ -99,7 +99,7 @@ class Doing:
         try:
             named = await self._named(text)
             for note in named.notes:
-                self._paper.say(f"moot: {note}", "yellow")
+                self._paper.say(f"moot: {note}\n", "yellow")
             await self._provide()
             whole = (*self.heard, *named.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None

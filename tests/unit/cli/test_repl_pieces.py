@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.completion import DummyCompleter
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.utils import get_cwidth
+
+from moot.cli.repl.composer import Composer
+from moot.cli.repl.drafts import Draft, Drafts
+from moot.cli.repl.history import TypedHistory
+from moot.cli.repl.mentions import candidates, mentioned, paths_of
+from moot.cli.repl.notices import words_of
+from moot.cli.repl.status import Standing, branch_of, status_line
+from moot.errors import Refused, UsageError
+from moot.types.usage import Usage
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)
+
+
+@given(TEXT, TEXT, st.integers(0, 120), st.integers(0, 10**13) | st.none())
+def test_a_status_line_is_never_wider_than_the_terminal(model: str, directory: str, width: int, cost: int | None) -> None:
+    standing = Standing(model=model, directory=directory, context=0.34, usage=Usage(68_000, 100), cost=cost, unpriced=1, queued=2)
+    assert get_cwidth(status_line(standing, width)) <= width
+
+
+def test_a_narrow_status_line_keeps_what_matters_most() -> None:
+    standing = Standing(
+        model="big@mine", mode="plan", directory="/srv/app", branch="main", context=0.34, usage=Usage(68_000, 100), queued=2
+    )
+    assert status_line(standing, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
+    assert status_line(standing, 40) == "big@mine · ctx 34% · plan · 2 queued"
+    assert status_line(standing, 12) == "big@mine"
+    assert status_line(standing, 3) == "big"
+
+
+def test_the_branch_is_read_also_in_a_worktree(tmp_path: Path) -> None:
+    (tmp_path / "main" / ".git" / "worktrees" / "w").mkdir(parents=True)
+    (tmp_path / "main" / ".git" / "HEAD").write_text("ref: refs/heads/feature/x\n")
+    (tmp_path / "main" / ".git" / "worktrees" / "w" / "HEAD").write_text("0123456789abcdef\n")
+    (tmp_path / "w" / "deep").mkdir(parents=True)
+    (tmp_path / "w" / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
+    assert (branch_of(str(tmp_path / "main")), branch_of(str(tmp_path / "w" / "deep"))) == ("feature/x", "01234567")
+
+
+def test_files_that_fit_best_come_first() -> None:
+    files = ["src/", "src/app.py", "docs/application.md", "tests/test_app.py", "a/p/plan.txt", "README.md"]
+    assert candidates("app", files) == ["src/app.py", "docs/application.md", "tests/test_app.py", "a/p/plan.txt"]
+    assert candidates("", files, limit=2) == ["src/", "README.md"]
+    assert candidates("[", files) == []
+
+
+def test_mentions_are_files_lines_folders_pictures_or_only_text(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("one\ntwo\nthree")
+    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x").write_text("")
+    paths = paths_of(str(tmp_path))
+    found = mentioned('@"a b.txt" (see @d/), @p.png and me@example.org, @nobody @gone.txt @"a b.txt"', paths)
+    assert [part.get("text", part.get("mediaType")) for part in found.parts] == [
+        f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
+        "d/:\n\nx",
+        "image/png",
+    ]
+    assert found.notes == ("no file 'gone.txt' here: sent as text",)
+    assert mentioned('@"a b.txt#2"', paths).parts[0]["text"] == "a b.txt, lines 2 to 2:\n\ntwo"
+    with pytest.raises(UsageError, match="has 3 lines"):
+        mentioned('@"a b.txt#9-12"', paths)
+    with pytest.raises(Refused):
+        mentioned("@/etc/passwd", paths)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Refused):
+        mentioned("@pipe", paths)
+
+
+def test_a_draft_is_kept_privately_and_taken_up_by_the_next_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "drafts"
+    drafts = Drafts(folder, "/srv/app")
+    draft = Draft("half", {"[pasted 2 lines]": "a\nb"}, "aside", [{"type": "text", "text": "out"}])
+    drafts.keep(None, draft)
+    drafts.keep("../../../evil", Draft("x"))
+    assert all(path.parent == folder for path in tmp_path.rglob("*.json"))
+    (written,) = folder.glob("new-*.json")
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+    assert Drafts(folder, "/srv/other").take_up(None) == Draft()
+    written.rename(written.with_name(written.name.replace(str(os.getpid()), "4194305")))  # no process has this id
+    later = Drafts(folder, "/srv/app")
+    assert later.take_up(None) == draft
+    later.keep(None, Draft())
+    assert not list(folder.glob("new-*.json"))
+    (folder / "broken.json").write_text("[1")
+    assert later.take_up("broken") == Draft()
+
+
+def test_what_was_typed_is_kept_privately_and_a_broken_line_costs_itself(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "history.jsonl"
+    history = TypedHistory(path)
+    for text in ("one", "two\nlines", "one", "x" * 30_000, " "):
+        history.store_string(text)
+    with path.open("ab") as file:
+        file.write(b'{"a": 1}\n"half')
+    assert list(TypedHistory(path).load_history_strings()) == ["one", "two\nlines"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.anyio
+async def test_large_pastes_are_words_that_are_sent_whole() -> None:
+    composer = Composer(history=InMemoryHistory(), completer=DummyCompleter())
+    composer.paste("short\r\nlines")
+    assert composer.text == "short\nlines"
+    composer.put("see ")
+    composer.paste("line\n" * 1000)
+    composer.paste("x" * 5000)
+    assert composer.text == "see [pasted 1,001 lines][pasted 5,000 characters #2]"
+    assert composer.whole() == "see " + "line\n" * 1000 + "x" * 5000
+    composer.delete_before_cursor(len(composer.paste_before_cursor()))
+    assert composer.text == "see [pasted 1,001 lines]"
+    again = Composer(history=InMemoryHistory(), completer=DummyCompleter())
+    again.put(composer.text, composer.pastes())
+    assert again.whole() == composer.whole()
+    composer.put("a\udcffb")
+    assert composer.whole() == "a\ufffdb"
+    await anyio.sleep(0.05)  # what it began to complete ends
+
+
+@given(st.text(max_size=300))
+def test_a_notification_is_one_line_that_ends_no_sequence(title: str) -> None:
+    said = words_of("done", title)
+    assert len(said) <= 200
+    assert not set(said) & set("\x07\x1b\x9c;\n")

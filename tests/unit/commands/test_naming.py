@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from moot.commands import find, names, parse
+from moot.commands.mode import MODES, next_mode
+from moot.commands.naming import ALIASES
+from moot.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("line", "typed"),
+    [
+        ("/help", ("help", "")),
+        ("  /model  other@mine ", ("model", "other@mine")),
+        ("/title two words\nand a line", ("title", "two words\nand a line")),
+        ("/hepl", ("hepl", "")),
+        ("/?", ("?", "")),
+        ("/usr/bin is full", None),
+        ("/", None),
+        ("a /help", None),
+        ("//", None),
+        ("/Users/me", None),
+    ],
+)
+def test_a_line_is_a_command_or_a_prompt(line: str, typed: tuple[str, str] | None) -> None:
+    assert parse(line) == typed
+
+
+def test_every_command_and_other_word_loads_and_says_what_it_does() -> None:
+    for name in (*names(), *ALIASES):
+        command = find(name)
+        assert command.help
+        assert "\n" not in command.help
+        assert name not in ALIASES or ALIASES[name] in names()
+
+
+def test_a_misspelled_command_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'status'"):
+        find("statsu")
+
+
+def test_modes_go_round() -> None:
+    seen = ["ask"]
+    while (mode := next_mode(seen[-1])) != "ask":  # type: ignore[arg-type]
+        seen.append(mode)
+    assert seen == list(MODES)
