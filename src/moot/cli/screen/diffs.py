@@ -19,10 +19,10 @@ _ALIKE = 0.4
 
 
 def diff_lines(text: str) -> list[Line]:
-    """The diff's lines, coloured; their text is unchanged. The two lines of the file's name are left out: the card says it."""
+    """The diff's lines, coloured; their text is unchanged. Those at its head with the file's name are left out: the card says it."""
     lines = [expanded(line) for line in text.split("\n")]
     shown: list[Line] = []
-    at = 0
+    at = 2 if len(lines) > 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else 0
     while at < len(lines):
         removed = _run(lines, at, "-")
         added = _run(lines, at + len(removed), "+")
