@@ -25,6 +25,15 @@ def glance(database: Path) -> Generator[Connection | None, None, None]:
             connection.close()
 
 
+def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
+    """Ids and titles of that home's newest conversations; empty where there are none, or none that can be looked at."""
+    with glance(home / "data" / "moot.db") as connection:
+        if connection is None:
+            return []
+        sql = "SELECT id, title FROM conversation WHERE deleted_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC LIMIT ?"
+        return connection.execute(sql, (limit,)).fetchall()
+
+
 def _opened(database: Path) -> Connection | None:
     if affected(VERSION) or not database.exists():  # with the WAL-reset bug even closing needs the store's care
         return None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from moot.cli.numbers import numbered
 from moot.config.home import home_of
-from moot.config.loading import load
-from moot.config.settings import Settings
 from moot.guard.terminal import clean
 from moot.plugins import PROVIDERS, TOOLS
-from moot.store.glance import glance
-from moot.store.listing import Listed, page
+from moot.plugins.registry import attribute
+from moot.store.glance import newest_titles
 
 Value = tuple[str, str]
 """What is typed, and a word about it."""
@@ -34,9 +33,7 @@ def values(kind: str, part: str) -> Iterable[Value]:
 
 def _conversations(part: str) -> Iterable[Value]:
     home = home_of(os.environ)
-    with glance(Settings(home).database) as connection:
-        listed = page(connection, Listed(CONVERSATIONS)).items if connection is not None else ()
-    titles = {item.id: " ".join(clean(item.title or "untitled").split())[:60] for item in listed}
+    titles = {id: " ".join(clean(title or "untitled").split())[:60] for id, title in newest_titles(home, CONVERSATIONS)}
     for number, id in enumerate(numbered(home / "state") or [], 1):
         if id in titles:
             yield str(number), titles[id]
@@ -46,8 +43,9 @@ def _conversations(part: str) -> Iterable[Value]:
             yield title, id[:13]
 
 
-def _settings() -> Settings:
-    return load(environ=os.environ, directory=home_of(os.environ)).settings
+def _settings() -> Any:
+    """The `Settings`; what loads them is more than conversations need."""
+    return attribute("moot.config.loading:load")(environ=os.environ, directory=home_of(os.environ)).settings
 
 
 def _models(part: str) -> Iterable[Value]:

@@ -1,0 +1,103 @@
+"""What every command promises a script: data on stdout, words on stderr, JSON that is JSON, exit code 2 for a mistake, no question."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cli_process import COMMAND, MootProcess, make
+from moot.cli.completing.table import leaves
+from moot.cli.slots import slots_of
+from moot.cli.tree import TREE, Command
+from moot.plugins.registry import attribute
+
+pytestmark = pytest.mark.timeout(60)
+
+COMMANDS = list(leaves(TREE))
+NAMES = [" ".join(path) for path, _ in COMMANDS]
+DOCUMENTS = [
+    ("version",),
+    ("chat", "list"),
+    ("chat", "show", "1"),
+    ("chat", "tree", "1"),
+    ("search", "first"),
+    ("config", "show"),
+    ("config", "check"),
+    ("config", "get", "limits.steps"),
+    ("tools", "list"),
+    ("tools", "show", "read_file"),
+    ("agents", "list"),
+    ("agents", "show", "default"),
+    ("providers", "list"),
+    ("ps",),
+    ("doctor",),
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="module")
+def moot(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path_factory.mktemp("contract"), cache, "limits: {steps: 20}\n")
+    assert process.run("run", "-m", "demo", "--no-tools", "first").returncode == 0
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize("words", DOCUMENTS, ids=" ".join)
+def test_json_is_one_document(moot: MootProcess, words: tuple[str, ...]) -> None:
+    ended = moot.run(*words, "--json")
+    assert isinstance(json.loads(ended.stdout), dict)
+    assert ended.stdout.count(b"\n") == 1
+    assert ended.returncode == 0 or words == ("doctor",)
+
+
+def test_whatever_lists_can_give_json() -> None:
+    named = [(name, command) for name, (path, command) in zip(NAMES, COMMANDS, strict=True) if path[-1] in ("list", "show")]
+    without = [name for name, command in named if not takes_json(command)]
+    assert without == ["completion show"]
+
+
+def takes_json(command: Command) -> bool:
+    return any("--json" in slot.flags for slot in slots_of(attribute(command.path)))
+
+
+@pytest.mark.parametrize(
+    "words", [("nope",), ("chat", "nope"), ("chat", "list", "--nope"), ("chat", "list", "--limit", "x"), ("config", "get", "x")]
+)
+def test_a_mistake_is_two_and_said_on_stderr(moot: MootProcess, words: tuple[str, ...]) -> None:
+    ended = moot.run(*words)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr.startswith(b"moot: ")
+
+
+@pytest.mark.parametrize("words", [("config", "edit"), ("run",), ("chat", "new")], ids=" ".join)
+def test_nothing_is_asked_where_nobody_sits(moot: MootProcess, words: tuple[str, ...]) -> None:
+    assert moot.run(*words, stdin=b"", timeout=20).returncode == 2
+
+
+@pytest.mark.parametrize("words", [("chat", "list"), ("tools", "list"), ("config", "show"), ("version",)], ids=" ".join)
+def test_a_reader_that_hangs_up_hears_no_complaint(moot: MootProcess, words: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        ended = subprocess.run([*COMMAND, *words], cwd=moot.work, env=moot.environ, stdout=pipe, stderr=subprocess.PIPE, timeout=30)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_arguments_that_are_no_text_are_no_crash(moot: MootProcess) -> None:
+    for words in ([b"chat", b"show", b"\xff\xfe"], [b"\xff"], [b"run", b"-m", b"demo", b"--no-tools", b"caf\xe9"]):
+        ended = subprocess.run(
+            [*map(os.fsencode, COMMAND), *words], cwd=moot.work, env=moot.environ, capture_output=True, timeout=30, stdin=subprocess.DEVNULL
+        )
+        assert ended.returncode in (0, 2), ended.stderr
+        assert b"Traceback" not in ended.stderr
+        assert b"unexpected" not in ended.stderr
