@@ -51,7 +51,7 @@ def offered(moot: MootProcess, line: str, shell: str = "fish") -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("moot ch", ["chat"]),
+        ("moot ch", ["channels", "chat"]),
         ("moot chat sh", ["show"]),
         ("/usr/bin/moot chat sh", ["show"]),
         ("A=1 moot chat sh", ["show"]),
@@ -108,7 +108,7 @@ def typed(moot: MootProcess, shell: str, *arguments: str) -> pexpect.spawn[bytes
 @pytest.mark.parametrize(
     ("line", "then"),
     [
-        ("moot ch\t", "moot chat"),
+        ("moot conf\t", "moot config"),
         ("moot run --effort hi\t", "moot run --effort high"),
         ("moot run --mode=pl\t", "moot run --mode=plan"),
         ("moot run -m bigg\t", "moot run -m bigger@mine"),

@@ -18,6 +18,11 @@ VENV = {"_virtualenv", "_distutils_hack"}
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
     # packages of others that a command may import, and rooms of ours
     "version": (("version",), {"orjson"}, {"cli", "errors", "guard", "plugins", "types"}),
+    "completion": (
+        ("completion", "words", "bash", "moot chat show "),
+        {"orjson", "pysqlite3"},
+        {"cli", "config", "errors", "guard", "plugins", "store", "types"},
+    ),
     "chat list": (("chat", "list"), {"orjson", "pysqlite3"}, {"cli", "config", "errors", "guard", "plugins", "store", "types"}),
 }
 
