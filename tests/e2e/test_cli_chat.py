@@ -190,3 +190,16 @@ def test_titles_and_lines_of_messages_cannot_act_on_a_screen(moot: MootProcess) 
         assert terminal.before
         shown = STYLES.sub(b"", terminal.before).decode()
         assert not set(shown) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}, arguments
+
+
+def test_on_a_terminal_one_stays_in_the_conversation_that_was_begun(moot: MootProcess) -> None:
+    terminal = moot.terminal("chat", "new", "hi", "there")
+    terminal.expect(rb"Quick\.")
+    until(lambda: not ps(moot))
+    assert terminal.isalive()
+    terminal.send("\x04")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+    (said,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    assert texts(moot, said["id"]) == [("user", "hi there"), ("assistant", "Quick.")]

@@ -7,11 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.chat.drawing import drawn
+from moot.config.settings import Settings
+from moot.store import open_store
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
 from moot.types.tree import Node
 
 Moot = Callable[..., Any]
@@ -67,6 +72,19 @@ def test_an_id_goes_before_a_number_and_a_number_before_a_title(moot: Moot) -> N
     moot("chat", "list", "one")
     assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == one
     assert moot("chat", "show", one, "--json").json["conversation"]["id"] == one
+
+
+def test_a_clients_own_id_that_is_a_number_goes_before_a_number(moot: Moot, home: Path) -> None:
+    begin(moot, "one")
+
+    async def make() -> None:
+        store = await open_store(Settings(home))
+        await store.conversations.create(Conversation(new_id(), client_id="1", title="a client's"))
+        await store.close()
+
+    anyio.run(make)
+    moot("chat", "list", "one")
+    assert moot("chat", "show", "1", "--json").json["conversation"]["title"] == "a client's"
 
 
 def test_a_beginning_that_fits_several_names_them(moot: Moot) -> None:
