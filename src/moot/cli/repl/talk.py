@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from moot.cli.approving.situations import Decided
 from moot.commands import Situation
-from moot.errors import Busy, MootError, NotFound
+from moot.errors import Busy, MootError, NotFound, UsageError
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
@@ -20,7 +20,7 @@ from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.part import Part, text_of
-from moot.types.run import STARTED, OnBusy, Prompt, Run, RunStatus, Submitted
+from moot.types.run import STARTED, TERMINAL, OnBusy, Prompt, Run, RunStatus, Submitted
 
 __all__ = ["Face", "Queued", "Talk"]
 
@@ -88,6 +88,8 @@ class Talk:
         """Of what belongs to the conversation that is open."""
         self._seq = 0
         self._moved = anyio.Event()
+        self._orphans: list[str] = []
+        """Runs that were queued before this one looked, oldest first."""
         self._tended: set[str] = set()
         self._echoed: set[str] = set()
         """Ids of prompts, as the client names them, that are on the screen already."""
@@ -108,18 +110,38 @@ class Talk:
             self._face.changed()
             return
         runs = await self._engine.store.records.runs(conversation=found.id, statuses=_LIVE)
-        live = {run.message: run for run in runs}
+        live = {run.message: run for run in runs if run.status != "queued"}
         after = await self._engine.store.log.last_seq(found.id)
         for message in await self._engine.store.conversations.branch(found.id):
             run = live.get(message.id)
             if run is not None and run.status != "interrupted":
                 after = min(after, max(message.first_seq - 1, 0))
                 self._tend(run.id)
-            elif message.role != "user" or not self._answers_later(message, runs):
+            elif not self._is_queued(message, runs):
                 self._face.message(message)
         self.interrupted = any(run.status == "interrupted" for run in runs)
         self._watch(found.id, after)
+        await self._stand_in_line([run for run in reversed(runs) if run.status == "queued"])
         self._face.changed()
+
+    async def _stand_in_line(self, runs: Sequence[Run]) -> None:
+        """Prompts that were queued before: whoever queued them may be gone, so their turn is taken care of here."""
+        for run in runs:
+            answer = await self._engine.store.conversations.message(run.message)
+            prompt = await self._engine.store.conversations.message(answer.parent) if answer.parent else None
+            self._prompts[run.id] = {"parts": list(prompt.parts) if prompt else []}
+            self._asked[run.id] = run.id
+            self.queued.append(Queued(run.id, text_of(prompt.parts) if prompt else "", run.message))
+            self._orphans.append(run.id)
+        await self._take_up()
+
+    async def _take_up(self) -> None:
+        """Has the first of the prompts from before answered, when it is its turn."""
+        if self._orphans and self.live is None:
+            run = self._orphans[0]
+            with suppress(Busy, UsageError):  # somebody is at it, something stands before it, or it was dropped
+                await self._engine.runs.resume(run)
+                self._tend(run)
 
     async def unanswered(self) -> bool:
         """Whether the last message is the person's and nobody is at it."""
@@ -128,9 +150,10 @@ class Talk:
         branch = await self._engine.store.conversations.branch(self.situation.conversation, limit=1)
         return bool(branch) and branch[-1].role == "user"
 
-    def _answers_later(self, message: Message, runs: Sequence[Run]) -> bool:
-        """Whether a prompt still stands in the queue, and is shown when its answer begins."""
-        return any(run.status == "queued" and message.last_seq == run.first_seq - 2 for run in runs)
+    def _is_queued(self, message: Message, runs: Sequence[Run]) -> bool:
+        """Whether it is a prompt that stands in the queue, or its answer: they are shown when their turn comes."""
+        queued = [run for run in runs if run.status == "queued"]
+        return any(message.id == run.message or (message.role == "user" and message.last_seq == run.first_seq - 2) for run in queued)
 
     def _leave(self) -> None:
         for scope in self._scopes:
@@ -138,7 +161,7 @@ class Talk:
         self._scopes = set()
         self._seq, self.live = 0, None
         self.queued.clear()
-        self._tended, self._prompts, self._asked = set(), {}, {}
+        self._tended, self._prompts, self._asked, self._orphans = set(), {}, {}, []
 
     # ── what the person says ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,6 +226,7 @@ class Talk:
         if not self.queued:
             return None
         last = self.queued.pop()
+        self._orphans = [one for one in self._orphans if one != last.run]
         await self._engine.runs.cancel(last.run)
         store = self._engine.store
         dropped = (await store.records.run(last.run)).started_at is None
@@ -303,6 +327,9 @@ class Talk:
                 self.conversation = None
         if final is not None and (was_live or final.started_at is not None):
             self._face.ended(final)
+        self._orphans = [one for one in self._orphans if one != run]
+        if final is not None and final.status in TERMINAL:
+            await self._take_up()
         self._face.changed()
 
     async def _ask(self, run: Run) -> Literal["asked", "nothing", "later"]:
