@@ -28,6 +28,7 @@ import anyio.to_thread
 from moot.cli.output import Output
 from moot.config.home import home_of
 from moot.errors import MootError, UsageError
+from moot.guard.processes import foreground
 
 LONGEST = 10 * 1024 * 1024
 """Bytes that are read back; no model reads more."""
@@ -112,7 +113,7 @@ async def _run(editor: Editor, path: Path, output: Output) -> int:
     stdout = None if output.stdout_terminal else sys.stderr  # where stdout carries data, the editor's own words do not belong there
     with _terminal_kept():
         try:
-            process = await anyio.open_process(command, stdin=None, stdout=stdout, stderr=None)
+            process = await foreground(command, stdout=stdout)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             reason = error.strerror if isinstance(error, OSError) else str(error)
             named = f" of {editor.named_by}" if editor.named_by else ""

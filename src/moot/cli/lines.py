@@ -130,7 +130,7 @@ def _write(file: object, text: str) -> None:
 
 def screen_json(text: str) -> str:
     """JSON text with every character escaped that is not plainly printable: valid only for JSON, where such stand in strings alone."""
-    if text.isascii():
+    if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _unicode_escape(character) for character in text)
 

@@ -1,4 +1,7 @@
-"""Child processes: the one place where moot starts any, each in a group of its own that can be killed whole."""
+"""Child processes: the one place where moot starts any, each in a group of its own that can be killed whole.
+
+The exception is a program that a person works with at moot's own terminal, which is the person's and shares our group.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
-from typing import Literal
+from typing import Literal, TextIO
 
 import anyio
+import anyio.abc
 
 from moot.errors import Refused
 from moot.guard.environment import child_environment
 
-__all__ = ["Child", "Output", "kill_group", "kill_leftover", "output", "process_started", "spawn"]
+__all__ = ["Child", "Output", "foreground", "kill_group", "kill_leftover", "output", "process_started", "spawn"]
 
 MARK = "CHILD_OF_MOOT"
 """Set to something unique in each child: finds what has left its process group (daemons)."""
@@ -144,6 +148,15 @@ async def spawn(
     readers = [pipe.reader if pipe else None for pipe in outputs]
     transports = tuple(pipe.transport for pipe in outputs if pipe)
     return Child(process, readers[0], readers[1], process_started(process.pid), mark, transports)
+
+
+async def foreground(argv: Sequence[str], *, stdout: TextIO | None = None) -> anyio.abc.Process:
+    """A program of the person's own at our terminal, such as an editor; leaving its `async with` waits for it.
+
+    It shares our process group, so that Ctrl+Z stops both, and has the whole environment, for it is not a model's. `stdout` None = ours.
+    Raises OSError and ValueError (a NUL in the name) when it can't be started: what the caller says names who chose the program.
+    """
+    return await anyio.open_process(argv, stdin=None, stdout=stdout, stderr=None)
 
 
 @dataclass(frozen=True, slots=True)
