@@ -11,6 +11,7 @@ from moot.convert.history import trim
 from moot.tools.schema import definition
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.context import Choice, RunContext, StepSetup
+from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
@@ -36,6 +37,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
     messages = tuple([await files.message(message) for message in kept])
     if notes := files.notes(context.message().parts):
         await context.append(Event("chunks", notes))
+        point("picture.noted")
     prompt = ModelPrompt(
         model=choice.model,
         system=setup.system,

@@ -20,8 +20,11 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import dumps
 from moot.types.event import Event
-from moot.types.part import text_part
+from moot.types.part import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run
+
+PICTURE: Part = {"type": "file", "filename": "pie.png", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
+"""The model takes none, so a note says that it was not sent."""
 
 
 def digest(event: Event) -> str:
@@ -45,7 +48,7 @@ async def take_up(engine: Engine, directory: str) -> Run:
     """The one run of this home: made when there is none, resumed when it stands still."""
     runs = await engine.store.records.runs()
     if not runs:
-        prompt = Prompt((text_part("Do the journey."),), directory=directory)
+        prompt = Prompt((text_part("Do the journey."), PICTURE), directory=directory)
         submitted = await engine.runs.submit(prompt)
         steer = Prompt((text_part("And be brief."),), conversation=submitted.conversation.id, on_busy="steer", directory=directory)
         await engine.runs.submit(steer)

@@ -95,6 +95,8 @@ async def judge(home: Path, work: Path, acks: Path) -> None:
             assert "unknown" in str(shell["errorText"]) and effects <= 1
         steering = [part for part in message.parts if part.get("type") == "steering-message"]
         assert len(steering) <= 1
+        (note,) = [part["data"]["text"] for event in events for part in event.chunks if part["type"] == "data-note"]  # type: ignore[index]
+        assert "pie.png was not sent" in note
     finally:
         await store.close()
 
