@@ -227,17 +227,22 @@ def test_a_dumb_terminal_gets_no_styles_at_all(moot: MootProcess) -> None:
     assert b"Hello **you** and `code`." in terminal.before
 
 
-@pytest.mark.parametrize(("typed", "made", "said"), [("\ny\n", True, b"Done."), ("no because it is mine\n", False, b"denied")])
-def test_a_person_decides_about_a_call(moot: MootProcess, obedient: ScriptedProcess, typed: str, made: bool, said: bytes) -> None:
+@pytest.mark.parametrize(("typed", "made", "said"), [(("", "y"), True, b"Done."), (("no because it is mine",), False, b"denied")])
+def test_a_person_decides_about_a_call(
+    moot: MootProcess, obedient: ScriptedProcess, typed: tuple[str, ...], made: bool, said: bytes
+) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
-    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x\\u001b[2Jy"}')
+    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x\\u001b[2Jy"}', term="dumb")
     terminal.expect(rb"write_file wants to run")
     terminal.expect(rb"Allow it\?")
     assert terminal.before is not None
     assert rb"\x1b[2J" in terminal.before  # spelled out, not acted on
     assert b"\x1b[2J" not in terminal.before
     assert not (moot.work / "made.txt").exists()
-    terminal.send(typed)
+    terminal.sendline(typed[0])
+    for line in typed[1:]:
+        terminal.expect(rb"Allow it\?")
+        terminal.sendline(line)
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert (moot.work / "made.txt").exists() == made
@@ -247,14 +252,14 @@ def test_a_person_decides_about_a_call(moot: MootProcess, obedient: ScriptedProc
 
 def test_a_question_outlives_its_process(moot: MootProcess, obedient: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
-    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}')
+    terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}', term="dumb")
     terminal.expect(rb"Allow it\?")
     terminal.kill(signal.SIGKILL)
     terminal.expect(pexpect.EOF)
     assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["status"] == "waiting"
     assert moot.run("chat", "resume", "1").returncode == 3
     assert not (moot.work / "made.txt").exists()
-    again = moot.terminal("chat", "resume", "1")
+    again = moot.terminal("chat", "resume", "1", term="dumb")
     again.expect(rb"Allow it\?")
     again.sendline("y")
     again.expect(pexpect.EOF)

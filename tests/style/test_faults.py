@@ -7,7 +7,24 @@ from pathlib import Path
 
 from style.tree import none_of
 
-ROWS = {38, 39, 44, 45, 49, *range(70, 77), 79, 80, 81, 82, *range(86, 96), 98, 99, *range(101, 107), 112, 113, 118, 119, 120}
+ROWS = {
+    *range(31, 34),
+    *range(35, 40),
+    44,
+    45,
+    49,
+    *range(70, 77),
+    *range(79, 83),
+    *range(86, 96),
+    98,
+    99,
+    *range(101, 107),
+    112,
+    113,
+    118,
+    119,
+    120,
+}
 """What this size of moot is held to."""
 
 

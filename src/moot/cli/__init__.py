@@ -16,6 +16,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `chat/` | the commands of `moot chat` |
 | `completing/` | what a shell offers behind `moot` |
 | `config.py` `config_editing.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
+| `permissions.py` | `moot permissions` |
 | `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 
 from moot.cli.approving.deciding import decide
-from moot.cli.approving.situations import situation
+from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
 from moot.cli.showing import OnScreen, Show
 from moot.engine import Engine
-from moot.errors import Busy, NotFound
+from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.asking import NOBODY
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -128,24 +128,46 @@ class Follower:
         self._seq = event.seq  # only once it is shown: whoever sees the last one here ends the watching, showing and all
 
     async def _answer(self, run: str, conversation: Conversation) -> bool:
-        """Asks everything that is open; False when there was nothing to ask."""
-        asked = await self._engine.store.records.approvals(run=run)
-        late = False
+        """Asks everything that is open; False when there was nothing to ask, or it is left waiting."""
+        asked = 0
         if isinstance(self._show, OnScreen):
             await self._show.pause()
-        for approval in asked:
-            decided = await decide(approval, situation(self._engine, approval, conversation), self._output)
-            if decided.answer is None:
-                continue
-            try:
-                await self._engine.runs.answer(approval.id, decided.answer)
-                self._carried = True
-            except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
-                self._output.say(f"moot: {error.message}", "yellow")
-                late = True
-        if late and (await self._engine.store.records.run(run)).status == "waiting":
-            await self._engine.runs.resume(run)  # so that it learns of it
+        while approvals := await self._engine.store.records.approvals(run=run):
+            asked += 1
+            decided = await decide(approvals[0], situation(self._engine, approvals[0], conversation), self._output)
+            if decided.how == "later":
+                return False
+            if decided.how == "stop":
+                await self._stop(run)
+                return True
+            if not await self._give(approvals[0].id, decided):
+                break
+        if (await self._engine.store.records.run(run)).status == "waiting":
+            with suppress(Busy, UsageError):  # somebody else goes on with it
+                await self._engine.runs.resume(run)  # so that it learns of what was answered elsewhere or expired
         return bool(asked)
+
+    async def _stop(self, run: str) -> None:
+        """Ctrl+C while a question stood there."""
+        if self._stops:
+            await self._engine.runs.cancel(run)
+        else:
+            signal.raise_signal(signal.SIGINT)
+            await anyio.sleep_forever()
+
+    async def _give(self, approval: str, decided: Decided) -> bool:
+        """False when somebody else was faster or it has expired."""
+        if decided.answer is None:
+            return False
+        try:
+            await self._engine.runs.answer(approval, decided.answer)
+            self._carried = True
+        except (Busy, NotFound) as error:
+            self._output.say(f"moot: {error.message}", "yellow")
+            return False
+        except (UsageError, ConfigError) as error:  # it is still open, and asked again
+            self._output.say(f"moot: {error.message}", "red")
+        return True
 
     async def _heed_interrupt(self, run: Run, scope: anyio.CancelScope) -> None:
         """The first Ctrl+C stops the run and keeps what there is, the second one leaves at once. Where nothing is stopped the first leaves.

@@ -184,6 +184,27 @@ COMPLETION = Group(
     },
 )
 
+PERMISSIONS = Group(
+    "Permissions",
+    {
+        "list": Command(
+            "moot.cli.permissions:list_",
+            "Every standing rule and where it was written.",
+            ("moot permissions list", "moot permissions list --conversation 1"),
+        ),
+        "test": Command(
+            "moot.cli.permissions:test",
+            "What would happen to a call, and which rule decides it.",
+            ('moot permissions test shell "git push; ls"',),
+        ),
+        "remove": Command(
+            "moot.cli.permissions:remove",
+            "Takes a rule out of your configuration, or back what was allowed in a conversation.",
+            ('moot permissions remove shell "git status *"',),
+        ),
+    },
+)
+
 TREE = Group(
     "One home for every AI agent's conversations",
     {
@@ -208,6 +229,7 @@ TREE = Group(
         "tools": TOOLS,
         "channels": CHANNELS,
         "agents": AGENTS,
+        "permissions": PERMISSIONS,
         "config": CONFIG,
         "logs": Command(
             "moot.cli.log_showing:logs", "What moot's processes noticed.", ("moot logs -n 20", "moot logs --follow"), bare=True

@@ -22,7 +22,7 @@ __all__ = ["with_rules", "without_rule"]
 
 def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:
     """The file's bytes with these rules behind the others, checked; one that is there already is not repeated. Raises ConfigError."""
-    yaml, root = _load(path)
+    yaml, root, remarks = _load(path)
     permissions = root.get("permissions")
     if not isinstance(permissions, dict):
         permissions = root["permissions"] = CommentedMap()
@@ -38,21 +38,25 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
             item.fa.set_flow_style()
             # not behind the last one: comments that stand before the next section belong to it
             cast("Any", kept).insert(max(len(cast("list[Any]", kept)) - 1, 0), item)
-    return _checked(yaml, root, path, environ)
+    return _checked(yaml, root, remarks, path, environ)
 
 
 def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
     """The file's bytes without its rule at that place, from 0, checked. Raises ConfigError."""
-    yaml, root = _load(path)
+    yaml, root, remarks = _load(path)
     del root["permissions"]["rules"][at]
-    return _checked(yaml, root, path, environ)
+    return _checked(yaml, root, remarks, path, environ)
 
 
-def _load(path: Path) -> tuple[Any, Any]:
+def _load(path: Path) -> tuple[Any, Any, str]:
+    """Reader and tree, and the text of a file that has nothing but remarks: those have no place in a tree."""
     text = text_of(path)
     parse(text, Place("user", str(path)))  # refuses what the round trip would take: tags, duplicate keys, bombs
     yaml = round_trip(text)
-    return yaml, yaml.load(text) or CommentedMap()
+    root = yaml.load(text)
+    if root is not None:
+        return yaml, root, ""
+    return yaml, CommentedMap(), f"{text.rstrip()}\n" if text.strip() else ""
 
 
 def _same(item: Any, rule: dict[str, str]) -> bool:
@@ -66,9 +70,9 @@ def _put_before_last(mapping: Any, key: str, value: Any) -> None:
         mapping.insert(len(mapping) - 1, key, value)
 
 
-def _checked(yaml: Any, root: Any, path: Path, environ: Mapping[str, str]) -> bytes:
+def _checked(yaml: Any, root: Any, remarks: str, path: Path, environ: Mapping[str, str]) -> bytes:
     buffer = io.StringIO()
     yaml.dump(root, buffer)
-    changed = buffer.getvalue()
+    changed = remarks + buffer.getvalue()
     check(interpolate(parse(changed, Place("user", str(path))), environ))
     return changed.encode()

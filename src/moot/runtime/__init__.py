@@ -7,6 +7,7 @@
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |
+| `explaining.py` | what a pending call would do, told by a model |
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |

@@ -10,7 +10,7 @@ from moot.config.settings import Rule
 from moot.errors import MootError, NotFound, UsageError
 from moot.plugins import Registry
 from moot.runtime import patterns
-from moot.runtime.approvals import decide
+from moot.runtime.approvals import Ruling, decide
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
 from moot.tools.offers import tool as find_tool
@@ -21,7 +21,7 @@ from moot.types.conversation import Conversation
 from moot.types.run import Run
 from moot.types.tool import Tool
 
-__all__ = ["check", "give"]
+__all__ = ["check", "give", "rule"]
 
 _WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.files:write_atomically"})
 """What writes YAML is imported when a rule is written."""
@@ -58,6 +58,13 @@ async def check(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approv
     return asked, run, _checked(runtime, asked, run, conversation, answer)
 
 
+async def rule(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
+    """Policy's word on the call with other arguments. Raises NotFound."""
+    run = await runtime.store.records.run(asked.run)
+    conversation = await runtime.store.conversations.get(run.conversation)
+    return _ruling(runtime, replace(asked, arguments=arguments), run, conversation, grants_of(conversation.settings))
+
+
 def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
     """The answer with all that it stands for. Raises UsageError."""
     if not answer.approved or asked.questions is not None:
@@ -73,16 +80,16 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
     ruling = _ruling(runtime, asked, run, conversation, grants)
     if patterns.EVERYTHING in wanted and asked.lasting != (patterns.EVERYTHING,):
         raise UsageError(f"'*' would allow every call of {asked.tool}", fix="say what it must begin with, or write that rule yourself")
-    if ruling != "allow":
+    if ruling.action != "allow":
         raise UsageError(f"{', '.join(map(repr, wanted))} does not cover this call of {asked.tool}", fix="write it wider, or answer once")
     return replace(answer, patterns=wanted)
 
 
-def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> str:
+def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> Ruling:
     settings = runtime.settings
     subject = subject_of(loads_exact(asked.arguments))
     mode = mode_of(settings, run.settings)
-    return decide(settings.permissions, mode, _tool(asked), subject, directory=conversation.directory, grants=grants).action
+    return decide(settings.permissions, mode, _tool(asked), subject, directory=conversation.directory, grants=grants)
 
 
 def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
@@ -118,7 +125,7 @@ async def _settle(runtime: Runtime, run: Run) -> None:
     conversation = await runtime.store.conversations.get(run.conversation)
     grants = grants_of(conversation.settings)
     for other in await runtime.store.records.approvals(run=run.id):
-        if other.questions is None and _ruling(runtime, other, run, conversation, grants) == "allow":
+        if other.questions is None and _ruling(runtime, other, run, conversation, grants).action == "allow":
             try:
                 await runtime.store.records.answer(other.id, Answer(True, reason="allowed by what was answered before", answered_by="moot"))
             except MootError:  # answered or expired meanwhile, which is as good

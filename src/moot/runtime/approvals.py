@@ -16,7 +16,7 @@ from moot.types.agent import Mode
 from moot.types.approval import Action, AskedPart, Grant
 from moot.types.tool import Effect, Tool
 
-__all__ = ["Ruling", "decide"]
+__all__ = ["Ruling", "decide", "told"]
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """What takes a line apart brings a parser along, so it is imported when there is a line."""
@@ -49,16 +49,16 @@ class _Judge:
         """The ruling, and whether it may be asked away for longer than one call."""
         for rule in self.of("deny"):
             if forbids(rule.match):
-                return Ruling("deny", _words(rule)), False
+                return Ruling("deny", told(rule)), False
         asking = [rule for rule in self.of("ask") if forbids(rule.match)]
         grant = next((grant for grant in self.grants if allows(grant.match)), None)
         never = next((rule for rule in asking if rule.always == "never"), None)
         if never is not None or (asking and grant is None):
-            return Ruling("ask", _words(never or asking[0])), never is None
+            return Ruling("ask", told(never or asking[0])), never is None
         if grant is not None:
             return Ruling("allow", f"allowed in this conversation: {grant.match}"), True
         allowing = next((rule for rule in self.of("allow") if allows(rule.match)), None)
-        return (Ruling("allow", _words(allowing)) if allowing else self.fallback), True
+        return (Ruling("allow", told(allowing)) if allowing else self.fallback), True
 
 
 def decide(permissions: Permissions, mode: Mode, tool: Tool, subject: str, *, directory: str = "", grants: Iterable[Grant] = ()) -> Ruling:
@@ -111,7 +111,7 @@ def _line(judge: _Judge, line: str) -> Ruling:
 def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
     """A rule that meets the line as a whole: `rm *` meets `rm x; y`."""
     rule = next((rule for rule in judge.of(action) if rule.match != patterns.EVERYTHING and patterns.fits(line, rule.match)), None)
-    return Ruling(action, _words(rule)) if rule is not None else None
+    return Ruling(action, told(rule)) if rule is not None else None
 
 
 def _not_understood(judge: _Judge, whole: Ruling, line: str) -> Ruling:
@@ -127,7 +127,7 @@ def _part(judge: _Judge, piece: Piece) -> AskedPart:
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
     ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
     if ruling.action == "allow" and (rule := _possible(judge, piece)) is not None:
-        ruling, lasting = Ruling("ask", f"may turn out to be something that {_words(rule)}"), False
+        ruling, lasting = Ruling("ask", f"may turn out to be something that {told(rule)}"), False
     if ruling.action != "ask":
         return AskedPart(piece.text, ruling.action, ruling.why, within=piece.within)
     wanted, always = patterns.narrowest(piece) if lasting else ((), False)
@@ -148,7 +148,8 @@ def _strictest(parts: tuple[AskedPart, ...], asking: Ruling | None) -> Ruling:
     return replace(asking, parts=tuple(replace(part, action="ask", why=asking.why, patterns=(), always=False) for part in parts))
 
 
-def _words(rule: Rule) -> str:
+def told(rule: Rule) -> str:
+    """The rule as rulings name it."""
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
 

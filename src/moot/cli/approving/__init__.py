@@ -6,7 +6,15 @@ what is decided about is spelled out, and all of it can be seen.
 
 | file | what it does |
 |---|---|
+| `application.py` | a prompt as a prompt-toolkit application that leaves nothing behind |
+| `calls.py` | a call that waits for a yes or no: its keys and what they lead to |
 | `deciding.py` | `decide` |
+| `drawing.py` | a prompt as lines that fit a screen, the rest to be scrolled to |
+| `looking.py` | what a call would do: a command's parts, a change's diff, its arguments |
+| `prompting.py` | what a prompt is to the application that shows it |
+| `questions.py` | a tool's questions: options by number, several, own words |
+| `quiet.py` | which keys are an answer, and which were only being typed |
+| `rows.py` | lines cut to a width without losing a character |
 | `situations.py` | the values: what is known around an approval, what came of asking |
 | `typed.py` | the same as typed lines |
 """

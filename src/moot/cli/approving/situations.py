@@ -6,15 +6,19 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Literal, TypeAlias
 
+from moot.cli.approving.looking import Looked, look
 from moot.engine import Engine
 from moot.errors import MootError
-from moot.runtime.answers import check
+from moot.guard.roots import folders
+from moot.runtime.answers import check, rule
+from moot.runtime.explaining import explain
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 
-__all__ = ["Decided", "How", "Situation", "situation"]
+__all__ = ["Decided", "How", "Situation", "seconds_left", "settled", "situation"]
 
 How: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
 
@@ -49,6 +53,10 @@ class Situation:
     """What somebody else has answered meanwhile."""
     check: Callable[[Answer], Awaitable[str]]
     """Why an answer can't be given; empty = it can."""
+    explain: Callable[[bytes], Awaitable[str]]
+    """What a model says of the call with these arguments. Raises MootError."""
+    look: Callable[[bytes], Awaitable[Looked]]
+    """The call with these arguments, as policy and the files see it."""
 
 
 def situation(engine: Engine, approval: Approval, conversation: Conversation) -> Situation:
@@ -61,7 +69,28 @@ def situation(engine: Engine, approval: Approval, conversation: Conversation) ->
         now=lambda: engine.runtime.now() // 1000,
         answered=partial(_answered, engine, approval.id),
         check=partial(_problem, engine, approval.id),
+        explain=partial(explain, engine.runtime, approval),
+        look=partial(_look, engine, approval, conversation),
     )
+
+
+async def _look(engine: Engine, approval: Approval, conversation: Conversation, arguments: bytes) -> Looked:
+    same = arguments == approval.arguments
+    parts = approval.parts if same else (await rule(engine.runtime, approval, arguments)).parts
+    directory = Path(conversation.directory)
+    return await look(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
+
+
+async def settled(approval: Approval, situation: Situation) -> Decided | None:
+    """What became of it without the person here; None = it is still open."""
+    if seconds_left(approval, situation) == 0:
+        return Decided(None, how="expired")
+    return Decided(None, how="elsewhere") if await situation.answered() is not None else None
+
+
+def seconds_left(approval: Approval, situation: Situation) -> int | None:
+    """Until it expires; None = it never does."""
+    return None if approval.expires_at is None else max(0, -(-(approval.expires_at - situation.now()) // 1000))
 
 
 async def _answered(engine: Engine, approval: str) -> Answer | None:

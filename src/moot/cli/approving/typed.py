@@ -2,84 +2,118 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from moot.cli.approving.situations import Decided, Situation
+import anyio
+
+from moot.cli.approving.calls import CallPrompt
+from moot.cli.approving.looking import rows_of
+from moot.cli.approving.questions import chosen
+from moot.cli.approving.quiet import QUIET
+from moot.cli.approving.rows import spelled
+from moot.cli.approving.situations import Decided, Situation, settled
 from moot.cli.asking import ask_line
 from moot.cli.output import Output
-from moot.guard.terminal import visible
 from moot.types.approval import Answer, Approval
-from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.canonical import Json, JsonObject
+
+__all__ = ["decide"]
 
 _YES = frozenset({"y", "yes"})
 _NO = frozenset({"n", "no"})
+_WORDS = {"s": "conversation", "a": "always"}
+_LOOK = 0.5
 
 
-async def decide(approval: Approval, situation: Situation, output: Output, *, draft: str = "") -> Decided:
+async def decide(approval: Approval, situation: Situation, output: Output) -> Decided:
     """As `deciding.decide`."""
-    return Decided(await _answer(approval, situation.directory, output), draft)
+    decided: Decided | None = None
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        nonlocal decided
+        while decided is None:
+            await anyio.sleep(_LOOK)
+            decided = await settled(approval, situation)
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        decided = Decided(await _asked(approval, situation, output))
+        group.cancel_scope.cancel()
+    if decided is not None and decided.answer is None and decided.how == "elsewhere":
+        output.say("")
+    return decided or Decided(None, how="later")
 
 
-async def _answer(approval: Approval, directory: str, output: Output) -> Answer:
-    """What the person says. The end of input is a no."""
+async def _asked(approval: Approval, situation: Situation, output: Output) -> Answer:
     if isinstance(approval.questions, list):
-        questions = [question for question in approval.questions if isinstance(question, dict)]
-        replies = [await _reply(question, output) for question in questions]
-        if any(reply is None for reply in replies):
-            return Answer(approved=False, reason="the person did not answer")
-        return Answer(approved=True, value=[list[Json](reply or ()) for reply in replies])
-    output.say(f"\n{visible(approval.tool)} wants to run", "bold", exact=True)
-    for line in visible(_pretty(approval.arguments)).split("\n"):
-        output.say(f"  {line}", exact=True)
-    output.say(f"  in {visible(directory)}", exact=True)
+        return await _questions([question for question in approval.questions if isinstance(question, dict)], output)
+    prompt = CallPrompt(approval, await situation.look(approval.arguments), situation.directory, situation.asked_by)
+    output.say(f"\n{prompt.title.text}", "bold", exact=True)
+    for row in [*rows_of(prompt.looked), *prompt.body()[-1:]]:
+        output.say(f"  {row.text}" + (f"  [{row.right}]" if row.right else ""), exact=True)
+    await anyio.sleep(QUIET)
     while True:
-        line = await ask_line("Allow it? [y]es, [n]o, or no because …: ", output)
+        line = await ask_line(f"Allow it? {_choices(approval)}: ", output)
         if line is None:
             return Answer(approved=False, reason="the person went away")
-        verdict, _, reason = line.strip().partition(" ")
-        verdict = verdict.lower().rstrip(",:.")
-        if verdict in _YES and not reason:
-            return Answer(approved=True)
-        if verdict in _NO:
-            return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "the person said no")
+        answer = _answer(approval, line)
+        if answer is None:
+            continue
+        if problem := await situation.check(answer):
+            output.say(problem, "yellow")
+            continue
+        return answer
+
+
+def _choices(approval: Approval) -> str:
+    lasting = f", [s] yes in this conversation: {_shown(approval)}" if approval.lasting else ""
+    always = ", [a]lways" if approval.always else ""
+    return f"[y]es, once{lasting}{always}, [n]o, or no because …"
+
+
+def _shown(approval: Approval) -> str:
+    return ", ".join(f'"{" ".join(spelled(pattern))}"' for pattern in approval.lasting)
+
+
+def _answer(approval: Approval, line: str) -> Answer | None:
+    verdict, _, reason = line.strip().partition(" ")
+    verdict = verdict.lower().rstrip(",:.")
+    if verdict in _YES and not reason:
+        return Answer(approved=True)
+    if verdict in _NO:
+        return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "the person said no")
+    offered = {"s": bool(approval.lasting), "a": approval.always}
+    if not reason and offered.get(verdict):
+        return Answer(approved=True, option=_WORDS[verdict])
+    return None
+
+
+async def _questions(questions: Sequence[JsonObject], output: Output) -> Answer:
+    replies: list[Json] = []
+    for question in questions:
+        reply = await _reply(question, output)
+        if reply is None:
+            return Answer(approved=False, reason="the person did not answer")
+        replies.append(list[Json](reply))
+    return Answer(approved=True, value=replies)
 
 
 async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
     words = ": ".join(str(word) for word in (question.get("header"), question.get("text")) if word)
     output.say(f"\n{words}", "bold")
-    options = [option for option in _list(question.get("options")) if isinstance(option, dict)]
+    listed = question.get("options")
+    options = [option for option in listed if isinstance(option, dict)] if isinstance(listed, list) else []
     labels = [str(option.get("label", "")) for option in options]
     for number, option in enumerate(options, 1):
         description = f" · {option['description']}" if option.get("description") else ""
         output.say(f"  {number} {option.get('label', '')}{description}")
     multiple = question.get("multiple") is True
     hint = ("numbers with spaces between" if multiple else "a number") + ", or your own words" if labels else "your words"
+    await anyio.sleep(QUIET)
     while True:
         line = await ask_line(f"Answer ({hint}): ", output)
         if line is None:
             return None
         if line.strip():
-            return _chosen(line.strip(), labels, multiple=multiple)
-
-
-def _chosen(line: str, labels: Sequence[str], *, multiple: bool) -> list[str]:
-    words = line.replace(",", " ").split()
-    numbers = [int(word) for word in words if word.isdecimal() and 1 <= int(word) <= len(labels)]
-    if numbers and len(numbers) == len(words) and (multiple or len(numbers) == 1):
-        return [labels[number - 1] for number in dict.fromkeys(numbers)]
-    return [line]
-
-
-def _pretty(arguments: bytes) -> str:
-    try:
-        value = loads_exact(arguments)
-    except ValueError:
-        return arguments.decode("utf-8", "replace")
-    if isinstance(value, dict) and all(isinstance(item, str | int | float | bool | None) for item in value.values()):
-        return "\n".join(f"{key}: {item}" for key, item in value.items())
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
+            return chosen(line.strip(), labels, multiple=multiple)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moot.types.canonical import JsonObject
+from moot.types.approval import grants_of
+from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, RunStatus
 from moot.types.store import Store
@@ -35,6 +36,7 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
         "usage": conversation.usage.to_json(),
         "cost": conversation.cost,
         "unpriced_runs": conversation.unpriced_runs,
+        "grants": list[Json]([grant.to_json() for grant in grants_of(conversation.settings)]),
         "forked_from": conversation.forked_from,
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,

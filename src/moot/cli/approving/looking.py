@@ -1,0 +1,155 @@
+"""What a call would do, as rows that hide nothing: a command with its parts, a change with its diff, anything else with its arguments."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from moot.cli.approving.rows import Row, spelled
+from moot.errors import MootError
+from moot.guard.paths import Paths
+from moot.tools.basics import count, size_word
+from moot.types.approval import AskedPart
+from moot.types.canonical import Json, JsonObject, loads_exact
+
+__all__ = ["Looked", "look", "rows_of"]
+
+COMPARED_BYTES = 200_000
+"""A file that is larger is not compared line by line with what is to replace it."""
+
+_VERDICTS = {"allow": ("allowed", "good"), "ask": ("asks", "warn"), "deny": ("denied", "bad")}
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Arguments with what is known about what they would do."""
+
+    arguments: bytes
+    parts: tuple[AskedPart, ...] = ()
+    fact: str = ""
+    """Of the file that would be written: new, or what it replaces."""
+    before: str | None = None
+    """What stands in that file; None = nothing, or too much to compare."""
+
+
+async def look(arguments: bytes, parts: tuple[AskedPart, ...], roots: Sequence[Path], directory: Path) -> Looked:
+    """The arguments, with what the file that they name holds now."""
+    value = _object(arguments)
+    path = value.get("path")
+    if not isinstance(path, str) or not {"content", "edits"} & value.keys():
+        return Looked(arguments, parts)
+    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path))
+    return Looked(arguments, parts, fact, before)
+
+
+def rows_of(looked: Looked) -> list[Row]:
+    """Everything that is decided about."""
+    value = _object(looked.arguments)
+    if not value:
+        return [Row(line) for line in spelled(looked.arguments.decode("utf-8", "replace"))]
+    if isinstance(command := value.get("command"), str) and command:
+        return [*_command(command, looked.parts), *_rest(value, "command")]
+    if isinstance(path := value.get("path"), str) and isinstance(content := value.get("content"), str):
+        return [*_file(path, looked), *_diff(looked.before or "", content), *_rest(value, "path", "content")]
+    if isinstance(path, str) and isinstance(edits := value.get("edits"), list):
+        return [*_file(path, looked), *_edits(edits), *_rest(value, "path", "edits")]
+    return [*_rest(value), *_why(looked.parts)]
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _command(command: str, parts: Sequence[AskedPart]) -> Iterator[Row]:
+    lines = spelled(command)
+    if len(parts) == 1 and parts[0].text.strip() == command.strip() and len(lines) == 1:
+        yield _part(parts[0], lines[0], indent=2)
+        return
+    for line in lines:
+        yield Row(line, "bold")
+    for part in parts:
+        for at, line in enumerate(pieces := spelled(part.text)):
+            indent = 6 if part.within else 4
+            yield _part(part, line, indent=indent) if at == len(pieces) - 1 else Row(line, indent=indent)
+
+
+def _part(part: AskedPart, text: str, *, indent: int) -> Row:
+    word, style = _VERDICTS[part.action]
+    return Row(text, "", f"{word}: {' '.join(spelled(part.why))}", style, indent)
+
+
+def _why(parts: Sequence[AskedPart]) -> Iterator[Row]:
+    for part in parts:
+        yield Row(f"asks: {' '.join(spelled(part.why))}", "warn")
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _file(path: str, looked: Looked) -> Iterator[Row]:
+    yield Row(" ".join(spelled(path)), "bold", looked.fact)
+
+
+def _diff(before: str, after: str) -> Iterator[Row]:
+    old, new = before.splitlines(), after.splitlines()
+    if not old:
+        yield from (_changed(f"+{line}") for line in new)
+    else:
+        for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
+            yield _changed(line)
+    if after and not after.endswith("\n"):
+        yield Row("(no newline at its end)", "dim")
+
+
+def _edits(edits: Sequence[Json]) -> Iterator[Row]:
+    for number, edit in enumerate(edits, 1):
+        known = edit if isinstance(edit, dict) else {}
+        every = ", every place" if known.get("replace_all") is True else ""
+        yield Row(f"edit {number} of {len(edits)}{every}", "dim")
+        yield from (_changed(f"-{line}") for line in str(known.get("old_text", "")).split("\n"))
+        yield from (_changed(f"+{line}") for line in str(known.get("new_text", "")).split("\n"))
+
+
+def _changed(line: str) -> Row:
+    style = {"+": "good", "-": "bad", "@": "dim"}.get(line[:1], "")
+    return Row(" ".join(spelled(line)), style)
+
+
+def _before(roots: Sequence[Path], directory: Path, path: str) -> tuple[str, str | None]:
+    try:
+        with Paths(tuple(roots), directory).open_read(path) as stream:
+            data = stream.read(COMPARED_BYTES + 1)
+            size = stream.seek(0, 2)
+    except (MootError, OSError, ValueError) as error:
+        new = not (directory / path).exists()
+        return ("a new file" if new else str(error)), None
+    if len(data) > COMPARED_BYTES or b"\0" in data:
+        return f"replaces {size_word(size)}", None
+    text = data.decode("utf-8", "replace")
+    return f"replaces {count(len(text.splitlines()), 'line')}, {size_word(size)}", text
+
+
+# ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rest(value: JsonObject, *shown: str) -> Iterator[Row]:
+    for key, item in value.items():
+        if key in shown:
+            continue
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=2)
+        first, *more = spelled(text)
+        yield Row(f"{' '.join(spelled(key))}: {first}")
+        yield from (Row(line, indent=4) for line in more)
+
+
+def _object(arguments: bytes) -> JsonObject:
+    try:
+        value = loads_exact(arguments)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

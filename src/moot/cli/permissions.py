@@ -1,0 +1,134 @@
+"""`moot permissions`."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from moot.cli.configured import configured, here
+from moot.cli.opening import opened
+from moot.cli.options import AsJson, Out
+from moot.cli.output import Output
+from moot.cli.parameters import Parameter
+from moot.cli.references import find_conversation
+from moot.cli.tables import print_table
+from moot.config.loading import FILE
+from moot.config.rules import without_rule
+from moot.config.settings import Permissions, Rule
+from moot.config.writing import write_atomically
+from moot.errors import NotFound
+from moot.runtime.approvals import Ruling, decide, told
+from moot.tools.offers import tool as find
+from moot.types.agent import Mode
+from moot.types.approval import Grant, grants_of
+from moot.types.canonical import Json, JsonObject
+
+Of = Annotated[str | None, Parameter(name=("--conversation",), help="What was allowed in this conversation too.", kind="conversation")]
+ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
+
+
+async def list_(*, conversation: Of = None, json: AsJson = False, output: Out) -> None:
+    """Every standing rule and where it was written; with a conversation also what was allowed in it."""
+    rules = configured(output).settings.permissions.rules
+    grants = await _grants(conversation, output)
+    if json:
+        output.json({"data": [*map(_rule_json, rules), *map(_grant_json, grants)], "next_cursor": None})
+        return
+    rows = [[rule.tool, rule.action, rule.match, rule.origin] for rule in rules]
+    rows += [[grant.tool, "allow", grant.match, "this conversation"] for grant in grants]
+    print_table(output, ["TOOL", "ACTION", "MATCH", "WRITTEN AT"], rows)
+
+
+async def test(
+    tool: ToolName,
+    subject: Annotated[str, Parameter(help="The command, path or URL that a call would be about.")] = "",
+    /,
+    *,
+    mode: Annotated[Mode | None, Parameter(help="Another mode than the configuration's.")] = None,
+    conversation: Of = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """What would happen to a call, the rule that decides it, and where that was written; a command line part by part."""
+    permissions = configured(output).settings.permissions
+    grants = await _grants(conversation, output)
+    ruling = decide(permissions, mode or permissions.mode, find(tool), subject, directory=str(here()), grants=grants)
+    if json:
+        output.json(_ruling_json(permissions, ruling))
+        return
+    output.line(f"{ruling.action}: {ruling.why}{_place(permissions, ruling.why)}")
+    for part in ruling.parts if len(ruling.parts) > 1 else ():
+        output.line(f"  {part.action}: {part.text}  ({part.why}{_place(permissions, part.why)})")
+
+
+async def remove(
+    tool: ToolName,
+    match: Annotated[str, Parameter(help="The rule's pattern, as `moot permissions list` shows it.")],
+    /,
+    *,
+    conversation: Of = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Takes a rule out of your configuration file, or what was allowed in a conversation back."""
+    if conversation is None:
+        where = _remove_rule(tool, match, output)
+    else:
+        async with opened(output) as engine:
+            found = await find_conversation(engine, conversation, str(here()))
+            if not await engine.store.grants.revoke(found.id, tool=tool, match=match):
+                raise NotFound(
+                    f"nothing was allowed in it for {tool} with {match!r}", fix=f"moot permissions list --conversation {conversation}"
+                )
+        where = found.id
+    if json:
+        output.json({"ok": True, "tool": tool, "match": match, "from": where})
+    else:
+        output.say(f"moot: removed from {where}")
+
+
+def _remove_rule(tool: str, match: str, output: Output) -> str:
+    settings = configured(output).settings
+    path = settings.home / FILE
+    rules = settings.permissions.rules
+    at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
+    if at is None or not rules[at].origin.startswith("user "):
+        raise NotFound(f"no rule for {tool} with {match!r} in {str(path)!r}", fix="moot permissions list")
+    write_atomically(path, without_rule(path, at, os.environ))
+    return str(path)
+
+
+async def _grants(conversation: str | None, output: Output) -> tuple[Grant, ...]:
+    if conversation is None:
+        return ()
+    async with opened(output) as engine:
+        return grants_of((await find_conversation(engine, conversation, str(here()))).settings)
+
+
+def _place(permissions: Permissions, why: str) -> str:
+    origin = next((rule.origin for rule in permissions.rules if told(rule) in why), "")
+    return f", {origin}" if origin else ""
+
+
+def _rule_json(rule: Rule) -> JsonObject:
+    return {
+        "kind": "rule",
+        "tool": rule.tool,
+        "action": rule.action,
+        "match": rule.match,
+        "always": rule.always,
+        "origin": rule.origin,
+    }
+
+
+def _grant_json(grant: Grant) -> JsonObject:
+    return {"kind": "grant", "action": "allow", **grant.to_json()}
+
+
+def _ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
+    return {
+        "action": ruling.action,
+        "why": ruling.why,
+        "origin": _place(permissions, ruling.why).removeprefix(", "),
+        "parts": list[Json]([{**part.to_json(), "origin": _place(permissions, part.why).removeprefix(", ")} for part in ruling.parts]),
+    }
