@@ -4,7 +4,7 @@ In one run, one after the other and again: `moot run` into a pipe, and `moot` on
 start included, and the same with a short answer, so that what the stream alone costs can be seen too. The slowest frame is the REPL's own
 measure.
 
-    python benchmarks/repl.py [--chunks 5000] [--reps 3]
+    python benchmarks/repl.py [--chunks 5000] [--reps 3] [--delay 0.004]
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--chunks", type=int, default=5000)
     parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds between two chunks")
     options = parser.parse_args()
     script = [
-        Reply(when="long", text=text(options.chunks) + f"\n\n{ENDED}", chunk_size=6, times=0),
+        Reply(when="long", text=text(options.chunks) + f"\n\n{ENDED}", chunk_size=6, delay=options.delay, times=0),
         Reply(when="", text=ENDED, times=0),
     ]
     with tempfile.TemporaryDirectory() as root, ScriptedProcess(script, models=("bench",)) as server:
@@ -108,7 +109,8 @@ def main() -> int:
             pipe_long, (pty_long, frame, size) = piped("long", environ, folder), shown("long", environ, folder)
             rows.append((pipe_short, pipe_long, pty_short, pty_long, frame, size))
     pipe_short, pipe_long, pty_short, pty_long, frame, size = (median(column) for column in zip(*rows, strict=True))
-    print(f"{options.chunks} chunks of Markdown, CPU seconds, medians of {options.reps}")
+    pace = f", one every {options.delay * 1000:g} ms" if options.delay else ""
+    print(f"{options.chunks} chunks of Markdown{pace}, CPU seconds, medians of {options.reps}")
     print(f"{'':22}{'start + one word':>18}{'start + stream':>18}{'stream':>10}")
     print(f"{'moot run, in a pipe':22}{pipe_short:18.2f}{pipe_long:18.2f}{pipe_long - pipe_short:10.2f}")
     print(f"{'moot, on a terminal':22}{pty_short:18.2f}{pty_long:18.2f}{pty_long - pty_short:10.2f}")
