@@ -175,11 +175,15 @@ def test_a_call_is_decided_and_a_steer_reaches_the_answer_that_is_coming(
     screen: PtyScreen, moot: MootProcess, model: ScriptedProcess
 ) -> None:
     screen.send("write it" + ENTER)
-    screen.wait_for("write_file")
-    screen.read(1.0)
+    screen.wait_for("[y] once")
+    screen.send("a thought, yes" + ENTER)  # typing is no answer
+    screen.wait_for("typed, and no answer")
+    screen.read(1.5)
     assert not (moot.work / "made.txt").exists()
-    screen.send("y" + ENTER)
+    screen.send("y")
     screen.wait_for("Hello you and code.")
+    screen.wait_for("› a thought, yes")
+    screen.send("\x03")
     assert (moot.work / "made.txt").read_text() == "x"
     screen.send(SHIFT_TAB * 3)
     screen.wait_for("· auto")
