@@ -50,7 +50,7 @@ async def aside(
     choice = await runtime.providers.choice(model)
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
     pieces = split(choice.dialect.to_request(prompt))
-    blobs = await asyncio.gather(*(runtime.blobs.put(piece, "application/json") for piece in pieces))
+    blobs = await runtime.blobs.put_all(pieces, "application/json")
     translator = choice.dialect.translator
     exchange = Exchange(
         id=f"{conversation}:{purpose}:{new_id()}",  # not derived: nothing resumes it, so nothing has to find it again

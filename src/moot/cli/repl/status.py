@@ -64,7 +64,7 @@ def standing_of(situation: Situation, conversation: Conversation | None, *, queu
     wishes, settings = situation.wishes, situation.engine.runtime.settings
     said = conversation or Conversation("")
     return Standing(
-        model=wishes.model or said.model or settings.models.main or "no model yet",
+        model=wishes.model or said.model or settings.models.main,
         mode=wishes.mode or settings.permissions.mode,
         agent=wishes.agent or said.agent,
         directory=situation.directory,
@@ -94,7 +94,7 @@ def _fields(standing: Standing) -> Sequence[tuple[int, str]]:
     """In the order in which they stand, each with how soon it goes: the highest first."""
     used = (standing.usage.input or 0) + (standing.usage.output or 0)
     return [
-        (0, clean(standing.model)),
+        (0, clean(standing.model) or "no model yet"),
         (2, "" if standing.context is None else f"ctx {standing.context:.0%}"),
         (5, f"{short(used)} tokens" if used else ""),
         (3, _money(standing.cost, standing.unpriced)),
