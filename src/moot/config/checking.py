@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from typing import Any, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from moot.config.schema import Configuration, fields_at
 from moot.config.secret import is_secret
 from moot.config.tree import Node, Place, place_of, plain
-from moot.errors import ConfigError
+from moot.errors import ConfigError, UsageError
 from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
 from moot.types.canonical import JsonObject
 
@@ -24,6 +24,7 @@ _EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
+    "tuple_type": "a list",
     "dict_type": "a mapping of keys to values",
     "model_type": "a mapping of keys to values",
 }
@@ -148,11 +149,12 @@ def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
 
 
 def doubts(root: Node) -> ConfigError | None:
-    """What is wrong with the models that are named: a provider that there is not, or a model that one of your own does not list.
+    """What is wrong and no fault of the file until it is asked for.
 
-    No fault of the file until such a model is asked for.
+    Models that there are not, or that a provider of your own does not list; settings that a tool does not have, or not in that shape.
     """
-    found = _unknown_models(root, check(root))
+    configuration = check(root)
+    found = _unknown_models(root, configuration) + _tool_settings(root, configuration)
     return _joined(found) if found else None
 
 
@@ -183,6 +185,33 @@ def _named_models(configuration: Configuration) -> list[tuple[tuple[str | int, .
             found += [(("models", key, at), str(each)) for at, each in enumerate(value)]
     found += [(("agents", name, "model"), part.model) for name, part in configuration.agents.items() if part.model]
     return found
+
+
+def _tool_settings(root: Node, configuration: Configuration) -> list[ConfigError]:
+    found: list[ConfigError] = []
+    for name, given in configuration.tools.items():
+        if (model := _settings_of(name)) is None:
+            continue
+        known = sorted(model.model_fields)
+        for key in given:
+            if key not in known and model.model_config.get("extra") != "allow":
+                hint = _close(key, known) if known else "; it has none"
+                found.append(_at(place_of(root, ("tools", name, key), key=True), f"tools.{name}: unknown setting {key!r}{hint}"))
+        try:
+            model.model_validate({key: value for key, value in given.items() if key in known})
+        except ValidationError as error:
+            faults = [cast("dict[str, Any]", item) for item in error.errors(include_url=False)]
+            found += [_problem(root, {**item, "loc": ("tools", name, *item["loc"])}) for item in faults]
+    return found
+
+
+def _settings_of(tool: str) -> type[BaseModel] | None:
+    """What the tool says that its settings are; None when it says nothing."""
+    try:
+        declared = getattr(TOOLS.load(tool), "settings", None) if tool in TOOLS else None
+    except UsageError:  # a package that is broken; `moot doctor` names it
+        return None
+    return declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
 
 
 def _close(name: str, known: list[str]) -> str:

@@ -43,7 +43,7 @@ class Loaded:
 
     @property
     def doubt(self) -> ConfigError | None:
-        """Models that can't be had as they are named: told when they are asked for, and by `moot config check`."""
+        """What is no fault until it is asked for: told then, and by `moot config check`."""
         return attribute("moot.config.checking:doubts")(self.root)
 
 

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.errors import MootError
+from moot.errors import MootError, UsageError
 from moot.guard.paths import Paths
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput
 
-__all__ = ["Defaults", "count", "failed", "guarded", "paths_of", "size_word", "title", "words"]
+__all__ = ["Defaults", "ToolSettings", "count", "failed", "guarded", "paths_of", "size_word", "title", "words"]
 
 TITLE_CHARACTERS = 120
 
 T = TypeVar("T")
 
 
+class ToolSettings(BaseModel):
+    """`tools.<name>` of the configuration; a tool without settings has these, which are none."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)  # a key that came by a variable may be all digits
+
+    @classmethod
+    def of(cls, name: str, given: JsonObject) -> Self:
+        """The settings as they are given. Raises UsageError that names the key, and never what it holds."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(str(step) for step in ("tools", name, *first["loc"]))
+            problem = UsageError(f"{where}: {first['msg']}", fix="moot config check")
+        raise problem  # outside: what is being handled there quotes what was given
+
+
 class Defaults:
     """The flags of a tool that is nothing special."""
+
+    settings: type[BaseModel] = ToolSettings
 
     concurrent: bool = False
     idempotent: bool = False

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated
 
 import anyio.to_thread
 from aiohttp.abc import AbstractResolver
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from moot.errors import MootError, UsageError
+from moot.errors import MootError
 from moot.guard.urls import PORTS, Page, Policy, fetch
 from moot.tools import texts
-from moot.tools.basics import Defaults, failed, size_word, title, words
+from moot.tools.basics import Defaults, ToolSettings, failed, size_word, title, words
 from moot.tools.html import to_markdown
-from moot.types.canonical import Json, JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -24,12 +23,24 @@ class FetchUrlArguments(BaseModel):
     url: str = Field(min_length=1, max_length=8000, description="http or https address")
 
 
+def _network(block: object) -> IPv4Network | IPv6Network:
+    return ip_network(str(block), strict=False)
+
+
+class FetchUrlSettings(ToolSettings):
+    allow: tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...] = ()
+    """Networks beside the public one, like 10.0.0.0/8."""
+    ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = ()
+    """Beside the usual ones."""
+
+
 class FetchUrl(Defaults):
-    """Fetches through the guard. Settings: `allow` (networks beside the public one), `ports` (beside the usual ones)."""
+    """Fetches through the guard."""
 
     name: str = "fetch_url"
     description: str = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."
     arguments: type[BaseModel] = FetchUrlArguments
+    settings: type[BaseModel] = FetchUrlSettings
     concurrent: bool = True
     idempotent: bool = True
     effects: frozenset[Effect] = frozenset({"network"})
@@ -39,7 +50,7 @@ class FetchUrl(Defaults):
 
     async def run(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
         try:
-            page = await fetch(arguments.url, policy=_policy(context.settings), resolver=self._resolver)
+            page = await fetch(arguments.url, policy=_policy(FetchUrlSettings.of(self.name, context.settings)), resolver=self._resolver)
         except MootError as error:
             return failed(words(error))
         return await anyio.to_thread.run_sync(_output, page)
@@ -51,18 +62,8 @@ class FetchUrl(Defaults):
         return View(title("Fetch", arguments.url), body=output.text, language="markdown")
 
 
-def _policy(settings: JsonObject) -> Policy:
-    allow, ports = _list(settings, "allow"), _list(settings, "ports")
-    try:
-        networks = tuple(ip_network(str(block), strict=False) for block in allow)
-        return Policy(allow=networks, ports=PORTS | {int(str(port)) for port in ports})
-    except ValueError as error:
-        raise UsageError(f"tools.fetch_url: {error}", fix="allow takes networks like 10.0.0.0/8, ports takes numbers") from error
-
-
-def _list(settings: Mapping[str, Json], key: str) -> list[Json]:
-    value = settings.get(key)
-    return value if isinstance(value, list) else []
+def _policy(settings: FetchUrlSettings) -> Policy:
+    return Policy(allow=settings.allow, ports=PORTS | frozenset(settings.ports))
 
 
 def _output(page: Page) -> ToolOutput:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from moot.errors import MootError
 from moot.guard.environment import child_environment
-from moot.tools.basics import Defaults, failed, title, words
+from moot.tools.basics import Defaults, ToolSettings, failed, title, words
 from moot.tools.jobs import Job, Jobs, drain, started
 from moot.tools.spool import shown
 from moot.types.canonical import JsonObject
@@ -28,6 +28,11 @@ class ShellArguments(BaseModel):
     id: str = Field(default="", description="Id of a background command")
 
 
+class ShellSettings(ToolSettings):
+    environment: tuple[str, ...] = ()
+    """Names of more variables that commands get from our own environment."""
+
+
 class Shell(Defaults):
     """Runs commands with bash, without input, with few environment variables."""
 
@@ -37,6 +42,7 @@ class Shell(Defaults):
         "so run servers with background=true."
     )
     arguments: type[BaseModel] = ShellArguments
+    settings: type[BaseModel] = ShellSettings
     effects: frozenset[Effect] = frozenset({"execute"})
 
     async def run(self, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
@@ -46,7 +52,7 @@ class Shell(Defaults):
         if not arguments.command.strip():
             return failed("command is empty; say what to run")
         try:
-            env = child_environment(_names(context.settings))
+            env = child_environment(ShellSettings.of(self.name, context.settings).environment)
             job = await started(arguments.command, cwd=context.directory, env=env, note=context.note)
         except MootError as error:
             return failed(words(error))
@@ -65,11 +71,6 @@ class Shell(Defaults):
     def done(self, arguments: ShellArguments, output: ToolOutput) -> View:
         doing = self.doing(arguments)
         return View(doing.title, doing.detail, output.text)
-
-
-def _names(settings: JsonObject) -> list[str]:
-    names = settings.get("environment")
-    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext) -> ToolOutput:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError, Refused
+from moot.errors import MootError, Refused, UsageError
 from moot.guard.secrets import redact
 from moot.guard.urls import Page, Policy, fetch
-from moot.tools.basics import Defaults, failed, title, words
+from moot.tools.basics import Defaults, ToolSettings, failed, title, words
 from moot.tools.html import plain
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -24,6 +24,13 @@ _POLICY = Policy(bytes=2_000_000, seconds=20.0, anywhere=True)
 class WebSearchArguments(BaseModel):
     query: str = Field(min_length=1, max_length=400, description="What to search for")
     count: int = Field(default=5, ge=1, le=20, description="How many results")
+
+
+class WebSearchSettings(ToolSettings):
+    provider: Literal["", "brave", "tavily", "searxng", "custom"] = ""
+    api_key: str = ""
+    base_url: str = ""
+    """Custom: with `{query}` in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +53,33 @@ class _Engine:
 
 
 class WebSearch(Defaults):
-    """Settings: `provider` (brave, tavily, searxng, custom), `api_key`, `base_url` (custom: with `{query}` in it)."""
+    """Asks the search engine that is configured."""
 
     name: str = "web_search"
     description: str = "Search the web. Gives titles, addresses and snippets; fetch_url reads a page."
     arguments: type[BaseModel] = WebSearchArguments
+    settings: type[BaseModel] = WebSearchSettings
     concurrent: bool = True
     idempotent: bool = True
     effects: frozenset[Effect] = frozenset({"network"})
 
     def available(self, settings: JsonObject) -> bool:
         """Whether a search engine is configured with all that it needs."""
-        engine = _ENGINES.get(_setting(settings, "provider"))
-        if engine is None or (engine.needs_key and not _setting(settings, "api_key")):
+        try:
+            found = WebSearchSettings.of(self.name, settings)
+        except UsageError:  # `moot config check` says it; what can't be read is not had
             return False
-        return bool(engine.base_url or _setting(settings, "base_url"))
+        engine = _ENGINES.get(found.provider)
+        if engine is None or (engine.needs_key and not found.api_key):
+            return False
+        return bool(engine.base_url or found.base_url)
 
     async def run(self, arguments: WebSearchArguments, context: ToolContext) -> ToolOutput:
         if not self.available(context.settings):
             return failed(f"no search engine is configured; set tools.web_search.provider to one of {', '.join(_ENGINES)}")
-        engine = _ENGINES[_setting(context.settings, "provider")]
-        key = _setting(context.settings, "api_key")
-        base = (_setting(context.settings, "base_url") or engine.base_url).rstrip("/")
+        settings = WebSearchSettings.of(self.name, context.settings)
+        engine, key = _ENGINES[settings.provider], settings.api_key
+        base = (settings.base_url or engine.base_url).rstrip("/")
         question = engine.ask(arguments.query, arguments.count, base, key)
         try:
             page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
@@ -109,11 +121,6 @@ _ENGINES: dict[str, _Engine] = {
     "searxng": _Engine(_searxng, "", needs_key=False),
     "custom": _Engine(_custom, "", needs_key=False),
 }
-
-
-def _setting(settings: JsonObject, name: str) -> str:
-    value = settings.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _results(page: Page, engine: _Engine) -> list[JsonObject]:

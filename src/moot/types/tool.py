@@ -138,6 +138,14 @@ class Tool(Protocol):
 
 
 @runtime_checkable
+class Configured(Protocol):
+    """An optional power: a tool says which settings it has, and a slip in them is found by `moot config check`."""
+
+    settings: type[BaseModel]
+    """Of `tools.<name>`, as `ToolContext.settings` has it."""
+
+
+@runtime_checkable
 class Available(Protocol):
     """An optional power: a tool that needs configuration says whether it has it; without it, it is absent."""
 

@@ -316,6 +316,42 @@ def test_models_that_can_not_be_had_are_doubted_with_their_place(home: Path, tex
 
 
 @pytest.mark.parametrize(
+    ("text", "where", "words"),
+    [
+        (
+            "tools:\n  web_search: {provider: brave, api_kye: k}",
+            ":2:33",
+            "tools.web_search: unknown setting 'api_kye'; did you mean 'api_key'? known: api_key, base_url, provider",
+        ),
+        ("tools: {shell: {environment: JAVA_HOME}}", ":1:30", "tools.shell.environment: expected a list, got 'JAVA_HOME'"),
+        ("tools: {web_search: {provider: brav}}", ":1:32", "did you mean 'brave'?"),
+        ("tools: {fetch_url: {allow: [10.0.0.0/8, 10.0.0.0/99]}}", ":1:41", "tools.fetch_url.allow[1]: '10.0.0.0/99' does not appear"),
+        ("tools: {fetch_url: {ports: [0]}}", ":1:29", "tools.fetch_url.ports[0]"),
+        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; it has none"),
+    ],
+)
+def test_settings_that_a_tool_does_not_have_are_doubted_with_their_place(home: Path, text: str, where: str, words: str) -> None:
+    doubt = loaded(home, text).doubt
+    assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
+
+
+def test_the_key_of_a_tool_is_in_no_doubt(home: Path) -> None:
+    doubt = loaded(home, "tools: {web_search: {api_key: [abcdefgh], provider: brave}}").doubt
+    assert doubt is not None and "abcdefgh" not in str(doubt) and "expected text" in doubt.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tools: {web_search: {provider: brave, api_key: 1234567890}}",
+        "tools: {fetch_url: {allow: [10.0.0.1/8, '::1'], ports: [8080]}, shell: {environment: [JAVA_HOME]}, not_installed: {a: 1}}",
+    ],
+)
+def test_settings_that_do_are_not_doubted(home: Path, text: str) -> None:
+    assert loaded(home, text).doubt is None
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "models: {main: main, small: any-name, fallback: [claude-sonnet-4-5@anthropic]}",

@@ -74,6 +74,12 @@ async def test_secrets_and_loaders_do_not_reach_a_command(context: Any, monkeypa
     assert "never handed" in (await shell(context, "env")).text
 
 
+async def test_settings_that_are_none_are_said_instead_of_passed_over(context: Any):
+    context.settings = {"environment": "canary"}
+    output = await shell(context, "env")
+    assert output.error and "tools.shell.environment" in output.text and "canary" not in output.text
+
+
 async def test_the_journal_knows_the_group_before_the_command_acts(context: Any, folder: Path):
     seen: list[bool] = []
     note = context.note

@@ -52,6 +52,12 @@ async def search(context: Any, engine: Engine, provider: str, query: str = "a b&
 SHOWN = "1. A title & more\n   https://a.example/\n   About a"
 
 
+async def test_a_key_of_digits_is_a_key(context: Any, engine: Engine):
+    engine.answer = {"web": {"results": FOUND}}
+    assert (await search(context, engine, "brave", api_key=1234567890)).text == SHOWN
+    assert engine.asked[0][1]["X-Subscription-Token"] == "1234567890"
+
+
 async def test_brave_is_asked_in_its_way(context: Any, engine: Engine):
     engine.answer = {"web": {"results": FOUND}}
     assert (await search(context, engine, "brave", api_key="canary")).text == SHOWN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from moot.types.canonical import JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -31,12 +31,19 @@ class Arguments(BaseModel):
     into: str = Field(description="The unit wanted")
 
 
+class Settings(BaseModel):
+    """`tools.convert_units`; `moot config check` finds slips in it."""
+
+    digits: int = Field(default=6, ge=1, le=16)
+
+
 class ConvertUnits:
     """What a tool has to be: what it says of itself to a model and to policy, `run`, and its two views for people."""
 
     name = "convert_units"
     description = "Convert a length, a mass or a time from one unit into another."
     arguments: type[BaseModel] = Arguments
+    settings: type[BaseModel] = Settings
     concurrent = True
     idempotent = True
     effects: frozenset[Effect] = frozenset()
@@ -55,8 +62,11 @@ class ConvertUnits:
             return ToolOutput(
                 f"{arguments.unit} measures {measured} and {arguments.into} {wanted}; nothing converts between them", error=True
             )
-        digits = context.settings.get("digits")
-        value = float(f"{arguments.value * factor / divisor:.{digits if isinstance(digits, int) and 0 < digits < 17 else 6}g}")
+        try:
+            digits = Settings.model_validate(context.settings).digits
+        except ValidationError as error:
+            return ToolOutput(f"tools.convert_units: {error.errors()[0]['msg']}; moot config check", error=True)
+        value = float(f"{arguments.value * factor / divisor:.{digits}g}")
         return ToolOutput(f"{arguments.value:g} {arguments.unit} = {value:g} {arguments.into}", {"value": value, "unit": arguments.into})
 
     def doing(self, arguments: Arguments) -> View:
