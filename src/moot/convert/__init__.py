@@ -31,6 +31,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_anthropic_facts.py` | that wire's finish reasons, counts and citations |
 | `_thinking.py` | how its models are asked to think |
 | `_sse.py` | one frame of an event stream, read |
+| `_feeding.py` | the event in a frame, or what came in place of a stream |
 | `_writer.py` | parts and calls as both translators write them |
 | `_tools.py` | a stored call as it goes out again: id, arguments, its one output |
 | `_files.py` | file parts as they go out again |

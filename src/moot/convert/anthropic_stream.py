@@ -13,6 +13,7 @@ import orjson
 
 from moot.convert import _sse
 from moot.convert._anthropic_facts import PAUSES, REASONS, cited, source, usage_of
+from moot.convert._feeding import event_of, feed_body
 from moot.convert._vendor import as_list, as_object, as_text, failure, garbled, unfinished
 from moot.convert._writer import Parts, Writer, begin
 from moot.types import canonical
@@ -116,43 +117,19 @@ class AnthropicStream:
 def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     frame = _sse.read(raw)
     if frame is None:
-        return _feed_body(state, raw)
+        return feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
     name, data = frame
     return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
 
 
-def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    """A whole message in place of a stream; after the first event it is the cut tail of one, and says nothing."""
-    if state.facts is not None:
-        return state, ()
-    if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":
-        after, chunks = _feed_data(state, raw.removeprefix(b"\xef\xbb\xbf"), "")
-        if not after.unreadable:
-            return after, chunks
-    return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
-
-
 def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    try:
-        event = _sse.parse(data)
-    except ValueError:
-        event = None
-    if not isinstance(event, dict):
+    event = event_of(data, b'"input"', _FILLED_INPUT)
+    if event is None:
         # other servers end every stream with the word that openai-chat ends with
         return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
-    turn.take(_exact(event, data), name)
+    turn.take(event, name)
     return turn.state, tuple(turn.writer.chunks)
-
-
-def _exact(event: JsonObject, data: bytes) -> JsonObject:
-    """The event to the letter where a call's whole input comes as an object: its integers must keep their digits."""
-    if b'"input"' not in data or _FILLED_INPUT.search(data) is None:
-        return event
-    try:
-        return as_object(canonical.loads_exact(data)) or event
-    except ValueError:
-        return event
 
 
 class _Turn:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from moot.convert import _sse
+from moot.convert._feeding import event_of, feed_body
 from moot.convert._openai_piece import NotOnePiece, text_piece
 from moot.convert._vendor import as_list, as_object, as_text, count, failure, garbled, nano_dollars, unfinished
 from moot.convert._writer import Call, Parts, Writer, begin
@@ -149,7 +150,7 @@ def _only(delta: JsonObject, name: str) -> bool:
 def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     frame = _sse.read(raw)
     if frame is None:
-        return _feed_body(state, raw)
+        return feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
     name, text = frame[0], frame[1].strip()
     if not text:
         return state, ()
@@ -158,37 +159,13 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     return _feed_data(state, text, name, cut=raw[-1:] not in (b"\n", b"\r"))
 
 
-def _feed_body(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    """A whole answer in place of a stream; after the first event it is the cut tail of one, and says nothing."""
-    if state.facts is not None:
-        return state, ()
-    if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":
-        after, chunks = _feed_data(state, raw.removeprefix(b"\xef\xbb\xbf"), "")
-        if not after.unreadable:
-            return after, chunks
-    return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
-
-
 def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    try:
-        event = _sse.parse(data)
-    except ValueError:
-        event = None
-    if not isinstance(event, dict):
+    event = event_of(data, b'"arguments"', _OBJECT_ARGUMENTS)
+    if event is None:
         return (state if cut else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
-    turn.take(_exact(event, data), name)
+    turn.take(event, name)
     return turn.state, tuple(turn.writer.chunks)
-
-
-def _exact(event: JsonObject, data: bytes) -> JsonObject:
-    """The event to the letter where some vendor gives arguments as an object: its integers must keep their digits."""
-    if b'"arguments"' not in data or _OBJECT_ARGUMENTS.search(data) is None:
-        return event
-    try:
-        return as_object(canonical.loads_exact(data)) or event
-    except ValueError:
-        return event
 
 
 class _Turn:
