@@ -1,5 +1,7 @@
 """Writes the parts of these pages that come from the code: what stands between `<!-- from the code: NAME -->` and `<!-- end -->`.
 
+So too the tables of plain data in `src/moot` that are read where importing what they tell of would take too long.
+
 python docs/generate.py          write them anew
 python docs/generate.py --check  say which are stale, exit 1 when any is
 """
@@ -20,6 +22,8 @@ from moot.cli.tree import TREE
 from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
+from moot.tools import standing_in
+from moot.types.canonical import JsonObject
 
 MARKED = re.compile(r"(<!-- from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -112,18 +116,22 @@ def stale(folder: Path) -> list[Path]:
     return [page for page in sorted(folder.glob("*.md")) if (text := page.read_text(encoding="utf-8")) != written_anew(text)]
 
 
+def tables() -> dict[Path, JsonObject]:
+    """The files of plain data that spare the program an import, as the code has them now."""
+    return {TABLE: made(), standing_in.FILE: standing_in.made()}
+
+
 def main(folder: Path, *, check: bool) -> int:
-    pages = stale(folder)
-    if (TABLE.read_text(encoding="utf-8") if TABLE.exists() else "") != (arguments := json.dumps(made(), indent=1) + "\n"):
-        print(f"{'stale' if check else 'written'}: {TABLE}")
-        if check:
-            return 1
-        TABLE.write_text(arguments, encoding="utf-8")
-    for page in pages:
-        print(f"{'stale' if check else 'written'}: {page}")
+    told = "stale" if check else "written"
+    anew = {page: written_anew(page.read_text(encoding="utf-8")) for page in stale(folder)}
+    for file, data in tables().items():
+        if (text := json.dumps(data, indent=1) + "\n") != (file.read_text(encoding="utf-8") if file.exists() else ""):
+            anew[file] = text
+    for file, text in anew.items():
+        print(f"{told}: {file}")
         if not check:
-            page.write_text(written_anew(page.read_text(encoding="utf-8")), encoding="utf-8")
-    return 1 if check and pages else 0
+            file.write_text(text, encoding="utf-8")
+    return 1 if check and anew else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -14,6 +17,24 @@ TOLD = "import atexit, sys\natexit.register(lambda: sys.stderr.write('\\nIMPORTE
 SHIPPED = frozenset(sys.stdlib_module_names) | {"sitecustomize", "moot"}
 VENV = {"_virtualenv", "_distutils_hack"}
 """What an environment of its own brings along."""
+
+CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
+"""aiohttp, and what it imports."""
+LOOP = {"anyio", "typing_extensions", "uvloop"}
+HELP = {"attr", "attrs", "cyclopts", "docstring_parser", "rich"}
+"""What explains a command line, and what that imports."""
+ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "providers", "runtime", "store", "tools"}
+NEVER = {
+    "importlib.metadata",
+    "PIL",
+    "genai_prices",
+    "html_to_markdown",
+    "prompt_toolkit",
+    "pygments",
+    "ruamel",
+    "tree_sitter",
+    "zstandard",
+}
 
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
     # packages of others that a command may import, and rooms of ours
@@ -24,6 +45,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
         {"cli", "config", "errors", "guard", "plugins", "store", "types"},
     ),
     "chat list": (("chat", "list"), {"orjson", "pysqlite3"}, {"cli", "config", "errors", "guard", "plugins", "store", "types"}),
+    "help": (("--help",), {"orjson", *HELP}, {"cli", "errors", "guard", "plugins", "types"}),
 }
 
 
@@ -41,7 +63,8 @@ def rooms(names: set[str]) -> set[str]:
 
 
 def foreign(names: set[str]) -> set[str]:
-    return {name.partition(".")[0] for name in names} - SHIPPED - VENV - {"__main__", "__mp_main__"}
+    tops = {name.partition(".")[0] for name in names} - SHIPPED - VENV - {"__main__", "__mp_main__"}
+    return {name for name in tops if "cython" not in name}  # what compiled packages share
 
 
 @pytest.fixture(scope="module")
@@ -65,4 +88,27 @@ def test_a_short_command_imports_only_its_own(used: MootProcess, tmp_path: Path,
     names = imported(used, tmp_path, *arguments)
     assert foreign(names) - packages == set()
     assert rooms(names) - ours == set()
-    assert names & {"asyncio", "importlib.metadata", "ssl", "cyclopts"} == set()
+    assert names & {"asyncio", "ssl", *NEVER} == set()
+
+
+def test_a_run_in_a_pipe_imports_what_it_takes_to_reach_a_provider(tmp_path: Path, cache: Path) -> None:
+    with ScriptedProcess([Reply(text="hi", times=0)]) as server:
+        moot = make(tmp_path, cache, server.config())
+        for words in ("first", "second"):  # a home is made, and the configuration is remembered
+            assert moot.run("run", words).returncode == 0
+        names = imported(moot, tmp_path, "run", "hi")
+        told = [tool["function"]["name"] for tool in json.loads(server.requests()[-1]["body"])["tools"]]
+    assert {"read_file", "shell", "fetch_url"} <= set(told)
+    assert foreign(names) - {"orjson", "pysqlite3", "msgspec", *CONNECTING, *LOOP} == set()
+    assert rooms(names) - {"cli", "errors", "guard", "plugins", "types", *ABOVE_PLUGINS} == set()
+    assert names & {"moot.tools.arguments", "moot.tools.basics", "moot.providers.local", *NEVER} == set()
+
+
+def test_a_run_imports_the_tool_that_its_model_calls_and_no_other(tmp_path: Path, cache: Path) -> None:
+    with ScriptedProcess([Reply(when="look", tool_calls=[ToolCall("list_files", {"path": "."})]), Reply(text="hi", times=0)]) as server:
+        moot = make(tmp_path, cache, server.config())
+        names = imported(moot, tmp_path, "run", "look")
+        output = json.loads(server.requests()[-1]["body"])["messages"][-1]
+    assert output["role"] == "tool"
+    assert "moot.tools.list_files" in names
+    assert names & {"moot.tools.shell", "moot.tools.fetch_url", "html_to_markdown"} == set()

@@ -20,6 +20,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |
+| `fetching.py` | an embedded model's weights brought here: the offer, progress |
 | `following.py` | a run from its submission to its exit code |
 | `lines.py` | stdout and stderr, without an event loop |
 | `log_file.py` `log_showing.py` | the log of the home; `moot logs` |
@@ -47,7 +48,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `times.py` | times as people read them |
 | `tree.py` | the commands: where each is, its help |
 | `trying.py` | one small call to a model |
-| `weights.py` | the offer of an embedded model's weights, progress |
+| `weights.py` | which model is taken, and whether its weights are here |
 """
 
 __all__: list[str] = []

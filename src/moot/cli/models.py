@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from moot.cli.configured import configured
+from moot.cli.fetching import fetch
 from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
-from moot.cli.weights import fetch
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import DEFAULT
 from moot.types.canonical import Json, JsonObject

@@ -1,16 +1,14 @@
-"""The offer of an embedded model's weights: what is fetched, from whom, and whether the person wants it."""
+"""Which model is taken where none is configured, and whether an embedded one's weights are here."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from moot.cli.asking import confirm
 from moot.cli.output import Output
-from moot.errors import UsageError
-from moot.providers.local import check_machine
+from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
-from moot.providers.weights.manifest import MANIFEST
-from moot.providers.weights.pull import Offer, path_of, pull
+
+# reached by their paths: a run with a provider's model fetches nothing
+_PROVIDE = "moot.cli.fetching:provide"
+_IS_MISSING = "moot.cli.fetching:is_missing"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
@@ -19,84 +17,13 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     Raises UsageError when nobody can be asked, ProviderError where they could not run: nobody is to fetch them for nothing.
     """
     choice = await providers.choice(model)
-    name = choice.model.id.model
     if model in ("", "main") and not providers.settings.models.main:
         output.say(f"moot: no model is configured; {choice.model.id} is what there is", "dim")
-    if choice.provider.name != "local" or name not in MANIFEST or path_of(name, providers.settings.home) is not None:
-        return
-    check_machine(MANIFEST[name].size)
-    await fetch(name, providers.settings.home, output, consent=consent)
+    if choice.provider.name == "local":
+        await attribute(_PROVIDE)(choice.model.id.model, providers.settings.home, output, consent=consent)
 
 
 async def wants_weights(providers: Providers, model: str) -> bool:
     """Whether `provide_weights` would have something to say or to fetch. Raises as `Providers.choice`."""
     choice = await providers.choice(model)
-    if choice.provider.name != "local" or choice.model.id.model not in MANIFEST:
-        return False
-    return path_of(choice.model.id.model, providers.settings.home) is None
-
-
-async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
-    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
-
-    `source` is a file of the person's own, used instead of the manifest's sources.
-    """
-    if source and (reason := _unreadable(source)):
-        raise UsageError(f"cannot read {str(source)!r}: {reason}", fix="--from takes the file of the weights")
-
-    async def ask(offer: Offer) -> bool:
-        for line in offer.lines():
-            output.say(line)
-        if consent:
-            return True
-        if not output.attended:
-            words = " ".join(["moot models pull", name, *(["--from", str(source)] if source else []), "--yes-download"])
-            raise UsageError(f"the weights of {name!r} are not here, and nobody can be asked", fix=words)
-        return await confirm("Fetch it?", output)
-
-    bar = Bar(output)
-    try:
-        return await pull(name, home=home, consent=ask, progress=bar.show, source=source)
-    finally:
-        bar.close()
-
-
-def _unreadable(path: Path) -> str:
-    """Why a file can't be read; empty when it can."""
-    try:
-        with path.open("rb"):
-            return ""
-    except OSError as error:
-        return error.strerror or str(error)
-
-
-class Bar:
-    """Progress on stderr: one line that is redrawn on a terminal, a line for each tenth elsewhere."""
-
-    WIDTH = 30
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._shown = -1
-        self._open = False
-
-    def show(self, done: int, total: int) -> None:
-        """Called as often as one likes."""
-        percent = done * 100 // total if total else 100
-        terminal = self._output.stderr_terminal
-        step = percent if terminal else percent // 10
-        if step == self._shown:
-            return
-        self._shown = step
-        filled = self.WIDTH * percent // 100
-        if terminal:
-            self._open = True
-            self._output.redraw(f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {percent:3d} % of {total / 1e6:,.0f} MB")
-        else:
-            self._output.say(f"{percent} % of {total / 1e6:,.0f} MB")
-
-    def close(self) -> None:
-        """Leaves the line as it is."""
-        if self._open:
-            self._open = False
-            self._output.redraw("", ended=True)
+    return choice.provider.name == "local" and attribute(_IS_MISSING)(choice.model.id.model, providers.settings.home)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from moot.errors import UsageError
 from moot.library.asking import OnApproval, OnQuestion
-from moot.tools.schema import schema_of
+from moot.tools.arguments import schema_of
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation

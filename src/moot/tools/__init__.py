@@ -19,6 +19,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 
 | file | shared |
 |---|---|
+| `arguments` | arguments from a model's JSON, and their schema |
 | `basics` | what every tool starts from: defaults, failures, work in a thread |
 | `diffs` | what an edit changes, for people |
 | `globs` | path patterns |
@@ -28,8 +29,9 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `matching` | lines that match, in a process of its own |
 | `offers` | which tools an agent is offered |
 | `pages` | numbered lines out of a text of any size |
-| `schema` | a tool's definition for models, arguments from them |
+| `schema` | a tool's definition for models |
 | `spool` | what a command writes, bounded |
+| `standing_in` | the built-in tools as a table, `definitions.json`, until one is called |
 | `texts` | bytes of a file to text and back, exactly |
 """
 

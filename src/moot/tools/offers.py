@@ -9,6 +9,7 @@ from typing import cast
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.plugins import TOOLS
+from moot.tools.standing_in import StandIn, stand_ins
 from moot.types.agent import Agent
 from moot.types.tool import Available, Tool
 
@@ -49,8 +50,13 @@ def _say_once(words: str) -> None:
 
 @cache
 def tool(name: str) -> Tool:
-    """The tool of that name. Raises UsageError for an unknown one."""
-    return cast("Tool", TOOLS.make(name))
+    """The tool of that name, a built-in one by its stand-in. Raises UsageError for an unknown one."""
+    return cast("Tool", _built_in().get(name) or TOOLS.make(name))
+
+
+@cache
+def _built_in() -> dict[str, StandIn]:
+    return stand_ins()
 
 
 def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part
 from moot.types.store import Blobs
+
+if TYPE_CHECKING:  # a run that calls no tool imports no pydantic
+    from pydantic import BaseModel
 
 Effect: TypeAlias = Literal["read", "write", "execute", "network"]
 T = TypeVar("T")

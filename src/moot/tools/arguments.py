@@ -1,0 +1,144 @@
+"""A model's arguments as the tool wants them, and the JSON Schema that asks for them: all that needs the tool's pydantic model."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.tool import Tool
+
+__all__ = ["parse", "schema_of"]
+
+_SHOWN_ERRORS = 5
+
+
+def parse(tool: Tool, input: Json) -> BaseModel | str:
+    """The arguments, or words for the model on what does not fit and what is expected."""
+    expected = f"{tool.name} takes {_signature(schema_of(tool.arguments))}"
+    if not isinstance(input, dict):
+        return f"the arguments must be a JSON object, not {_word(input)}; {expected}"
+    if unknown := _unknown(tool.arguments, input):
+        return f"{unknown}; {expected}"
+    try:
+        return tool.arguments.model_validate(input)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        repaired = _unquoted(input, {str(problem["loc"][0]) for problem in problems if problem["type"] in _STRUCTURES})
+    if repaired is not None:
+        return parse(tool, repaired)
+    words = [f"{_place(problem['loc'])}: {problem['msg']}, got {_short(problem['input'])}" for problem in problems[:_SHOWN_ERRORS]]
+    return f"{'; '.join(words)}; {expected}"
+
+
+_STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "model_attributes_type"})
+
+
+def _unquoted(value: JsonObject, names: set[str]) -> JsonObject | None:
+    """The object with those fields parsed that hold a list or an object as JSON text, as small models write them; None = there are none."""
+    parsed: JsonObject = {}
+    for name in names:
+        text = value.get(name)
+        if not isinstance(text, str):
+            continue
+        try:
+            inner = loads_exact(text)
+        except ValueError:
+            continue
+        if isinstance(inner, list | dict):
+            parsed[name] = inner
+    return {**value, **parsed} if parsed else None
+
+
+def _unknown(arguments: type[BaseModel], input: JsonObject) -> str:
+    if arguments.model_config.get("extra") == "allow":
+        return ""
+    known = {field.alias or name for name, field in arguments.model_fields.items()} | set(arguments.model_fields)
+    for name in input:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            return f"there is no argument {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
+    return ""
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(piece) for piece in location) or "arguments"
+
+
+def _word(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _signature(schema: JsonObject) -> str:
+    properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
+    required = cast("list[str]", schema.get("required") or [])
+    fields = [f"{name} ({_type_word(field)}{', required' if name in required else ''})" for name, field in properties.items()]
+    return ", ".join(fields) or "no arguments"
+
+
+def _type_word(schema: JsonObject) -> str:
+    if isinstance(choices := schema.get("enum"), list):
+        return " | ".join(str(choice) for choice in choices)
+    kind = schema.get("type")
+    if kind == "array" and isinstance(items := schema.get("items"), dict):
+        return f"list of {_type_word(items)}"
+    if kind == "object" and isinstance(schema.get("properties"), dict):
+        return "{" + _signature(schema) + "}"
+    return kind if isinstance(kind, str) else "any"
+
+
+@cache
+def schema_of(arguments: type[BaseModel]) -> JsonObject:
+    """The JSON Schema of a model without titles and, where it is not recursive, without references."""
+    schema: dict[str, Any] = arguments.model_json_schema()
+    definitions: dict[str, Any] = schema.pop("$defs", {})
+    slim = cast("JsonObject", _slim(schema, definitions, ()))
+    slim.pop("description", None)  # the docstring of the class: not for models
+    if recursive := {name: _slim(body, {}, ()) for name, body in definitions.items() if f"#/$defs/{name}" in str(slim)}:
+        slim["$defs"] = cast("JsonObject", recursive)
+    return slim
+
+
+def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> Any:
+    """The schema node without titles, null alternatives and references (recursive ones stay)."""
+    if isinstance(node, list):
+        return [_slim(item, definitions, inside) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    schema = cast("dict[str, Any]", node)
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    if name in definitions and name not in inside:
+        # what a class says of itself is for readers of the code; what a field says of it stays
+        return _slim({**_without(definitions[name], "description"), **_without(schema, "$ref")}, definitions, (*inside, name))
+    alternatives = [item for item in schema.get("anyOf", ()) if item != {"type": "null"}]
+    if len(alternatives) == 1:
+        return _slim({**alternatives[0], **_without(schema, "anyOf", "default")}, definitions, inside)
+    return {
+        key: _slim_value(key, value, definitions, inside) for key, value in schema.items() if key != "title" or not isinstance(value, str)
+    }
+
+
+def _slim_value(key: str, value: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> Any:
+    if key == "properties":  # names of arguments, not keywords: one may be called `title`
+        return {name: _slim(field, definitions, inside) for name, field in value.items()}
+    return value if key in ("default", "enum", "const", "examples") else _slim(value, definitions, inside)
+
+
+def _without(schema: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key not in keys}

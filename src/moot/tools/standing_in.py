@@ -1,0 +1,88 @@
+"""What is known of the built-in tools before one is called: a table, and the values that stand for them until then."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from moot.plugins import TOOLS
+from moot.plugins.registry import attribute
+from moot.types.canonical import Json, JsonObject, dumps, loads_object
+from moot.types.tool import Available, Effect, Tool, ToolContext, ToolOutput, View
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["FILE", "StandIn", "made", "stand_ins"]
+
+FILE = Path(__file__).with_name("definitions.json")
+"""Written by `python docs/generate.py`."""
+
+_FLAGS = ("concurrent", "idempotent", "hidden", "beta")
+
+
+class StandIn:
+    """A built-in tool as a step sees it. The tool itself, with pydantic and whatever it works with, is imported when it is called."""
+
+    def __init__(self, name: str, row: JsonObject) -> None:
+        self.name = name
+        self.description = cast("str", row["description"])
+        self.schema = cast("JsonObject", row["schema"])
+        """What `moot.tools.arguments.schema_of` makes of its arguments."""
+        self.examples = tuple(cast("list[JsonObject]", row["examples"]))
+        self.effects = frozenset(cast("list[Effect]", row["effects"]))
+        self.badge = cast("str", row["badge"])
+        self.concurrent, self.idempotent, self.hidden, self.beta = (row[flag] is True for flag in _FLAGS)
+
+    @cached_property
+    def tool(self) -> Tool:
+        """The tool itself."""
+        return cast("Tool", TOOLS.make(self.name))
+
+    @property
+    def arguments(self) -> type[BaseModel]:
+        return self.tool.arguments
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        return await self.tool.run(arguments, context)
+
+    def doing(self, arguments: Any) -> View:
+        return self.tool.doing(arguments)
+
+    def done(self, arguments: Any, output: ToolOutput) -> View:
+        return self.tool.done(arguments, output)
+
+
+class _Configured(StandIn):
+    """One that can do nothing without settings; with some, the tool itself is asked."""
+
+    def available(self, settings: JsonObject) -> bool:
+        return bool(settings) and cast("Available", self.tool).available(settings)
+
+
+def stand_ins() -> dict[str, StandIn]:
+    """The built-in tools by their names, from the table."""
+    rows = cast("dict[str, JsonObject]", loads_object(FILE.read_bytes()))
+    return {name: (_Configured if row["configured"] else StandIn)(name, row) for name, row in rows.items()}
+
+
+def made() -> JsonObject:
+    """The table as the tools have it now: all of them are imported."""
+    tools = [cast("Tool", TOOLS.make(name)) for name in TOOLS.names() if not TOOLS.package(name)]
+    return {tool.name: _row(tool) for tool in tools}
+
+
+def _row(tool: Tool) -> JsonObject:
+    flags: JsonObject = {flag: getattr(tool, flag) for flag in _FLAGS}
+    schema = attribute("moot.tools.arguments:schema_of")(tool.arguments)
+    row: JsonObject = {
+        "description": tool.description,
+        "schema": schema,
+        "examples": list(tool.examples),
+        "effects": list[Json](sorted(tool.effects)),
+        "badge": tool.badge,
+        "configured": isinstance(tool, Available),
+        **flags,
+    }
+    return loads_object(dumps(row))  # as it comes back out of the file

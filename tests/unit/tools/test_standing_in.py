@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+
+from moot.plugins import TOOLS
+from moot.tools.offers import tool
+from moot.tools.schema import definition, definition_digest, parse
+from moot.tools.standing_in import FILE, StandIn, made, stand_ins
+from moot.types.canonical import dumps, loads_object
+
+TOLD = ("name", "description", "concurrent", "idempotent", "effects", "hidden", "beta", "badge", "examples", "arguments")
+
+
+def built_in() -> list[str]:
+    return [name for name in TOOLS.names() if not TOOLS.package(name)]
+
+
+def test_the_table_is_what_the_tools_say() -> None:
+    assert dumps(loads_object(FILE.read_bytes())) == dumps(made()), "run python docs/generate.py"
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_a_stand_in_says_all_that_its_tool_says(name: str) -> None:
+    real: Any = TOOLS.make(name)
+    told = tool(name)
+    assert isinstance(told, StandIn)
+    assert {one: getattr(told, one) for one in TOLD} == {one: getattr(real, one) for one in TOLD}
+    assert definition(told) == definition(real)
+    assert definition_digest(told) == definition_digest(real)  # an approval outlives the version that asked for it
+
+
+def test_a_stand_in_becomes_its_tool_when_it_is_wanted() -> None:
+    told = stand_ins()["read_file"]
+    assert "tool" not in vars(told)
+    arguments = parse(told, {"path": "a.txt"})
+    assert told.doing(arguments).title == "Read a.txt"
+    assert told.tool is told.tool
+
+
+def test_a_tool_without_its_settings_is_not_there_and_with_them_is_asked() -> None:
+    search: Any = stand_ins()["web_search"]
+    assert not search.available({})
+    assert "tool" not in vars(search)
+    assert not search.available({"provider": "nobody"})
+    assert search.available({"provider": "brave", "api_key": "key"})
