@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import signal
 from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from moot.cli.approving.deciding import decide
-from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
 from moot.cli.showing import OnScreen, Show
 from moot.engine import Engine
 from moot.errors import Busy, ConfigError, NotFound, UsageError
+from moot.plugins.registry import Registry
 from moot.runtime.asking import NOBODY
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -20,6 +20,14 @@ from moot.types.message import Message
 from moot.types.part import is_tool
 from moot.types.run import Run
 from moot.types.store import Store
+
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decided
+
+_APPROVING = Registry(
+    "moot.approving", {"decide": "moot.cli.approving.deciding:decide", "situation": "moot.cli.approving.situations:situation"}
+)
+"""What draws a call for a person is imported when there is something to ask."""
 
 NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
 
@@ -134,7 +142,8 @@ class Follower:
             await self._show.pause()
         while approvals := await self._engine.store.records.approvals(run=run):
             asked += 1
-            decided = await decide(approvals[0], situation(self._engine, approvals[0], conversation), self._output)
+            situation = _APPROVING.load("situation")(self._engine, approvals[0], conversation)
+            decided = cast("Decided", await _APPROVING.load("decide")(approvals[0], situation, self._output))
             if decided.how == "later":
                 return False
             if decided.how == "stop":
