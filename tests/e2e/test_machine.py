@@ -208,6 +208,18 @@ def open_files(soft: int, hard: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_folder_that_is_removed_while_it_is_open_is_no_traceback(moot: MootProcess) -> None:
+    process = moot.start("run", "--no-tools", "slowly")
+    assert process.stdout is not None
+    process.stdout.read(4)
+    shutil.rmtree(moot.home / "data")
+    out, errors = process.communicate(timeout=15)
+    assert (process.returncode, b"was removed while it was open" in errors, b"Traceback" in errors) == (1, True, False)
+    assert not out.endswith(b"six\n")  # nothing is shown that is not kept
+    assert not (moot.home / "data").exists()
+    assert moot.run("run", "--no-tools", "hi").stdout == b"Hello.\n"
+
+
 def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> None:
     moot = fresh
     ended = run(moot, "run", "--no-tools", "hi", before=open_files(16, 16))
@@ -281,6 +293,19 @@ def test_a_hang_up_that_is_ignored_stays_ignored(moot: MootProcess) -> None:
     process.send_signal(signal.SIGHUP)
     out, _ = process.communicate(timeout=15)
     assert (process.returncode, out) == (0, b"two three four five six\n")
+
+
+def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootProcess, obedient: ScriptedProcess) -> None:
+    moot.more = {"TERM": "xterm-256color", "COLUMNS": "80"}
+    none = run(moot, before=os.setsid, behind=("/bin/sh", "-c", 'exec 3</dev/tty || exit 77; exec "$@"', "sh"))
+    assert none.returncode != 0 and b"/dev/tty" in none.stderr  # it really has none
+    ended = run(moot, "run", "--no-tools", "hi", before=os.setsid)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"Hello.\n", b"")
+    (moot.home / "config.yaml").write_text(obedient.config())
+    ended = run(moot, "run", 'call write_file {"path": "made.txt", "content": "x"}', before=os.setsid)
+    assert (ended.returncode, b"nobody is there" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
+    ended = run(moot, before=os.setsid)
+    assert (ended.returncode, b"needs a terminal" in ended.stderr) == (2, True)
 
 
 def test_a_suspended_run_goes_on_where_it_stood(moot: MootProcess) -> None:

@@ -8,6 +8,7 @@ Then it commits once and tells everybody.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -73,6 +74,8 @@ class Writer:
         self._waiting: list[Unit[object]] = []
         self._ending = False
         self._connection: Connection | None = None
+        self._file: os.stat_result | None = None
+        """What the connection has open."""
         self._transaction: Transaction | None = None
         self._presence: Presence | None = None
         self._synced = False
@@ -265,12 +268,26 @@ class Writer:
                     raise
         if version_of(connection) != self._version:
             raise StoreTooNew(f"another moot has changed the schema of {str(self._path)!r} meanwhile", fix="start this program again")
+        self._check_place()
+
+    def _check_place(self) -> None:
+        """A file without a name takes every commit, and is gone with the last process that has it open."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            found = None
+        if found is None or self._file is None or not os.path.samestat(found, self._file):
+            what = "removed" if found is None else "replaced by another file"
+            raise StoreError(
+                f"the database {str(self._path)!r} was {what} while it was open", fix="put it back, or start this program again"
+            )
 
     def _connected(self) -> tuple[Connection, Transaction]:
         if self._connection is None or self._transaction is None:
             if self._presence is None:
                 self._presence = Presence(self._presence_path)
             connection = connect(self._path, writing=True)
+            self._file = self._path.stat()
             connection.execute(f"PRAGMA wal_autocheckpoint = {0 if self._protection else _WAL_PAGES}")
             if self._suspect:
                 self._verify(connection)

@@ -13,6 +13,10 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
+from moot.store.connect import connect
+from moot.store.locks import FileLock
+from moot.store.migrate import prepare, version_of
+from moot.store.migrations import released
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
@@ -79,6 +83,22 @@ def test_fifty_processes_start_at_once_on_nothing(settings: Settings, spawn: Any
         many.start(tmp_path / str(number), "starter", settings.home)
     assert many.wait() == [0] * 50, "\n".join((tmp_path / str(number)).read_text() for number in range(50))
     assert sorted(path.name for path in settings.database.parent.iterdir()) == ["moot.db"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_fifty_processes_start_at_once_on_an_old_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
+    prepare(settings.database, FileLock(settings.home / "state" / "migrate.lock"), released()[:1])
+    many = Many(spawn("many"))
+    for number in range(50):
+        many.start(tmp_path / str(number), "starter", settings.home)
+    assert many.wait() == [0] * 50, "\n".join((tmp_path / str(number)).read_text() for number in range(50))
+    assert sorted(path.name for path in settings.database.parent.iterdir()) == ["backups", "moot.db"]
+    (backup,) = (settings.database.parent / "backups").iterdir()
+    assert backup.name.startswith("moot-schema1-") and backup.suffix == ".db"
+    connection = connect(settings.database)
+    assert version_of(connection) == len(released())
+    connection.close()
 
 
 @pytest.mark.slow
