@@ -49,6 +49,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `tree.py` | the commands: where each is, its help |
 | `trying.py` | one small call to a model |
 | `weights.py` | which model is taken, and whether its weights are here |
+| `welcome/` | where no model was ever chosen: what can be had, and the question |
 """
 
 __all__: list[str] = []

@@ -20,6 +20,8 @@ from moot.plugins.registry import attribute
 _ALONE = "moot.cli.repl.conversing:bare"
 """What `moot` without a word does."""
 
+_ALONE_YES = (["--yes"], ["-y"])
+
 _FILES = 64
 """What a run of few tools opens at most, and some more."""
 
@@ -50,8 +52,8 @@ def _perform(arguments: list[str], output: Lines) -> Any:
 
 
 def _call(arguments: list[str]) -> Call:
-    if not arguments:
-        return Call(attribute(_ALONE), (), {}, bare=False)
+    if not arguments or arguments in _ALONE_YES:
+        return Call(attribute(_ALONE), (), {"yes": bool(arguments)}, bare=False)
     call: Call = read(arguments) or attribute("moot.cli.parsing:parse")(arguments)
     return call
 

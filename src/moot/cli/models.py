@@ -11,6 +11,8 @@ from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
+from moot.cli.welcome.choosing import choose as choose_model
+from moot.errors import UsageError
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import DEFAULT
 from moot.types.canonical import Json, JsonObject
@@ -60,6 +62,20 @@ async def test(
 ) -> int:
     """Asks a model for one word."""
     return await try_model(configured(output).settings, model, output, as_json=json)
+
+
+async def choose(
+    *,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Take the first there is, also one to fetch; ask nothing.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """What can be had here, and the question which of it to use. Raises UsageError where nobody can be asked."""
+    if not yes and not (output.attended and output.stderr_terminal):
+        raise UsageError("choosing a model needs a terminal", fix="moot config set models.main MODEL@PROVIDER, or moot models choose --yes")
+    loaded = await choose_model(configured(output), output, yes=yes)
+    if json:
+        output.json({"main": loaded.settings.models.main or None})
 
 
 def model_json(model: Model) -> JsonObject:

@@ -50,6 +50,10 @@ class RunFlags:
     max_cost: Annotated[float | None, Parameter(name="--max-cost", above=0, help="Dollars at most.")] = None
     timeout: Annotated[str | None, Parameter(name="--timeout", help="Time at most: seconds, or 90s, 5m, 1h.")] = None
     yes_download: Annotated[bool, Parameter(name="--yes-download", help="Weights of a local model may be fetched.")] = False
+    yes: Annotated[
+        bool,
+        Parameter(name=("--yes", "-y"), help="Where no model was ever chosen: take the first there is, also one to fetch; ask nothing."),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

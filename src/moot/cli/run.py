@@ -16,6 +16,7 @@ from moot.cli.prompts import gather, read_schema
 from moot.cli.references import find_conversation
 from moot.cli.showing import Show
 from moot.cli.weights import provide_weights
+from moot.cli.welcome.asked import asks_main, settled
 from moot.config.settings import Settings
 from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
@@ -92,8 +93,17 @@ async def perform(request: Request, output: Output) -> int:
     loaded = configured(output)
     for note in loaded.notes:
         output.say(f"moot: {note}", "dim")
+    flags = request.flags
+    if _may_choose(request) and asks_main(loaded.settings, flags.agent, flags.model):
+        loaded = await settled(loaded, output, yes=flags.yes)
     async with open_engine(loaded.settings) as engine:
         return await _submit(engine, request, settings, show, output)
+
+
+def _may_choose(request: Request) -> bool:
+    """Whether a person who never chose a model may be asked: a script gets documents, and whoever agreed to a download knows what for."""
+    asks = request.shown.form() == "text" and not request.flags.yes_download
+    return request.conversation is None and (request.flags.yes or asks)
 
 
 def make_show(shown: ShowFlags, output: Output) -> Show:

@@ -125,6 +125,11 @@ MODELS = Group(
             "Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.",
             ("moot models pull",),
         ),
+        "choose": Command(
+            "moot.cli.models:choose",
+            "Shows what can be had here, tries what you choose, and makes it the main model.",
+            ("moot models choose", "moot models choose --yes"),
+        ),
         "test": Command("moot.cli.models:test", "Asks a model for one word.", ("moot models test claude-sonnet-4-5@anthropic",)),
     },
 )

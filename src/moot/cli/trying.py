@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, cast
 
 from moot.cli.output import Output
@@ -22,8 +23,18 @@ from moot.types.provider import ModelPrompt, ModelRequest
 QUESTION = "Answer with the one word: ready"
 
 
-async def try_model(settings: Settings, model: str, output: Output, *, as_json: bool) -> int:
-    """Calls the model once and says how that went. Raises UsageError, ProviderError."""
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A model that answered."""
+
+    choice: Choice
+    text: str
+    ending: Ending
+    seconds: float
+
+
+async def ask_model(settings: Settings, model: str) -> Answered:
+    """What the model says to one small question. Raises UsageError, ProviderError."""
     providers = Providers(settings)
     try:
         choice = await providers.choice(model)
@@ -34,13 +45,20 @@ async def try_model(settings: Settings, model: str, output: Output, *, as_json: 
         await providers.close()
     if ending.error is not None:
         raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind)
+    return Answered(choice, text, ending, took)
+
+
+async def try_model(settings: Settings, model: str, output: Output, *, as_json: bool) -> int:
+    """Calls the model once and says how that went. Raises UsageError, ProviderError."""
+    answered = await ask_model(settings, model)
+    found, text, usage = answered.choice.model, answered.text, answered.ending.usage
     if as_json:
-        output.json({"ok": True, "model": str(choice.model.id), "text": text, "seconds": round(took, 3), "usage": ending.usage.to_json()})
+        output.json({"ok": True, "model": str(found.id), "text": text, "seconds": round(answered.seconds, 3), "usage": usage.to_json()})
     else:
-        output.line(f"{choice.model.id}: {' '.join(text.split()) or '(no text)'}")
-        output.say(f"moot: answered in {took:.1f} s", "green")
-    if choice.model.note:
-        output.say(f"note: {choice.model.note}", "yellow")
+        output.line(f"{found.id}: {' '.join(text.split()) or '(no text)'}")
+        output.say(f"moot: answered in {answered.seconds:.1f} s", "green")
+    if found.note:
+        output.say(f"note: {found.note}", "yellow")
     return 0
 
 

@@ -20,7 +20,12 @@ from moot.types.canonical import Json
 
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
-    """Puts the value at a dotted key of the file, which is made when it does not exist.
+    """As `set_values`, for one."""
+    set_values(path, {key: value}, environ)
+
+
+def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
+    """Puts each value at its dotted key of the file, all or none; the file is made when it does not exist.
 
     The result is checked before anything is written. Raises ConfigError.
     """
@@ -29,6 +34,16 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
     yaml = round_trip(text)
     root = cast("CommentedMap | None", yaml.load(text))
     root = CommentedMap() if root is None else root
+    for key, value in values.items():
+        _put(root, key, value)
+    buffer = io.StringIO()
+    yaml.dump(root, buffer)
+    changed = buffer.getvalue()
+    check_text(changed, path, environ)
+    write_atomically(path, changed.encode())
+
+
+def _put(root: CommentedMap, key: str, value: Json) -> None:
     level: Any = root
     *above, last = key.split(".")
     for step in above:
@@ -39,11 +54,6 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
         level[last] = value
     else:  # not behind the last key: comments that stand before the next section belong to it
         level.insert(len(level) - 1, last, value)
-    buffer = io.StringIO()
-    yaml.dump(root, buffer)
-    changed = buffer.getvalue()
-    check_text(changed, path, environ)
-    write_atomically(path, changed.encode())
 
 
 def check_text(text: str, path: Path, environ: Mapping[str, str]) -> None:

@@ -25,4 +25,4 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     tools = run_settings(flags, None, attended=True).get("tools")
     named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
     wishes = Wishes(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
-    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, wishes=wishes)
+    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, wishes=wishes, yes=flags.yes)

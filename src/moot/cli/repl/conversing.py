@@ -14,6 +14,7 @@ from moot.cli.options import Out
 from moot.cli.output import Output
 from moot.cli.picking.picking import speaks_unicode
 from moot.cli.repl.logged import logging_into
+from moot.cli.welcome.asked import asks_main, settled
 from moot.commands import Situation, Wishes
 from moot.engine import open_engine
 from moot.errors import UsageError
@@ -26,14 +27,19 @@ _DESKS = Registry("moot.desks", {"screen": "moot.cli.repl.desk:Desk", "lines": "
 """By path: a terminal that can't be drawn on does not wait for prompt-toolkit."""
 
 
-async def bare(*, output: Out) -> int:
-    """Bare `moot`: a new conversation in this directory. Raises UsageError where there is no terminal."""
+async def bare(*, yes: bool = False, output: Out) -> int:
+    """Bare `moot`: a new conversation in this directory. Raises UsageError where there is no terminal.
+
+    `yes` takes the first model there is where none was ever chosen, and asks nothing.
+    """
     if not output.attended:
         raise UsageError("a conversation needs a terminal", fix='For one prompt: moot run "…"; moot --help lists the rest.')
-    return await converse(None, output)
+    return await converse(None, output, yes=yes)
 
 
-async def converse(conversation: str | None, output: Output, *, prompt: Sequence[Part] = (), wishes: Wishes | None = None) -> int:
+async def converse(
+    conversation: str | None, output: Output, *, prompt: Sequence[Part] = (), wishes: Wishes | None = None, yes: bool = False
+) -> int:
     """Goes on with a conversation (None = a new one) until the person leaves; the exit code.
 
     What was said is printed first; then the prompt is sent, or, without one, a last message that is the user's is answered.
@@ -42,9 +48,12 @@ async def converse(conversation: str | None, output: Output, *, prompt: Sequence
     loaded = configured(output)
     for note in loaded.notes:
         output.say(f"moot: {note}", "dim")
+    wishes = wishes or Wishes()
+    if conversation is None and asks_main(loaded.settings, wishes.agent, wishes.model):
+        loaded = await settled(loaded, output, yes=yes)
     ended = 0
     async with open_engine(loaded.settings) as engine:
-        situation = Situation(engine, str(here()), wishes=wishes or Wishes())
+        situation = Situation(engine, str(here()), wishes=wishes)
         async with anyio.create_task_group() as group:
             desk = _DESKS.load("screen" if _can_be_drawn_on() else "lines")(situation, group, output)
 

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import PtyScreen
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(40)
+
+KEY = "sk-proj-0123456789abcdefghijklmnop"
+SILENT = "http://127.0.0.1:9"
+NOBODY = f"""\
+# mine
+providers:
+  ollama: {{base_url: "{SILENT}"}}   # no server
+  lm-studio: {{base_url: "{SILENT}"}}
+  llama-cpp: {{base_url: "{SILENT}"}}
+  local: {{enabled: false}}
+"""
+"""No server answers, whatever runs on the machine of the test."""
+
+Start = Callable[..., PtyScreen]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedProcess]:
+    script = [Reply(when="pears", text="Two pears.", times=0), Reply(when="ready", text="ready", times=0), Reply(text="Hello.", times=0)]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[ScriptedProcess]:
+    with ScriptedProcess([Reply(status=401, error="this key was revoked", times=0)]) as server:
+        yield server
+
+
+@pytest.fixture
+def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
+    process = make(tmp_path, tmp_path_factory.getbasetemp(), NOBODY)
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def start(moot: MootProcess) -> Iterator[Start]:
+    screens: list[PtyScreen] = []
+
+    def begin(*arguments: str, more: str = "", term: str = "xterm-256color", columns: int = 80, **variables: str) -> PtyScreen:
+        if more:
+            file(moot).write_text(NOBODY + more)
+        moot.more.update(variables)
+        screens.append(PtyScreen(moot, *arguments, rows=40, columns=columns, term=term))
+        return screens[-1]
+
+    yield begin
+    for screen in screens:
+        screen.close()
+
+
+def file(moot: MootProcess) -> Path:
+    return moot.home / "config.yaml"
+
+
+def openai(server: ScriptedProcess, key: str = "") -> str:
+    return f'  openai: {{base_url: "{server.openai_url}", dialect: openai-chat{f", api_key: {key!r}" if key else ""}}}\n'
+
+
+def asked(screen: PtyScreen) -> None:
+    screen.wait_for("no model is chosen yet", 20)
+    screen.wait_for("\n>", 20)
+
+
+def test_a_key_of_the_environment_is_found_tried_and_left_there(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    screen = start(more=openai(server, "${OPENAI_API_KEY}"), OPENAI_API_KEY=KEY)
+    asked(screen)
+    assert re.search(r"^ +1 +openai .*OPENAI_API_KEY", screen.text, re.MULTILINE | re.DOTALL)
+    assert "Enter alone takes 1 (openai)" in " ".join(screen.text.split())
+    before = len(server.requests())
+    screen.send("\r")
+    screen.wait_for("is your main model now", 20)
+    screen.wait_for("›", 20)
+    assert len(server.requests()) == before + 1
+    written = file(moot).read_text()
+    assert "# mine" in written
+    assert "# no server" in written
+    assert re.search(r"main: \S+@openai", written)
+    assert KEY not in written
+    assert "no model yet" not in screen.text
+
+
+def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    file(moot).write_text(NOBODY.replace(f'ollama: {{base_url: "{SILENT}"}}', f'ollama: {{base_url: "{server.url}"}}'))
+    screen = start("run", "--no-tools", "how many pears?")
+    asked(screen)
+    assert re.search(r"^ +1 +ollama", screen.text, re.MULTILINE)
+    screen.send("1\r")
+    screen.wait_for("Two pears.", 20)
+    assert screen.wait_exit() == 0
+    assert "main: scripted@ollama" in file(moot).read_text()
+    again = start("run", "--no-tools", "how many pears?")
+    assert again.wait_exit(20) == 0
+    assert "no model is chosen yet" not in again.text
+
+
+@pytest.mark.parametrize("keys", ["\x1b", "s\r"])
+def test_with_nothing_there_one_may_look_around_or_decide_later(moot: MootProcess, start: Start, keys: str) -> None:
+    screen = start()
+    asked(screen)
+    assert re.search(r"^ +1 +demo .*no model", screen.text, re.MULTILINE | re.DOTALL)
+    screen.send(keys)
+    screen.wait_for("moot models choose", 10)
+    screen.wait_for("›", 20)
+    assert file(moot).read_text() == NOBODY
+    again = start()
+    again.wait_for("›", 20)
+    assert "no model is chosen yet" not in again.text
+
+
+def test_ctrl_c_leaves_and_writes_nothing(moot: MootProcess, start: Start) -> None:
+    screen = start()
+    asked(screen)
+    screen.send("\x03")
+    assert screen.wait_exit() == 130
+    assert not list(moot.home.rglob("model-later"))
+    assert file(moot).read_text() == NOBODY
+    assert "Traceback" not in screen.text
+    start().wait_for("no model is chosen yet", 20)
+
+
+def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
+    moot: MootProcess, start: Start, refusing: ScriptedProcess
+) -> None:
+    screen = start(more=openai(refusing, KEY))
+    asked(screen)
+    screen.send("1\r")
+    screen.wait_for("this key was revoked", 20)
+    screen.wait_for("Another number or key", 10)
+    assert "main" not in file(moot).read_text()
+    screen.send("17\r")
+    screen.wait_for("There is no 17.", 10)
+    screen.send("2\r")
+    screen.wait_for("demo@demo answered", 20)
+    screen.wait_for("›", 20)
+    assert "main: demo@demo" in file(moot).read_text()
+
+
+def test_a_pasted_key_is_unseen_tried_and_kept_where_only_the_person_can_read(
+    moot: MootProcess, start: Start, server: ScriptedProcess
+) -> None:
+    screen = start(more=openai(server))
+    asked(screen)
+    screen.send(f"{KEY}\r")
+    screen.wait_for("nobody but you can read", 20)
+    screen.wait_for("›", 20)
+    assert KEY.encode() not in screen.raw
+    assert server.requests()[-1]["headers"].get("Authorization", server.requests()[-1]["headers"].get("authorization")) == f"Bearer {KEY}"
+    assert KEY in file(moot).read_text()
+    assert stat.S_IMODE(file(moot).stat().st_mode) == 0o600
+    assert not any(KEY.encode() in path.read_bytes() for path in moot.home.rglob("*") if path.is_file() and path != file(moot))
+
+
+def test_whose_a_key_is_is_asked_where_its_form_does_not_tell(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    screen = start(more=openai(server))
+    asked(screen)
+    screen.send("neither\r")
+    screen.wait_for("neither a number of the list nor an API key", 10)
+    screen.send("abcdefghijklmnop-0123456789\r")
+    screen.wait_for("number or name>", 10)
+    screen.send("openai\r")
+    screen.wait_for("is your main model now", 20)
+    assert "abcdefghijklmnop-0123456789" in file(moot).read_text()
+
+
+def test_yes_takes_the_first_and_asks_nothing(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    file(moot).write_text(NOBODY + openai(server, KEY))
+    ended = moot.run("run", "--yes", "--no-tools", "how many pears?")
+    assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
+    assert b"is your main model now" in ended.stderr
+    assert re.search(r"main: \S+@openai", file(moot).read_text())
+    file(moot).write_text(NOBODY + openai(server, KEY))
+    screen = start("--yes")
+    screen.wait_for("›", 20)
+    assert "no model is chosen yet" not in screen.text
+
+
+def test_yes_ends_with_the_reason_when_the_first_refuses(moot: MootProcess, refusing: ScriptedProcess) -> None:
+    file(moot).write_text(NOBODY + openai(refusing, KEY))
+    ended = moot.run("run", "--yes", "hi")
+    assert (ended.returncode, ended.stdout) == (5, b"")
+    assert b"this key was revoked" in ended.stderr
+    assert "main" not in file(moot).read_text()
+
+
+def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedProcess) -> None:
+    file(moot).write_text(NOBODY + openai(server, KEY))
+    ended = moot.run("run", "--no-tools", "how many pears?", stdin=b"")
+    assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
+    assert b"chosen" not in ended.stderr
+    assert "main" not in file(moot).read_text()
+    assert moot.run("models", "choose").returncode == 2
+    assert moot.run(stdin=b"").returncode == 2
+
+
+def test_a_model_named_by_the_person_is_not_asked_about(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    screen = start("run", "--no-tools", "-m", "demo", "how many pears?", more=openai(server, KEY))
+    assert screen.wait_exit(20) == 0
+    assert "chosen" not in screen.text
+    assert "main" not in file(moot).read_text()
+
+
+def test_the_choice_can_be_made_again(moot: MootProcess, start: Start) -> None:
+    file(moot).write_text(NOBODY + "models: {main: nothing@mine}\n")
+    screen = start("models", "choose", term="dumb")
+    screen.wait_for("\n>", 20)
+    screen.send("12\x7f\r")
+    screen.wait_for("demo@demo answered", 20)
+    assert screen.wait_exit() == 0
+    assert "main: demo@demo" in file(moot).read_text()
+    assert b"\x1b" not in screen.raw
+
+
+def test_who_agreed_to_a_download_is_not_asked_what_for(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+    screen = start("run", "--no-tools", "--yes-download", "how many pears?", more=openai(server, KEY))
+    screen.wait_for("Two pears.", 20)
+    assert screen.wait_exit() == 0
+    assert "main" not in file(moot).read_text()
