@@ -118,11 +118,17 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "groq": ("providers/groq.py", "convert/openai_stream.py"),
     "mistral": ("providers/mistral.py",),
     "xai grok": ("providers/xai.py",),
-    "llama xllamacpp qwen smollm huggingface": ("providers/local.py", "providers/_local*.py", "providers/weights/*.py"),
+    "llama xllamacpp qwen smollm huggingface": (
+        "providers/llama_cpp.py",
+        "providers/local.py",
+        "providers/_local*.py",
+        "providers/weights/*.py",
+    ),
     "brave tavily searxng": ("tools/web_search.py", "tools/_web_search*.py"),
 }
 NAMES_ALL = (
     "plugins/__init__.py",  # the table of what there is
+    "plugins/programs.py",
     "config/home.py",  # the table of key variables
     "cli/tree.py",  # examples of what may be typed
     "guard/secrets.py",  # the shapes of keys

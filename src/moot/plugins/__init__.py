@@ -15,6 +15,7 @@
 |---|---|
 | `installed.py` | what installed packages declare |
 | `nearest.py` | the nearest known name |
+| `programs.py` | other programs that a person may have |
 | `registry.py` | `Registry`: a table of names to import paths, joined by what is installed |
 """
 
@@ -70,6 +71,7 @@ PROVIDERS = Registry(
         "deepseek": "moot.providers.deepseek:DeepSeek",
         "demo": "moot.providers.demo:Demo",
         "groq": "moot.providers.groq:Groq",
+        "llama-cpp": "moot.providers.llama_cpp:LlamaCpp",
         "lm-studio": "moot.providers.lm_studio:LMStudio",
         "local": "moot.providers.local:Local",
         "minimax": "moot.providers.minimax:MiniMax",

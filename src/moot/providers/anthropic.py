@@ -13,6 +13,7 @@ class Anthropic(HttpProvider):
         "anthropic",
         "https://api.anthropic.com",
         dialect="anthropic",
+        key_form=r"sk-ant-.+",
         priority=10,
         main="claude-sonnet-5-5",
         prices="anthropic",

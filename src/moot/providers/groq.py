@@ -13,6 +13,7 @@ class Groq(HttpProvider):
     facts = Facts(
         "groq",
         "https://api.groq.com/openai/v1",
+        key_form=r"gsk_.+",
         priority=50,
         main="openai/gpt-oss-120b",
         prices="groq",

@@ -13,6 +13,7 @@ class MiniMax(HttpProvider):
     facts = Facts(
         "minimax",
         "https://api.minimax.io/v1",
+        key_form=r"sk-(api|cp)-.+",
         priority=32,
         plans={
             "coding": "https://api.minimax.io/v1",

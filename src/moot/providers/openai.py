@@ -13,6 +13,7 @@ class OpenAI(HttpProvider):
     facts = Facts(
         "openai",
         "https://api.openai.com/v1",
+        key_form=r"sk-(proj|svcacct|admin)-.+|sk-.*T3BlbkFJ.*",
         priority=20,
         main="gpt-5.5",
         prices="openai",

@@ -13,6 +13,7 @@ class OpenRouter(HttpProvider):
     facts = Facts(
         "openrouter",
         "https://openrouter.ai/api/v1",
+        key_form=r"sk-or-.+",
         priority=60,
         main="anthropic/claude-sonnet-5.5",
         prices="openrouter",

@@ -13,6 +13,7 @@ class Vercel(HttpProvider):
     facts = Facts(
         "vercel",
         "https://ai-gateway.vercel.sh/v1",
+        key_form=r"vck_.+",
         priority=70,
         main="anthropic/claude-sonnet-5.5",
         prices="openrouter",

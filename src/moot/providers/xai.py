@@ -13,6 +13,7 @@ class XAI(HttpProvider):
     facts = Facts(
         "xai",
         "https://api.x.ai/v1",
+        key_form=r"xai-.+",
         priority=35,
         main="grok-4.7",
         prices="x-ai",

@@ -13,6 +13,7 @@ class Zhipu(HttpProvider):
     facts = Facts(
         "zhipu",
         "https://api.z.ai/api/paas/v4",
+        key_form=r"[0-9a-f]{32}\.[0-9A-Za-z]{16}",
         priority=31,
         plans={
             "coding": "https://api.z.ai/api/coding/paas/v4",

@@ -18,6 +18,8 @@ class Facts:
     dialect: str = "openai-chat"
     needs_key: bool = True
     """Which environment variable holds it: `moot.config.home.KEY_VARIABLES`."""
+    key_form: str = ""
+    """A pattern that the vendor's keys fit and no other's do; empty = they have no form of their own."""
     priority: int = 50
     """Smaller goes first for a bare model name: vendors 10 to 39, custom 40, hosts 50, gateways 60, own machine 80, local 800, demo 990."""
     plans: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 from moot.cli.screen.cells import width_of
 from moot.cli.welcome.drawing import drawn, listed
 from moot.cli.welcome.finding import Found, Offered
-from moot.cli.welcome.keys import is_key, vendors_of
+from moot.cli.welcome.keys import is_key, vendor_of
 from moot.config.home import KEY_VARIABLES
+from moot.config.settings import Settings
+from moot.providers.pool import Providers
 
 FOUND = Found(
     (
@@ -36,24 +40,13 @@ KEYS = [
 @pytest.mark.parametrize(("key", "vendor"), KEYS)
 def test_the_form_of_a_key_tells_whose_it_is(key: str, vendor: str) -> None:
     assert is_key(key)
-    assert vendors_of(key) == ((vendor,), True)
+    assert vendor_of(key, Providers(Settings(Path()))) == vendor
 
 
-@pytest.mark.parametrize(
-    ("key", "likely"),
-    [
-        ("sk-" + "0123456789abcdef" * 2, ("deepseek",)),
-        ("sk-" + "a1B2" * 12, ("moonshot", "openai")),
-        ("a1B2" * 8, ("mistral",)),
-        ("something-else-entirely", ()),
-    ],
-)
-def test_a_form_that_several_vendors_may_use_is_only_a_guess(key: str, likely: tuple[str, ...]) -> None:
-    assert vendors_of(key) == (likely, False)
-
-
-def test_every_guess_is_a_provider_that_takes_a_key() -> None:
-    assert {name for key, _ in KEYS for name in vendors_of(key)[0]} <= KEY_VARIABLES.keys()
+@pytest.mark.parametrize("key", ["sk-" + "0123456789abcdef" * 2, "sk-" + "a1B2" * 12, "a1B2" * 8, "something-else-entirely"])
+def test_a_form_that_several_vendors_may_use_tells_nothing(key: str) -> None:
+    assert is_key(key)
+    assert vendor_of(key, Providers(Settings(Path()))) == ""
 
 
 @pytest.mark.parametrize("text", ["", "s", "12", "hello", "two words that are long enough", "sk-short"])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 REQUEST = ModelRequest(b'{"messages": [{"role": "user", "content": "hi"}]}', "scripted")
 
-OFF = {name: ProviderSettings(name, enabled=False) for name in ("ollama", "lm-studio", "local")}
+OFF = {name: ProviderSettings(name, enabled=False) for name in ("ollama", "llama-cpp", "lm-studio", "local")}
 """Nothing on this machine may decide a test."""
 
 

@@ -17,7 +17,7 @@ from moot.cli.weights import provide_weights
 from moot.cli.welcome.asked import skipped
 from moot.cli.welcome.drawing import Line, drawn, listed, wrapped
 from moot.cli.welcome.finding import Found, Offered, look
-from moot.cli.welcome.keys import is_key, vendors_of
+from moot.cli.welcome.keys import is_key, vendor_of
 from moot.cli.welcome.typing import ask_unseen
 from moot.config.home import KEY_VARIABLES
 from moot.config.loading import FILE, Loaded
@@ -34,13 +34,13 @@ SECONDS = 90.0
 _LATER = "Nothing is chosen, and you are not asked again; `moot models choose` brings this back."
 
 
-async def choose(loaded: Loaded, output: Output, *, yes: bool = False, downloads: bool = False) -> Loaded:
+async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
     """The configuration with the chosen model in it; as it was when the person decides later.
 
-    Nothing is written before the model has answered. With `yes` the first is taken and nothing is asked. Raises UsageError when
-    there is none to take, and with `yes` whatever the trial raises.
+    Nothing is written before the model has answered. With `yes` the first is taken, fetched if need be, and nothing is
+    asked. Raises UsageError when there is none to take, and with `yes` whatever the trial raises.
     """
-    choosing = _Choosing(loaded.settings, await look(loaded.settings, os.environ), output, downloads=downloads or yes)
+    choosing = _Choosing(loaded.settings, await look(loaded.settings, os.environ), output, downloads=yes)
     if not yes:
         return configured(output) if await choosing.ask() else loaded
     if not choosing.found.offered:
@@ -116,21 +116,19 @@ class _Choosing:
 
     async def _with_key(self, key: str) -> Offered | None:
         self.output.hide((*self.output.secrets, key))
-        vendors, certain = vendors_of(key)
-        name = vendors[0] if certain else await self._whose(vendors)
-        if name is None:
+        providers = Providers(self.settings)  # for what they state alone; none is made
+        name = vendor_of(key, providers) or await self._whose()
+        if not name:
             return None
         entry = replace(self.settings.providers.get(name) or ProviderSettings(name), api_key=key)
-        providers = Providers(self.settings)
         facts = providers.facts(name)
-        await providers.close()
         written = {f"providers.{name}.api_key": key}
         return Offered(name, proposed(facts, entry), "pasted", entry, written)
 
-    async def _whose(self, likely: Sequence[str]) -> str | None:
-        """The provider that a key is for; None when the person does not say."""
-        names = [*likely, *sorted(name for name in KEY_VARIABLES if name not in likely)]
-        self._tell("Whose key is it?" + (f" By its form it could be one of {' or '.join(likely)}." if likely else ""))
+    async def _whose(self) -> str:
+        """The provider that a key is for; empty when the person does not say."""
+        names = sorted(KEY_VARIABLES)
+        self._tell("Whose key is it?")
         self._say(listed(names, self._width))
         typed = await ask_unseen("number or name> ", self.output)
         if typed in names:
@@ -138,7 +136,7 @@ class _Choosing:
         if typed and re.fullmatch(r"[0-9]{1,2}", typed) and 1 <= int(typed) <= len(names):
             return names[int(typed) - 1]
         self.output.say("Then the key is forgotten.", "yellow")
-        return None
+        return ""
 
     def _later(self) -> None:
         file = skipped(self.settings)

@@ -12,6 +12,7 @@ import anyio
 from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings, Settings
 from moot.errors import MootError
+from moot.plugins.programs import AGENT_PROGRAMS
 from moot.providers.catalogue import proposed
 from moot.providers.local import check_machine
 from moot.providers.pool import Listens, Providers
@@ -25,9 +26,6 @@ SECONDS = 0.3
 """How long a server of this machine is waited for."""
 _CONFIGURED_SECONDS = 2.0
 """How long an endpoint is waited for that the person has put into the configuration, and that may be far away."""
-_LLAMA = "llama-cpp"
-_LLAMA_URL = "http://127.0.0.1:8080/v1"
-_AGENTS = ("claude", "codex", "gemini", "opencode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,12 @@ class Found:
 
 async def look(settings: Settings, environ: Mapping[str, str]) -> Found:
     """What can be had. Servers are asked all at once; one that is silent holds nobody up."""
-    known = _with_llama(settings)
-    providers = Providers(known)
+    providers = Providers(settings)
     found: dict[str, Offered] = {}
 
     async def ask(name: str) -> None:
-        if (offered := await _offered(name, providers, known, environ)) is not None:
-            found[name] = offered if name in settings.providers or name != _LLAMA else _new_llama(offered, known)
+        if (offered := await _offered(name, providers, settings, environ)) is not None:
+            found[name] = offered
 
     try:
         names = [name for name in providers.available() if name not in ("local", "demo")]
@@ -90,7 +87,7 @@ async def look(settings: Settings, environ: Mapping[str, str]) -> Found:
         offered.append(embedded)
     if "demo" in always:
         offered.append(Offered("demo", "demo", "no model: fixed words, to look around"))
-    return Found(tuple(offered), tuple(name for name in _AGENTS if shutil.which(name, path=environ.get("PATH", ""))), lacking)
+    return Found(tuple(offered), tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))), lacking)
 
 
 async def _offered(name: str, providers: Providers, settings: Settings, environ: Mapping[str, str]) -> Offered | None:
@@ -101,7 +98,7 @@ async def _offered(name: str, providers: Providers, settings: Settings, environ:
     except MootError:  # a plugin that can't be made: `moot doctor` says so
         return None
     url = entry.base_url or facts.base_url
-    server = isinstance(provider, Listens) or name == _LLAMA
+    server = isinstance(provider, Listens)
     main = "" if server else proposed(facts, entry)
     if main:
         return Offered(name, main, _source(name, entry, environ))
@@ -114,7 +111,7 @@ async def _offered(name: str, providers: Providers, settings: Settings, environ:
     if models:
         more = f", {len(models) - 1} more" if len(models) > 1 else ""
         return Offered(name, models[0].id.model, f"answers at {url}{more}")
-    if scope.cancelled_caught and name != _LLAMA and await _accepts(url):
+    if scope.cancelled_caught and await _accepts(url):
         return Offered(name, "", f"at {url}, slow to answer")
     return None
 
@@ -149,16 +146,3 @@ def _embedded(settings: Settings) -> tuple[Offered | None, str]:
     here = path_of(DEFAULT, settings.home) is not None
     detail = f"embedded, tiny; {size}{'' if here else ' to fetch'}, {weights.licence}"
     return Offered("local", DEFAULT, detail), ""
-
-
-def _with_llama(settings: Settings) -> Settings:
-    """With llama.cpp's own server at its usual port, unless that port has a provider already."""
-    taken = any(urlsplit(entry.base_url).port == urlsplit(_LLAMA_URL).port for entry in settings.providers.values())
-    if _LLAMA in settings.providers or taken:
-        return settings
-    return replace(settings, providers={**settings.providers, _LLAMA: ProviderSettings(_LLAMA, base_url=_LLAMA_URL)})
-
-
-def _new_llama(offered: Offered, settings: Settings) -> Offered:
-    entry = settings.providers[_LLAMA]
-    return replace(offered, entry=entry, written={f"providers.{_LLAMA}.base_url": entry.base_url})

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_key", "vendors_of"]
+from moot.providers.pool import Providers
 
-_FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"sk-ant-.+", ("anthropic",)),
-    (r"sk-or-.+", ("openrouter",)),
-    (r"sk-(proj|svcacct|admin)-.+", ("openai",)),
-    (r"sk-.*T3BlbkFJ.*", ("openai",)),
-    (r"sk-(api|cp)-.+", ("minimax",)),
-    (r"gsk_.+", ("groq",)),
-    (r"xai-.+", ("xai",)),
-    (r"vck_.+", ("vercel",)),
-    (r"[0-9a-f]{32}\.[0-9A-Za-z]{16}", ("zhipu",)),
-    (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", ("minimax", "vercel")),
-    (r"sk-[0-9a-f]{32}", ("deepseek",)),
-    (r"sk-[0-9A-Za-z]{40,}", ("moonshot", "openai")),
-    (r"[0-9A-Za-z]{32}", ("mistral",)),
-)
-"""Forms that vendors give their keys → whose they can be, the likelier first; the first form that fits is meant."""
+__all__ = ["is_key", "vendor_of"]
 
-_CERTAIN = 9
-"""The forms before this one are one vendor's alone; the others are only shapes, which anybody may use."""
 _KEY = re.compile(r"[\x21-\x7e]{16,}")
 
 
@@ -33,9 +16,8 @@ def is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
-def vendors_of(key: str) -> tuple[tuple[str, ...], bool]:
-    """The providers that a key can belong to, the likelier first, and whether the form leaves no doubt; empty when it tells nothing."""
-    for at, (form, vendors) in enumerate(_FORMS):
-        if re.fullmatch(form, key):
-            return vendors, at < _CERTAIN
-    return (), False
+def vendor_of(key: str, providers: Providers) -> str:
+    """The provider whose keys look like that; empty where the form does not tell, for a wrong guess would hand the key to a stranger."""
+    forms = {name: providers.facts(name).key_form for name in providers.names()}
+    found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
+    return found[0] if len(found) == 1 else ""

@@ -1,0 +1,12 @@
+"""llama.cpp's own server (`llama-server`) on this machine."""
+
+from __future__ import annotations
+
+from moot.providers._own_machine import OwnMachine
+from moot.types.facts import Facts
+
+
+class LlamaCpp(OwnMachine):
+    """At its usual port; it has the one model that it was started with."""
+
+    facts = Facts("llama-cpp", "http://127.0.0.1:8080/v1", needs_key=False, priority=82, free=True, open_ended=True)
