@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moot.store.connect import Connection, connect
+from moot.store.faults import translated
 from moot.store.library import VERSION, affected, sqlite
 from moot.store.migrations import newest
 
@@ -16,10 +17,15 @@ WAIT = 0.25
 
 @contextmanager
 def glance(database: Path) -> Generator[Connection | None, None, None]:
-    """A connection that can only read, in one snapshot; None where only the whole store can say: no file yet, an older schema, trouble."""
+    """A connection that can only read, in one snapshot; None where only the whole store can say: no file yet, an older schema, trouble.
+
+    Raises StoreError for what goes wrong in the block.
+    """
     connection = _opened(database)
     try:
         yield connection
+    except sqlite.Error as error:
+        raise translated(error, database) from error
     finally:
         if connection is not None:
             connection.close()

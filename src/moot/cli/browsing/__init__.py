@@ -3,7 +3,9 @@
 | file | what it does |
 |---|---|
 | `acting.py` | what the letters do: edit, delete, rename, archive, fork, copy, show |
-| `browsing.py` | the list, again and again, until somebody leaves or goes on with a conversation |
+| `browsing.py` | the first picture, before anything heavy is loaded; then the loop |
+| `looking.py` | the first look into the store, and what the person is asked |
+| `looping.py` | the list, again and again, until somebody leaves or goes on with a conversation; opens an engine for actions only |
 | `rows.py` | conversations as rows, page by page from the store |
 """
 

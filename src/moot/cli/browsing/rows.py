@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from moot.cli.chat.facts import status_of
-from moot.cli.picking.items import Action, Column, Item, Pages
+from moot.cli.picking.items import Action, Column, Item, Items
 from moot.cli.times import age
+from moot.store.listing import Listed
 from moot.types.conversation import Conversation
 from moot.types.run import RunStatus
-from moot.types.store import Store
+from moot.types.store import Page
 
 COLUMNS = (
     Column("AGE", 6, right=True),
@@ -37,39 +38,31 @@ KEYS: Mapping[str, Action] = {
 }
 RETITLES = frozenset({"r"})
 """What may take the conversation out of the filter that found it."""
-_FIRST, _PAGE = 40, 200
+FIRST, _PAGE = 40, 200
 """Rows: what a screen needs at first, and then as many as the store gives at once."""
 _NANO = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which conversations."""
-
-    directory: str | None = None
-    deleted: bool = False
-    archived: bool | None = False
+Read: TypeAlias = Callable[[Listed], Awaitable[Page[Conversation]]]
+"""Gives a page."""
 
 
-def pages_of(store: Store, wanted: Wanted, live: Mapping[str, RunStatus]) -> Pages:
-    """Those conversations as items, newest activity first."""
+def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float) -> list[Item]:
+    """A page as items; `now` in seconds since the epoch."""
+    return [_item(conversation, live, now) for conversation in page.items]
+
+
+def pages_of(read: Read, wanted: Listed, live: Mapping[str, RunStatus], now: float, first: Page[Conversation] | None = None) -> Items:
+    """Those conversations as items, newest activity first, with their ages at `now`; `first` is what was read of them already."""
+    if first is not None and first.next_cursor is None:
+        return items_of(first, live, now)
 
     async def pages() -> AsyncGenerator[Sequence[Item], None]:
-        cursor: str | None = None
-        limit = _FIRST
-        while True:
-            page = await store.conversations.list(
-                limit=limit,
-                cursor=cursor,
-                directory=wanted.directory,
-                deleted=wanted.deleted,
-                archived=wanted.archived,
-            )
-            now = time.time()
-            yield [_item(conversation, live, now) for conversation in page.items]
-            cursor, limit = page.next_cursor, _PAGE
-            if cursor is None:
-                return
+        page = first or await read(replace(wanted, limit=FIRST))
+        yield items_of(page, live, now)
+        while page.next_cursor is not None:
+            page = await read(replace(wanted, limit=_PAGE, cursor=page.next_cursor))
+            yield items_of(page, live, now)
 
     return pages
 

@@ -12,7 +12,6 @@ from moot.cli.configured import configured, here
 from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
 from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
-from moot.cli.reading import Call
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.settings import Settings
@@ -31,7 +30,7 @@ Seen = tuple[Page[Conversation], dict[str, RunStatus]]
 
 def list_(
     *words: Annotated[str, Parameter(help="Only those in whose title, model, agent or directory each of these occurs.")],
-    limit: Limit = LIMIT,
+    limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only those of this directory.")] = False,
     archived: Annotated[bool, Parameter(name="--archived", help="Only those that are archived.")] = False,
@@ -41,12 +40,12 @@ def list_(
     output: Annotated[Lines, Plain],
 ) -> int:
     """All conversations, newest activity first; on a terminal to filter, to go on with and to change."""
-    if output.attended and not (plain or json or cursor or limit != LIMIT):
+    if output.attended and not (plain or json or cursor or limit):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
-        browse = attribute("moot.cli.browsing.browsing:browse")
-        return attribute("moot.cli.performing:perform")(Call(browse, (), {"filter": " ".join(words), "scope": scope}, bare=False))
+        status: int = attribute("moot.cli.browsing.browsing:browse")(output, " ".join(words), scope)
+        return status
     wanted = Listed(
-        limit=limit,
+        limit=limit or LIMIT,
         cursor=cursor,
         directory=str(here()) if here_only else None,
         query=" ".join(words),

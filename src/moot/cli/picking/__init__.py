@@ -9,7 +9,9 @@ prompt-toolkit, and it is loaded by path when a person is really there.
 | `application.py` | the list as a prompt-toolkit application that stays in the scrollback |
 | `drawing.py` | what is on the screen, as styled pieces that fit a width |
 | `feeding.py` | items page by page, from wherever they come |
+| `frame.py` | the first picture, drawn before prompt-toolkit is imported; the application takes it over as it is |
 | `items.py` | the values: items, columns, actions, what was picked |
+| `keyboard.py` | keeps what is typed until the application reads it; gives the terminal back whatever happens |
 | `listing.py` | which items are shown, in what order, and where the selection is |
 | `matching.py` | how well an item fits what was typed |
 | `numbered.py` | the same for a terminal that can only print |

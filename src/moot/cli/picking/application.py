@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -23,6 +23,7 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.output import Output
 from moot.cli.picking.drawing import Sheet, View, draw, one_line, rows_of, typed
 from moot.cli.picking.feeding import Feed
+from moot.cli.picking.frame import Frame, terminal_size
 from moot.cli.picking.items import Choice, Picked
 from moot.cli.picking.listing import Listing
 
@@ -40,9 +41,22 @@ _PLAIN_STYLE = Style.from_dict({"title": "bold", "head": "underline", "typed": "
 _Result = Picked | None
 
 
-async def run(choice: Choice, output: Output, *, unicode: bool) -> Picked | None:
-    """Shows the list until something is picked; None when the person left. The terminal is theirs again either way."""
-    return await _Screen(choice, output, unicode=unicode).run()
+async def run(choice: Choice, output: Output, *, unicode: bool, frame: Frame | None = None) -> Picked | None:
+    """Shows the list until something is picked; None when the person left. The terminal is theirs again either way.
+
+    `frame` is what was drawn of it already: it stays as it is while nothing on it changes.
+    """
+    return await _Screen(choice, output, unicode=unicode).run(frame)
+
+
+class _Paper(Vt100_Output):
+    silent = False
+    """Whether nothing is written: what would be is on the screen."""
+
+    def flush(self) -> None:
+        if self.silent:
+            self._buffer = []
+        super().flush()
 
 
 class _Screen:
@@ -58,9 +72,8 @@ class _Screen:
         self._filled = 0
         self._wanted = anyio.Event()
         colour = output.stdout_colour
-        self._output = Vt100_Output.from_pty(
-            sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT, enable_bell=False
-        )
+        depth = ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT
+        self._output = _Paper(sys.stdout, _size, default_color_depth=depth, enable_bell=False)
         # where the cursor stands is nothing we need; a terminal that does not answer would get a warning, a slow one typed rubbish
         self._output.enable_cpr = False
         control = FormattedTextControl(self._text, focusable=True, show_cursor=True, get_cursor_position=self._cursor)
@@ -77,10 +90,12 @@ class _Screen:
         self._app.ttimeoutlen = ESCAPE_SECONDS
         self._app.timeoutlen = ESCAPE_SECONDS
 
-    async def run(self) -> _Result:
+    async def run(self, frame: Frame | None) -> _Result:
         result: _Result = None
         try:
             await self._start()
+            if frame is not None:
+                self._take_over(frame)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._fetch)
                 result = await self._app.run_async()
@@ -90,6 +105,18 @@ class _Screen:
                 for feed in self._feeds.values():
                     await feed.aclose()
         return result
+
+    def _take_over(self, frame: Frame) -> None:
+        size = self._output.get_size()
+        to_top = frame.hand_over(draw(self._view(), self._sheet()), (size.columns, size.rows))
+        if to_top is None:
+            self._output.silent = True
+            self._app.after_render += self._speak
+        else:
+            self._output.write_raw(to_top)  # in one write with what is drawn over it
+
+    def _speak(self, _: object) -> None:
+        self._output.silent = False
 
     # ── fetching ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +136,8 @@ class _Screen:
         if not self._feed.ended:
             await self._feed.more()
         while not self._listing.select(self._choice.at) and self._choice.at and not self._feed.ended and self._listing.count < _SEARCHED:
+            await self._feed.more()
+        while self._choice.filter and not self._feed.ended and len(self._listing) < self._rows():
             await self._feed.more()
 
     async def _fetch(self) -> None:
@@ -212,6 +241,11 @@ class _Screen:
     def direct(self) -> dict[str, str]:
         """Keys that act at once, and the letters they stand for."""
         return {action.key: letter for letter, action in self._choice.keys.items() if action.key}
+
+
+def _size() -> Size:
+    columns, rows = terminal_size()
+    return Size(rows, columns)
 
 
 def _measure(text: str) -> int:

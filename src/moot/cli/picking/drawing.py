@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -176,3 +177,14 @@ def _hints(view: View, sheet: Sheet) -> list[tuple[str, str]]:
 
 def _menu(view: View) -> list[tuple[str, str]]:
     return [("Enter", view.choice.enter), *((letter, action.words) for letter, action in view.choice.keys.items()), ("Esc", "back")]
+
+
+def speaks_unicode() -> bool:
+    """Whether the locale can show more than ASCII; one that says nothing is taken for a modern one."""
+    named = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "UTF-8")
+    return "utf-8" in named.lower() or "utf8" in named.lower()
+
+
+def moves_cursor() -> bool:
+    """Whether the terminal can draw a list over itself."""
+    return os.environ.get("TERM", "") not in ("dumb", "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from moot.cli.output import Output
 from moot.cli.picking import numbered
+from moot.cli.picking.drawing import moves_cursor, speaks_unicode
+from moot.cli.picking.frame import Frame
 from moot.cli.picking.items import Action, Choice, Column, Items, Picked, Scope
 from moot.errors import UsageError
 from moot.plugins.registry import Registry
@@ -37,15 +38,13 @@ async def pick(
     `filter`, `at` (an item's key) and `scope` are where it begins: hand in what the last `Picked` said to come back to the same place.
     Raises UsageError when nobody is there to pick.
     """
+    return await choose(Choice((Scope(title, items), *scopes), tuple(columns), keys, enter, empty, filter, at, scope), output)
+
+
+async def choose(choice: Choice, output: Output, frame: Frame | None = None) -> Picked | None:
+    """`pick` with all that is asked in one; `frame` is what is on the screen of it already."""
     if not output.attended:
         raise UsageError("nothing can be picked from a list without a terminal", fix="Name it on the command line.")
-    choice = Choice((Scope(title, items), *scopes), tuple(columns), keys, enter, empty, filter, at, scope)
-    if os.environ.get("TERM", "") in ("dumb", ""):
+    if not moves_cursor():
         return await numbered.run(choice, output)
-    return await _SCREENS.load("application")(choice, output, unicode=speaks_unicode())
-
-
-def speaks_unicode() -> bool:
-    """Whether the locale can show more than ASCII; one that says nothing is taken for a modern one."""
-    named = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "UTF-8")
-    return "utf-8" in named.lower() or "utf8" in named.lower()
+    return await _SCREENS.load("application")(choice, output, unicode=speaks_unicode(), frame=frame)

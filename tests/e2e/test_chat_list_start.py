@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pexpect
+import pytest
+
+from e2e.cli_process import COMMAND, MootProcess, make
+from e2e.pty_screen import CLEARS, PtyScreen
+from moot.config.settings import Settings
+from moot.engine import open_engine
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import text_part
+from moot.types.run import Run
+from moot.types.store import Submission
+
+pytestmark = pytest.mark.timeout(40)
+
+GATE = """
+import os, sys, time
+
+GATED = set(os.environ["GATED"].split())
+
+class Gate:
+    # whoever imports one of these waits until somebody makes the file
+    def find_spec(self, name, path=None, target=None):
+        if name in GATED:
+            while not os.path.exists(os.environ["GATE"]):
+                time.sleep(0.02)
+        return None
+
+sys.meta_path.insert(0, Gate())
+"""
+HEAVY = "asyncio anyio prompt_toolkit moot.engine"
+SHOWN = "kiwi"
+
+
+class Shelled(MootProcess):
+    """In a shell with job control, so that it can be stopped; the shell says how the terminal is after each stop and end."""
+
+    def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
+        environ: Any = {**self.environ, "TERM": term}
+        state = "stty -a | tr ';' '\\n' | tr ' ' '\\n' | grep -xE -- '-?(echo|icanon|isig|icrnl|iexten|ixon)' | tr '\\n' ' '; echo"
+        script = f"set -m; {state}; {shlex.join([*COMMAND, *arguments])}; echo CODE $?; {state}; fg; echo LAST $?; {state}"
+        return pexpect.spawn("bash", ["-c", script], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=True)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, gate: Path) -> Iterator[MootProcess]:
+    """With a few conversations, and with nothing heavy imported before the gate is open."""
+    made = make(tmp_path, cache)
+    process = Shelled(made.home, made.work, made.cache)
+    anyio.run(seed, process.home)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(GATE)
+    process.more = {"PYTHONPATH": str(tmp_path / "site"), "GATE": str(gate), "GATED": HEAVY}
+    yield process
+    process.close()
+
+
+async def seed(home: Path) -> None:
+    async with open_engine(Settings(home)) as engine:
+        for title in ("apples", "pears", "漢字 plums", SHOWN):
+            await engine.store.conversations.create(Conversation(new_id(), title=title, title_source="user", model="scripted@mine"))
+
+
+def modes(screen: PtyScreen) -> list[str]:
+    """What the shell said of the terminal, each time."""
+    return [line for line in screen.text.split("\n") if "icanon" in line]
+
+
+def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_without_a_byte(moot: MootProcess, gate: Path) -> None:
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for(SHOWN)
+    screen.wait_for("Esc leave")
+    screen.read(0.2)
+    before, written = screen.lines, len(screen.raw)
+    gate.touch()
+    screen.send("\x1b[C")  # the menu, once somebody reads keys
+    screen.wait_for("p reply to it next")
+    assert b"apples" not in screen.raw[written:]  # only what changed was drawn
+    screen.send("\x1b[D")
+    screen.wait_for("Esc leave")
+    assert screen.lines == before
+    screen.send("\x03")
+    screen.wait_for("LAST")
+    assert not CLEARS.search(screen.raw)
+    assert SHOWN not in screen.text
+
+
+def test_keys_typed_before_the_list_takes_them_reach_it_and_are_not_echoed(moot: MootProcess, gate: Path) -> None:
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("Esc leave")
+    before = screen.lines
+    screen.send("pearsx\x7f")
+    screen.read(0.3)
+    assert screen.lines == before
+    gate.touch()
+    screen.wait_for("> pears")
+    screen.wait_for("1 of 4")
+    screen.send("\x1b\x1b")
+    screen.wait_for("CODE 0")
+
+
+def test_ctrl_c_before_that_leaves_the_terminal_as_it_was(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("Esc leave")
+    screen.send("\x03")
+    screen.wait_for("CODE 130")
+    screen.wait_for("LAST")
+    screen.read(0.3)
+    assert SHOWN not in screen.text
+    assert len(set(modes(screen))) == 1
+    assert screen.raw.endswith(b"\n")
+    assert screen.raw.count(b"\x1b[?2004h") == screen.raw.count(b"\x1b[?2004l")
+
+
+def test_ctrl_z_before_that_gives_the_terminal_back_and_the_list_comes_again(moot: MootProcess, gate: Path) -> None:
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("Esc leave")
+    screen.send("\x1a")
+    screen.wait_for("CODE 148")  # 128 and SIGTSTP
+    screen.wait_for(SHOWN)  # fg
+    assert len(set(modes(screen))) == 1
+    screen.send("apples")
+    screen.read(0.3)
+    assert "apples" not in screen.lines[-1]
+    gate.touch()
+    screen.wait_for("1 of 4")
+    screen.send("\x03")
+    screen.wait_for("LAST 0")
+    screen.read(0.3)
+    assert len(set(modes(screen))) == 1
+
+
+def test_a_failure_before_that_takes_the_picture_away_and_says_why(moot: MootProcess, gate: Path) -> None:
+    moot.more["GATED"] = "prompt_toolkit"
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("Esc leave")
+    (moot.home / "data" / "moot.db").unlink()
+    gate.touch()
+    screen.send("\t")
+    screen.wait_for("Open the list again")
+    screen.wait_for("LAST")
+    screen.read(0.3)
+    assert len(set(modes(screen))) == 1
+    assert SHOWN not in screen.text
+
+
+def test_looking_opens_no_engine(moot: MootProcess, gate: Path) -> None:
+    moot.more["GATED"] = "moot.engine"
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("Esc leave")
+    screen.send("\tplums")
+    screen.wait_for("0 of 0")
+    screen.send("\x15\t\t\t")  # Ctrl+U
+    screen.wait_for("all directories · 4")
+    screen.send("plums")
+    screen.wait_for("1 of 4")
+    screen.send("\x12")  # Ctrl+R
+    screen.read(0.3)
+    assert "New title" not in screen.text
+    gate.touch()
+    screen.wait_for("New title")
+    screen.send("\x03")
+    screen.wait_for("LAST")
+
+
+def test_a_run_whose_process_died_is_not_taken_for_running(moot: MootProcess, gate: Path) -> None:
+    gate.touch()
+    anyio.run(leave_running, moot.home)
+    screen = PtyScreen(moot, "chat", "list", columns=100)
+    screen.wait_for("interrupted")
+    assert "running" not in screen.text
+    screen.send("\x03")
+    screen.wait_for("LAST")
+
+
+async def leave_running(home: Path) -> None:
+    """A run whose process is gone, as `kill -9` leaves it."""
+    async with open_engine(Settings(home)) as engine:
+        conversation, user = Conversation(new_id(), title="lost"), Message(new_id(), "user", (text_part("hello"),))
+        run = Run(new_id(), conversation.id, new_id(), on_crash="ask")
+        await engine.store.records.submit(Submission(run, conversation, user, owner="gone"))
+
+
+def test_a_limit_that_is_given_prints_the_list(moot: MootProcess) -> None:
+    moot.more["GATED"] = "prompt_toolkit"
+    screen = PtyScreen(moot, "chat", "list", "--limit", "50", columns=100)
+    screen.wait_for("NO  ID")
+    screen.wait_for("CODE 0")
