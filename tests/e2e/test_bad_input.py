@@ -73,7 +73,7 @@ def test_markup_and_formats_in_untrusted_text_are_only_text(tmp_path: Path, cach
     wanted = text.encode()
     arguments = (
         ["run", "--no-tools", f"{text}\nsay {text}"],
-        ["chat", "list"],
+        ["chat", "list", "--plain"],
         ["chat", "show", text],
         ["search", "evil"],
         ["run", "-m", text, "x"],

@@ -212,7 +212,7 @@ def test_nothing_but_our_own_styles_reaches_a_screen(moot: MootProcess) -> None:
     assert "evil" not in text
     assert "ZXZpbA" not in text
     moot.run("run", "--no-tools", f"{HOSTILE} in a title".replace("\r", ""))
-    for arguments in (("chat", "show", "1"), ("chat", "list"), ("search", "title"), ("run", f"--{HOSTILE}")):
+    for arguments in (("chat", "show", "1"), ("chat", "list", "--plain"), ("search", "title"), ("run", f"--{HOSTILE}")):
         again = moot.terminal(*arguments)
         again.expect(pexpect.EOF)
         assert again.before is not None
