@@ -1,0 +1,122 @@
+"""Databases that earlier schemas left behind, made by the programs of their time: what was in them stays."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from moot.config.settings import Settings
+from moot.errors import StoreError, StoreTooNew
+from moot.store import open_store
+from moot.store.connect import Connection, connect
+from moot.store.locks import FileLock
+from moot.store.migrate import prepare, version_of
+from moot.store.migrations import Migration, released
+
+GOLDEN = Path(__file__).parents[2] / "recorded" / "schemas"
+KEPT = {int(file.name.split(".")[0]): file for file in GOLDEN.glob("*.db.gz")}
+NEWEST = len(released())
+BROKEN = Migration("9999_broken", "DELETE FROM event;\nDROP TABLE approval;\nINSERT INTO nowhere VALUES (1);")
+
+Rows: TypeAlias = dict[str, tuple[list[str], list[tuple[object, ...]]]]
+
+
+def put(old: int, path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.decompress(KEPT[old].read_bytes()))
+    return path
+
+
+def rows_of(connection: Connection, columns: Rows | None = None) -> Rows:
+    """Each table's columns and rows; with `columns`, only those that are in it."""
+    found: Rows = {}
+    tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    for table in tables if columns is None else columns:
+        names = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        names = names if columns is None else columns[table][0]
+        chosen = ", ".join(f'"{name}"' for name in names)
+        found[table] = names, sorted(connection.execute(f'SELECT {chosen} FROM "{table}"').fetchall(), key=repr)
+    return found
+
+
+def read(path: Path, columns: Rows | None = None) -> tuple[int, Rows]:
+    connection = connect(path)
+    try:
+        return version_of(connection), rows_of(connection, columns)
+    finally:
+        connection.close()
+
+
+def test_each_earlier_schema_has_a_database_of_its_time() -> None:
+    # `recorded/schemas/N.db.gz` is made by the last program of schema N: conversations, runs with tools, an answered approval, one deleted
+    missing = set(range(1, NEWEST)) - set(KEPT)
+    assert not missing, f"make a database with the program of schema {missing} and put it into {GOLDEN}"
+
+
+@pytest.mark.parametrize("old", sorted(KEPT))
+def test_it_says_its_own_schema_and_holds_what_can_be_lost(tmp_path: Path, old: int) -> None:
+    version, rows = read(put(old, tmp_path / "data" / "moot.db"))
+    assert version == old
+    for table in ("conversation", "message", "run", "event", "exchange", "approval", "inbox", "blob", "search"):
+        assert rows[table][1], table
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("old", sorted(KEPT))
+async def test_every_row_is_kept_and_backed_up_first(tmp_path: Path, old: int) -> None:
+    settings = Settings(home=tmp_path)
+    version, before = read(put(old, settings.database))
+    store = await open_store(settings)
+    try:
+        listed = await store.conversations.list()
+        for conversation in listed.items:
+            messages = await store.conversations.branch(conversation.id)
+            assert [message.role for message in messages][:2] == ["user", "assistant"]
+            assert await store.log.read(conversation.id)
+    finally:
+        await store.close()
+    assert read(settings.database, before) == (NEWEST, before)
+    if version < NEWEST:
+        (backup,) = (settings.database.parent / "backups").glob(f"moot-schema{old}-*.db")
+        assert read(backup) == (old, before)
+
+
+@pytest.mark.parametrize("old", sorted(KEPT))
+def test_a_step_that_fails_leaves_it_as_it_was(tmp_path: Path, old: int) -> None:
+    path, lock = put(old, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
+    before = read(path)
+    with pytest.raises(StoreError, match="nowhere"):
+        prepare(path, lock, [*released(), BROKEN])
+    assert read(path) == before
+    prepare(path, lock)
+    assert read(path, before[1]) == (NEWEST, before[1])
+
+
+@pytest.mark.anyio
+async def test_an_answer_of_then_can_be_read_now(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    put(min(KEPT), settings.database)
+    store = await open_store(settings)
+    try:
+        (asked,) = await store.records.approvals(open_only=False)
+        assert (asked.tool, asked.arguments, asked.parts, asked.lasting) == ("shell", b'{"command":"touch no"}', (), ())
+        assert asked.answer is not None and asked.answer.reason == "later"
+    finally:
+        await store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("old", sorted(KEPT))
+async def test_one_of_a_schema_to_come_is_refused_and_left(tmp_path: Path, old: int) -> None:
+    settings = Settings(home=tmp_path)
+    path = put(old, settings.database)
+    connection = connect(path, writing=True)
+    connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+    connection.close()
+    before = read(path)
+    with pytest.raises(StoreTooNew, match=f"schema {NEWEST + 1}"):
+        await open_store(settings)
+    assert read(path) == before and not (path.parent / "backups").exists()
