@@ -14,6 +14,8 @@ from e2e.cli_process import MootProcess, make
 from moot.cli import log_file
 from moot.cli.log_file import ToFile, file_of
 from moot.guard.secrets import redact
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -123,3 +125,15 @@ def test_following_shows_what_comes(moot: MootProcess) -> None:
 def test_nothing_is_made_in_a_home_that_does_not_exist(tmp_path: Path) -> None:
     sink(tmp_path / "nowhere").error("x")
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_went_wrong_in_a_run_is_found_by_its_id(moot: MootProcess) -> None:
+    script = [Reply(when="pears", text="Two.", times=1), Reply(status=401, error="no titles today", times=0)]
+    with ScriptedProcess(script, models=("scripted", "little")) as server:
+        (moot.home / "config.yaml").write_text(server.config().replace('"scripted@mine"}', '"scripted@mine", small: "little@mine"}'))
+        ended = json.loads(moot.run("run", "--no-tools", "--json", "how many pears?").stdout)
+        again = json.loads(moot.run("run", "--no-tools", "--json", "-m", "demo", "hello").stdout)
+    [entry] = [json.loads(line) for line in moot.run("logs", "--run", ended["run"], "--level", "warning").stdout.splitlines()]
+    assert (entry["run"], entry["conversation"]) == (ended["run"], ended["conversation"])
+    assert "gave no title" in entry["message"]
+    assert again["run"] != ended["run"]

@@ -119,7 +119,7 @@ async def _output(tool: Tool, arguments: object, context: ToolContext) -> ToolOu
     except StoreError:
         raise  # the log itself could not go on
     except Exception as error:
-        log.exception("the tool %s raised", tool.name)
+        log.exception("the tool %s raised", tool.name, extra={"run": context.key.partition("/")[0]})
         return ToolOutput(f"the tool failed: {type(error).__name__}: {error}", error=True)
 
 

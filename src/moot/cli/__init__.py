@@ -44,6 +44,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `references.py` | conversations and runs by id, prefix, title or list index |
 | `showing.py` | a run's events: text, `--json`, `--jsonl`, `--ui` |
 | `slots.py` | a command's signature as what may be typed |
+| `surroundings.py` | what `moot doctor` looks at around moot: terminal, clock, keys, other processes |
 | `tables.py` | lists as columns |
 | `times.py` | times as people read them |
 | `tree.py` | the commands: where each is, its help |

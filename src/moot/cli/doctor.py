@@ -6,16 +6,17 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from moot import __version__
 from moot.cli.configured import here
 from moot.cli.errors import innermost
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
+from moot.cli.surroundings import Finding, clock, credentials, processes, terminal
 from moot.config.home import home_of
 from moot.config.loading import FILE, load
 from moot.config.settings import ProviderSettings, Settings
@@ -27,24 +28,10 @@ from moot.providers.weights.manifest import DEFAULT, find
 from moot.providers.weights.pull import installed
 from moot.store import open_store
 from moot.store.library import NAME, VERSION, affected
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json
 
-State: TypeAlias = Literal["ok", "note", "broken"]
 ROOM = 200_000_000
 """Bytes on the disk below which something is bound to fail soon."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    state: State
-    detail: str
-    fix: str = ""
-
-    def to_json(self) -> JsonObject:
-        return {"name": self.name, "state": self.state, "detail": self.detail, "fix": self.fix}
 
 
 Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
@@ -52,14 +39,25 @@ Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
 
 async def doctor(*, json: AsJson = False, output: Out) -> int:
     """Is everything in order? Exit code 1 when something is broken."""
-    settings, configuration = _configuration(output)
+    settings, origin, configuration = _configuration(output)
+
+    async def keys(settings: Settings) -> Finding:
+        return credentials(settings, origin, os.environ)
+
+    async def screen(_: Settings) -> Finding:
+        return terminal(output)
+
     findings = [Finding("moot", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"), configuration]
     checks: tuple[tuple[str, Check], ...] = (
         ("home", _home),
         ("disk", _disk),
         ("sqlite", _library),
         ("database", _database),
+        ("processes", _processes),
+        ("clock", _clock),
+        ("terminal", screen),
         ("plugins", _plugins),
+        ("keys", keys),
         ("providers", _providers),
         ("weights", _weights),
         ("embedded model", _machine),
@@ -84,16 +82,16 @@ async def _survived(name: str, check: Check, settings: Settings) -> Finding:
         return Finding(name, "broken", f"{type(cause).__name__}: {cause}")
 
 
-def _configuration(output: Output) -> tuple[Settings, Finding]:
+def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding]:
     home = home_of(os.environ)
     try:
         loaded = load(environ=os.environ, directory=here())
     except MootError as error:
-        return Settings(home), Finding("configuration", "broken", error.message, error.fix)
+        return Settings(home), {}, Finding("configuration", "broken", error.message, error.fix)
     output.hide(loaded.secrets)
     path = home / FILE
     words = str(path) if path.exists() else f"none at {path}; defaults are in force"
-    return loaded.settings, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
+    return loaded.settings, loaded.origin, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
 
 
 async def _home(settings: Settings) -> Finding:
@@ -135,6 +133,14 @@ async def _database(settings: Settings) -> Finding:
     if health["integrity"] == "ok":
         return Finding("database", "ok", words)
     return Finding("database", "broken", words, f"Copy {settings.database.parent} away before anything else.")
+
+
+async def _processes(settings: Settings) -> Finding:
+    return processes(settings)
+
+
+async def _clock(settings: Settings) -> Finding:
+    return clock(settings)
 
 
 async def _plugins(settings: Settings) -> Finding:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from moot.cli.configured import configured
 from moot.cli.fetching import fetch
-from moot.cli.options import AsJson, Out
+from moot.cli.options import AsJson, Cursor, Limit, Out
+from moot.cli.paging import paged
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
@@ -20,7 +21,13 @@ from moot.types.model import Model
 
 
 async def list_(
-    provider: Annotated[str | None, Parameter(kind="provider", help="Only this one's.")] = None, /, *, json: AsJson = False, output: Out
+    provider: Annotated[str | None, Parameter(kind="provider", help="Only this one's.")] = None,
+    /,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+    output: Out,
 ) -> None:
     """The models of every provider that can be reached."""
     providers = Providers(configured(output).settings)
@@ -30,10 +37,14 @@ async def list_(
         await providers.close()
     for name, problem in listing.problems.items():
         output.say(f"moot: {name}: {problem}", "yellow")
+    page = paged([model_json(model) for model in listing.models], limit, cursor, "id")
     if json:
-        output.json({"data": [model_json(model) for model in listing.models], "next_cursor": None})
-    else:
-        print_table(output, ["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], [_row(model) for model in listing.models])
+        output.json(page.to_json())
+        return
+    shown = {str(item["id"]) for item in page.items}
+    rows = [_row(model) for model in listing.models if str(model.id) in shown]
+    print_table(output, ["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], rows)
+    page.say_more(output)
 
 
 async def pull(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson, Out
+from moot.cli.options import AsJson, Cursor, Limit, Out
+from moot.cli.paging import paged
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
@@ -14,10 +15,10 @@ from moot.errors import MootError
 from moot.providers.local import check_machine
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import DEFAULT, find
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 
 
-async def list_(*, json: AsJson = False, output: Out) -> None:
+async def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
     """Every provider, in the order in which a bare model name is looked up, and what it lacks."""
     settings = configured(output).settings
     providers = Providers(settings)
@@ -26,14 +27,16 @@ async def list_(*, json: AsJson = False, output: Out) -> None:
         found = [_facts(name, providers, settings, silent) for name in providers.names()]
     finally:
         await providers.close()
+    page = paged(found, limit, cursor, "name")
     if json:
-        output.json({"data": list[Json](found), "next_cursor": None})
+        output.json(page.to_json())
         return
-    rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in found]
+    rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in page.items]
     print_table(output, ["NAME", "STATE", "DIALECT", "URL"], rows)
-    for item in found:
+    for item in page.items:
         if item["missing"]:
             output.say(f"moot: {item['name']}: {item['missing']}", "yellow")
+    page.say_more(output)
 
 
 async def test(

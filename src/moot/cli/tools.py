@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from moot.cli.configured import configured
-from moot.cli.options import AsJson, Out
+from moot.cli.options import AsJson, Cursor, Limit, Out
+from moot.cli.paging import paged
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.config.settings import Settings
@@ -18,12 +19,13 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.tool import Tool
 
 
-def list_(*, json: AsJson = False, output: Out) -> None:
+def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
     """Every tool, and whether it can be used here."""
     settings = configured(output).settings
-    tools = [_facts(name, settings) for name in TOOLS.names()]
+    page = paged([_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name")
+    tools = page.items
     if json:
-        output.json({"data": list[Json](tools), "next_cursor": None})
+        output.json(page.to_json())
         return
     rows = [
         [str(tool["name"]), _words(tool["effects"]), _state(tool), str(tool["package"]), _first_sentence(str(tool["description"]))]
@@ -33,6 +35,7 @@ def list_(*, json: AsJson = False, output: Out) -> None:
     if not any(tool["package"] for tool in tools):  # all are moot's own
         head, rows = [*head[:3], head[4]], [[*row[:3], row[4]] for row in rows]
     print_table(output, head, rows)
+    page.say_more(output)
 
 
 def show(name: Annotated[str, Parameter(kind="tool", help="Of the tool.")], /, *, json: AsJson = False, output: Out) -> None:

@@ -69,6 +69,14 @@ def place_of(folder: Path, id: str) -> Place | None:
     return Place(pid, host) if isinstance(pid, int) and isinstance(host, str) else None
 
 
+def living(folder: Path) -> tuple[list[Place], int]:
+    """Where the owners of a home's runs live, and how many files dead ones left. Takes nothing away."""
+    files = sorted(folder.glob("*.lock"))
+    held = [path for path in files if _is_locked(path)]
+    places = [place for path in held if (place := place_of(folder, path.stem)) is not None]
+    return places, len(files) - len(held)
+
+
 def _is_locked(path: Path) -> bool:
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)

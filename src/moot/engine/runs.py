@@ -269,7 +269,7 @@ class LocalRuns:
         try:
             await entitle(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider's code may raise anything, and a title is not worth a run
-            log.warning("the small model gave no title: %s", error)
+            log.warning("the small model gave no title: %s", error, extra=_about(run))
         finally:
             self._behind -= 1
             self._move()
@@ -281,7 +281,8 @@ class LocalRuns:
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         if ended is None:
             self._failures[run] = error if isinstance(error, MootError) else StoreError(f"internal error: {error!r}")
-        log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error)
+        about = {"run": run, **({"conversation": ended.conversation} if ended else {})}
+        log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=about)
 
     async def _parked(self, run: Run, answered: frozenset[str]) -> None:
         """What came while the run was parking: a cancel, or answers. Else it is left until what it asked expires."""
@@ -294,7 +295,7 @@ class LocalRuns:
             else:
                 self._group.start_soon(self._expire, run.id)
         except MootError as error:
-            log.error("run %s waits, and may have missed an answer: %s", run.id, error)
+            log.error("run %s waits, and may have missed an answer: %s", run.id, error, extra=_about(run))
 
     async def _expire(self, run: str) -> None:
         """Goes on with a parked run once something that it asked can't be answered any more; the model is told."""
@@ -306,7 +307,7 @@ class LocalRuns:
                 if await self._is_due(run):
                     await self._wake(run)
         except MootError as error:
-            log.error("run %s is not gone on with: %s", run, error)
+            log.error("run %s is not gone on with: %s", run, error, extra={"run": run})
 
     async def _is_due(self, run: str) -> bool:
         """Whether a parked run has something to go on with: everything it asked is answered, or something has expired."""
@@ -346,7 +347,7 @@ class LocalRuns:
             except NotFound:
                 return
             except MootError as error:
-                log.error("run %s can't begin: %s", run.id, error)
+                log.error("run %s can't begin: %s", run.id, error, extra=_about(run))
             with anyio.move_on_after(_LOOK):
                 await moved.wait()
 
@@ -371,3 +372,8 @@ class LocalRuns:
     def _move(self) -> None:
         moved, self._moved = self._moved, anyio.Event()
         moved.set()
+
+
+def _about(run: Run) -> dict[str, str]:
+    """What a log record about a run carries, for `moot logs --run`."""
+    return {"run": run.id, "conversation": run.conversation}

@@ -122,9 +122,9 @@ async def _within(leg: Leg) -> RunOutcome:
     except MootError as error:
         return RunOutcome("failed", "error", Failure.of(error))
     except BaseExceptionGroup as group:
-        return _unwrap(group)
+        return _unwrap(group, _about(leg))
     except Exception as error:
-        log.exception("run %s failed", leg.fence.run)
+        log.exception("run %s failed", leg.fence.run, extra=_about(leg))
         return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
 
 
@@ -134,7 +134,12 @@ def _damaged(events: Sequence[Event]) -> int:
     return next(damaged, 0)
 
 
-def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
+def _about(leg: Leg) -> dict[str, str]:
+    """What a log record about a run carries, for `moot logs --run`."""
+    return {"run": leg.fence.run, "conversation": leg.request.run.conversation}
+
+
+def _unwrap(group: BaseExceptionGroup[BaseException], about: dict[str, str]) -> RunOutcome:
     """A task group's failures as one outcome; what must pass through is raised alone."""
     for kind in (Parked, FenceLost):
         if (found := group.subgroup(kind)) is not None:
@@ -144,7 +149,7 @@ def _unwrap(group: BaseExceptionGroup[BaseException]) -> RunOutcome:
         return RunOutcome("failed", "error", Failure.of(error))
     if not isinstance(error, Exception):
         raise error
-    log.error("run failed", exc_info=error)
+    log.error("run failed", exc_info=error, extra=about)
     return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
 
 

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from moot.cli.surroundings import clock, processes
+from moot.config.settings import Settings
+from moot.engine.owners import Owner
+
+
+def test_a_clock_before_what_has_happened_is_wrong(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    assert clock(settings).state == "ok"
+    assert clock(settings, now=86_400.0).state == "broken"
+    settings.database.parent.mkdir()
+    settings.database.touch()
+    os.utime(settings.database, (time.time() + 3 * 86_400,) * 2)
+    assert "the database was written later" in clock(settings).detail
+
+
+def test_who_lives_on_a_home_is_known_by_the_locks(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    assert processes(settings).detail == "none"
+    owner = Owner(settings.owners, "a")
+    (settings.owners / "b.lock").write_text('{"pid": 1, "host": "elsewhere"}')
+    assert processes(settings).detail.startswith(f"process {os.getpid()} on ")
+    assert "1 left a lock behind" in processes(settings).detail
+    owner.close()
+    assert (settings.owners / "b.lock").exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_a_clock_that_is_a_little_off_is_none_of_our_business(tmp_path: Path, seconds: float) -> None:
+    assert clock(Settings(tmp_path), now=time.time() - seconds).state == "ok"
