@@ -157,7 +157,9 @@ def test_a_pasted_key_is_unseen_tried_and_kept_where_only_the_person_can_read(
 ) -> None:
     screen = start(more=openai(server))
     asked(screen)
-    screen.send(f"{KEY}\r")
+    screen.send(KEY)
+    screen.wait_for("> " + "*" * 24, 10)
+    screen.send("\r")
     screen.wait_for("nobody but you can read", 20)
     screen.wait_for("›", 20)
     assert KEY.encode() not in screen.raw
