@@ -113,6 +113,7 @@ def typed(moot: MootProcess, shell: str, *arguments: str) -> pexpect.spawn[bytes
         ("moot run --mode=pl\t", "moot run --mode=plan"),
         ("moot run -m bigg\t", "moot run -m bigger@mine"),
         ("moot run -m bigger@\t", "moot run -m bigger@mine"),
+        ("moot run -m bigger@mi\t", "moot run -m bigger@mine"),
         ("moot chat show plan\t", r"moot chat show plan\ the\ release"),
         ("moot run -f not\t", "moot run -f notes.txt"),
     ],

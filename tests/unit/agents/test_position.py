@@ -90,7 +90,7 @@ def test_limits_stop_the_run_with_the_key_that_raises_them() -> None:
     assert over_limit(Limits(), Position(step=50), 50) is None
     assert over_limit(Limits(repeats=3), Position(signatures=[other, same, same]), 0) is None
     repeated = over_limit(Limits(repeats=3), Position(signatures=[same, same, same]), 0)
-    assert repeated is not None and repeated.kind == "limit" and "limits.repeats" in repeated.message
+    assert repeated is not None and repeated.kind == "limit" and "limits.repeats" in repeated.fix
     assert over_limit(Limits(tokens=10), Position(endings=[Ending("stop", usage=Usage(8, 2))], costs=[None]), 0) is not None
 
 

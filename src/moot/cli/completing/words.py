@@ -43,6 +43,5 @@ def words(
 
 def _cut(part: str, last: str) -> int:
     """How much of the word bash keeps: what stands before that which it takes for the last word."""
-    if not last or last in _BREAKS:
-        return len(part)
-    return len(part) - len(last) if last and part.endswith(last) else 0
+    kept = len(part) if not last or last in _BREAKS else len(part) - len(last) if part.endswith(last) else 0
+    return kept - (part[kept - 1 : kept] == "@")  # which marks host names for bash: it is replaced along with what follows
