@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,11 @@ def test_explaining_leaves_the_call_pending_and_is_recorded(moot: MootProcess, o
     settle(screen)
     screen.send("n")
     assert screen.wait_exit(20) == 0
+    with closing(sqlite3.connect(moot.home / "data" / "moot.db")) as stored:
+        ((id, run),) = stored.execute("SELECT id, run FROM exchange WHERE purpose = 'explain'").fetchall()
+        events = stored.execute("SELECT run, raw FROM event WHERE exchange IN (?, '=' || ?)", (id, id)).fetchall()
+    assert run == "" and events and {of for of, _ in events} == {None}
+    assert any(raw is not None for _, raw in events)
 
 
 def test_edited_arguments_run_to_the_byte_and_the_model_is_told(

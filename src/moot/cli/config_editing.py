@@ -7,7 +7,7 @@ import os
 from moot.cli.asking import confirm
 from moot.cli.editor import edit_text
 from moot.cli.options import Out
-from moot.config.files import text_of, write_atomically
+from moot.config.files import locked, text_of, write_atomically
 from moot.config.home import home_of
 from moot.config.loading import FILE
 from moot.config.writing import check_text
@@ -37,6 +37,11 @@ async def edit(*, output: Out) -> None:
                 continue
             output.say(f"moot: {path} is as it was", "yellow")
             raise
-        write_atomically(path, text.encode())
-        output.say(f"moot: {path} is in force", "green")
-        return
+        with locked(path):
+            if text_of(path) == before:
+                write_atomically(path, text.encode())
+                output.say(f"moot: {path} is in force", "green")
+                return
+        beside = path.with_name(f"{path.name}.edited")
+        write_atomically(beside, text.encode())
+        raise ConfigError("another program changed it while you edited", file=str(path), fix=f"yours is in {beside}: bring them together")

@@ -12,10 +12,11 @@ from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.tables import print_table
+from moot.config.files import locked, write_atomically
+from moot.config.home import home_of
 from moot.config.loading import FILE
 from moot.config.rules import without_rule
 from moot.config.settings import Permissions, Rule
-from moot.config.writing import write_atomically
 from moot.errors import NotFound
 from moot.runtime.approvals import Ruling, decide, told
 from moot.tools.offers import tool as find
@@ -88,13 +89,13 @@ async def remove(
 
 
 def _remove_rule(tool: str, match: str, output: Output) -> str:
-    settings = configured(output).settings
-    path = settings.home / FILE
-    rules = settings.permissions.rules
-    at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
-    if at is None or not rules[at].origin.startswith("user "):
-        raise NotFound(f"no rule for {tool} with {match!r} in {str(path)!r}", fix="moot permissions list")
-    write_atomically(path, without_rule(path, at, os.environ))
+    path = home_of(os.environ) / FILE
+    with locked(path):
+        rules = configured(output).settings.permissions.rules
+        at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
+        if at is None or not rules[at].origin.startswith("user "):
+            raise NotFound(f"no rule for {tool} with {match!r} in {str(path)!r}", fix="moot permissions list")
+        write_atomically(path, without_rule(path, at, os.environ))
     return str(path)
 
 

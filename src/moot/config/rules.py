@@ -11,13 +11,19 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from moot.config.checking import check
 from moot.config.document import parse
-from moot.config.files import text_of
+from moot.config.files import locked, text_of, write_atomically
 from moot.config.interpolation import interpolate
 from moot.config.tree import Place
 from moot.config.writing import round_trip
 from moot.errors import ConfigError
 
-__all__ = ["with_rules", "without_rule"]
+__all__ = ["add_rules", "with_rules", "without_rule"]
+
+
+def add_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> None:
+    """Writes the file `with_rules`; what another process writes at the same time stays. Raises ConfigError."""
+    with locked(path):
+        write_atomically(path, with_rules(path, rules, environ))
 
 
 def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:

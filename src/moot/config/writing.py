@@ -13,7 +13,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from moot.config.checking import check
 from moot.config.document import parse
-from moot.config.files import text_of, write_atomically
+from moot.config.files import locked, text_of, write_atomically
 from moot.config.interpolation import interpolate
 from moot.config.tree import Place
 from moot.types.canonical import Json
@@ -27,8 +27,13 @@ def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> 
 def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
     """Puts each value at its dotted key of the file, all or none; the file is made when it does not exist.
 
-    The result is checked before anything is written. Raises ConfigError.
+    The result is checked before anything is written, and what another process writes at the same time stays. Raises ConfigError.
     """
+    with locked(path):
+        write_atomically(path, _with_values(path, values, environ))
+
+
+def _with_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> bytes:
     text = text_of(path)
     parse(text, Place("user", str(path)))  # refuses what the round trip below would take: tags, duplicate keys, bombs
     yaml = round_trip(text)
@@ -40,7 +45,7 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
     yaml.dump(root, buffer)
     changed = buffer.getvalue()
     check_text(changed, path, environ)
-    write_atomically(path, changed.encode())
+    return changed.encode()
 
 
 def _put(root: CommentedMap, key: str, value: Json) -> None:

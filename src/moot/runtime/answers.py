@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+
+import anyio.to_thread
 
 from moot.config.loading import FILE
 from moot.config.settings import Rule
@@ -23,7 +27,7 @@ from moot.types.tool import Tool
 
 __all__ = ["check", "give", "rule"]
 
-_WRITERS = Registry("moot.writers", {"with-rules": "moot.config.rules:with_rules", "replace": "moot.config.files:write_atomically"})
+_WRITERS = Registry("moot.writers", {"try": "moot.config.rules:with_rules", "add": "moot.config.rules:add_rules"})
 """What writes YAML is imported when a rule is written."""
 
 LASTING = ("conversation", "always")
@@ -37,10 +41,12 @@ async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     records = runtime.store.records
     asked, run, answer = await check(runtime, approval, answer)
     for_ever = answer.approved and answer.option == "always"
-    file = _with_rules(runtime, asked.tool, answer.patterns) if for_ever else b""
+    if for_ever:
+        _WRITERS.load("try")(*_written(runtime, asked.tool, answer.patterns))
     stored = await records.answer(approval, answer)
     if for_ever:
-        _WRITERS.load("replace")(runtime.settings.home / FILE, file)
+        # read again: others may have written meanwhile
+        await anyio.to_thread.run_sync(_WRITERS.load("add"), *_written(runtime, asked.tool, answer.patterns))
         _put_in_force(runtime, asked.tool, answer.patterns)
     if answer.approved and answer.option in LASTING:
         await _settle(runtime, run)
@@ -108,10 +114,9 @@ def _tool(asked: Approval) -> Tool:
     return find_tool(asked.tool)
 
 
-def _with_rules(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> bytes:
-    """The person's own configuration with the rules in it. Raises ConfigError."""
-    rules = [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted]
-    return _WRITERS.load("with-rules")(runtime.settings.home / FILE, rules, os.environ)
+def _written(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> tuple[Path, list[dict[str, str]], Mapping[str, str]]:
+    """The person's own configuration, and the rules that go into it."""
+    return runtime.settings.home / FILE, [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted], os.environ
 
 
 def _put_in_force(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,7 +53,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path, key
     with pytest.raises(ConfigError):
         set_value(path, key, value, {})
     assert path.read_text() == FILE
-    assert [item.name for item in tmp_path.iterdir()] == ["config.yaml"]
+    assert {item.name for item in tmp_path.iterdir()} == {"config.yaml", ".config.yaml.lock"}
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
@@ -69,3 +71,40 @@ def test_a_linked_file_stays_a_link(tmp_path: Path) -> None:
     set_value(tmp_path / "config.yaml", "models.main", "c@d", {})
     assert (tmp_path / "config.yaml").is_symlink()
     assert "c@d" in (tmp_path / "real.yaml").read_text()
+
+
+SETTER = """
+import os, sys
+from pathlib import Path
+from moot.config.rules import add_rules
+from moot.config.writing import set_value
+path, which = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(15):
+    if which == "rules":
+        add_rules(path, [{"tool": "shell", "match": f"ls {number}", "action": "allow"}], {})
+    else:
+        set_value(path, f"cron.{which}{number}", "demo", {})
+"""
+
+
+def test_processes_that_write_at_once_lose_no_change_of_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("# mine\n")
+    writers = [
+        subprocess.Popen([sys.executable, "-c", SETTER, str(path), which], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for which in ("a", "b", "rules")
+    ]
+    for writer in writers:
+        assert writer.stdout is not None and writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    text = path.read_text()
+    assert [name for which in "ab" for name in (f"{which}{number}:" for number in range(15)) if name not in text] == []
+    assert text.count("match: ls ") == 15
