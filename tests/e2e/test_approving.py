@@ -164,6 +164,7 @@ def test_edited_arguments_run_to_the_byte_and_the_model_is_told(
     screen.send("y")
     assert screen.wait_exit(20) == 0
     assert (moot.work / "mine").exists() and not (moot.work / "model").exists()
+    assert "touch mine · edited by you" in screen.text
     told = json.dumps(model.requests()[-1]["body"])
     assert "The person changed the arguments" in told and "touch model" in told and "touch mine" in told
 

@@ -185,6 +185,8 @@ def _shown(approval: Approval, answer: Answer) -> Event:
     body: JsonObject = {"option": answer.option, "by": answer.answered_by}
     if approval.questions is not None:
         return Event("journal", phase="end", key=key, body=body)
+    if answer.arguments is not None:
+        body["input"] = loads_exact(answer.arguments)
     piece: chunk.Chunk = {"type": "tool-approval-response", "approvalId": approval.id, "approved": answer.approved}
     if answer.reason:
         piece["reason"] = answer.reason

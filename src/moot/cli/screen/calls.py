@@ -74,6 +74,8 @@ class Calls:
             if kind == "tool-output-available":
                 call.value = _value(event)
             handler(call, chunk, event.at)
+            if kind == "tool-approval-response":
+                _edit(call, event)
 
     def stored(self, look: Look, part: Part) -> None:
         """A call of a stored message."""
@@ -166,3 +168,10 @@ def _value(event: Event) -> Json:
     """What the tool gave for faces, which rides beside the chunk."""
     value = event.body.get("value") if isinstance(event.body, dict) else None
     return value.get("value") if isinstance(value, dict) else None
+
+
+def _edit(call: Call, event: Event) -> None:
+    """What a person put in the place of the arguments is what runs; it rides beside their yes."""
+    if isinstance(event.body, dict) and "input" in event.body and call.state == "running":
+        call.arguments, call.reason = event.body["input"], "edited by you"
+        call.views.clear()
