@@ -157,7 +157,7 @@ def test_what_a_run_waits_for_is_seen_and_can_be_answered_where_one_is_attached(
     assert waiting[0]["waits_for"].startswith("approval of write_file")
     piped = moot.start("chat", "attach", waiting[0]["conversation"], "--jsonl")
     assert piped.stdout is not None and json.loads(piped.stdout.readline())["kind"] == "chunks"
-    attached = moot.terminal("chat", "attach", waiting[0]["conversation"])
+    attached = moot.terminal("chat", "attach", waiting[0]["conversation"], term="dumb")
     attached.expect(rb"Allow it\?")
     attached.send("y\n")
     attached.expect(rb"Done\.")
