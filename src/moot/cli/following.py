@@ -110,8 +110,9 @@ class Follower:
 
         async def settle(scope: anyio.CancelScope) -> None:
             nonlocal settled, through
-            settled = await self._engine.runs.wait(run)
+            ended = await self._engine.runs.wait(run)
             through = await self._engine.store.log.last_seq(conversation)
+            settled = ended  # not before it is known how far to show: until then every event would be far enough
             if self._seq >= through:
                 scope.cancel()
 
