@@ -131,7 +131,7 @@ def test_nothing_changed_is_no_branch_and_no_message_is_a_mistake(moot: MootProc
 def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moot: MootProcess) -> None:
     program = "print('in the editor', flush=True)\nline = input()\npath.write_text('about plums, ' + line)"
     moot.more["EDITOR"] = editor(moot, program)
-    screen = PtyScreen(moot, "chat", "edit", "1", columns=60)
+    screen = PtyScreen(moot, "chat", "edit", "1", columns=300)
     screen.wait_for("about pears")
     screen.send("pears\r")
     screen.wait_for("in the editor")
