@@ -60,6 +60,12 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
     await until(lambda: seen > 1)
     await settle()
     assert seen in (2, 3)  # a commit of ours that was under way at the first look has it told once more
+    rung = seen
+    for _ in range(5):
+        await store.log.append("a", [Event("meta")])
+        await asyncio.sleep(0.03)
+    await settle()
+    assert seen == rung
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await other.close()

@@ -94,6 +94,7 @@ async def test_a_million_marks_on_one_letter_are_found_and_cost_no_time(tmp_path
     await store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_message_of_a_hundred_megabytes_is_kept_found_and_paid_for_a_few_times(spawn: Any, tmp_path: Path) -> None:
     out, err = spawn("large", tmp_path, 100).communicate(timeout=50)
