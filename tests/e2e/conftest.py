@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import PtyScreen
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import Engine, open_engine
+from moot.testing.process import ScriptedProcess
 from moot.testing.scripted import ScriptedServer
 from moot.types.approval import Answer
 from moot.types.event import Event
@@ -86,3 +89,41 @@ def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
                 yield Stage(engine, server, directory)
 
     return open_stage
+
+
+# ── the real process ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled bytecode lies when the usual place must stay as it is."""
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(scope="session")
+def obedient() -> Iterator[ScriptedProcess]:
+    """A model that does what the prompt says, in a process of its own."""
+    with ScriptedProcess(obey=True) as server:
+        yield server
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    """The command line with the module's `model` behind it."""
+    process = make(tmp_path, cache, model.config())
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def open_screen(moot: MootProcess) -> Iterator[Callable[..., PtyScreen]]:
+    """Starts `moot` on a terminal, with the arguments that it gets."""
+    screens: list[PtyScreen] = []
+
+    def opened(*arguments: str, **more: object) -> PtyScreen:
+        screens.append(PtyScreen(moot, *arguments, **more))  # type: ignore[arg-type]
+        return screens[-1]
+
+    yield opened
+    for screen in screens:
+        screen.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.cli_process import MootProcess, make
+from e2e.cli_process import MootProcess
 from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -25,11 +25,6 @@ QUIET = 0.6
 
 def shell(command: str) -> ToolCall:
     return ToolCall("shell", {"command": command})
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +53,6 @@ def model() -> Iterator[ScriptedProcess]:
     ]
     with ScriptedProcess(script) as server:
         yield server
-
-
-@pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
-    yield process
-    process.close()
-
-
-@pytest.fixture
-def open_screen(moot: MootProcess) -> Iterator[Callable[..., PtyScreen]]:
-    screens: list[PtyScreen] = []
-
-    def opened(*arguments: str, **more: object) -> PtyScreen:
-        screens.append(PtyScreen(moot, *arguments, **more))  # type: ignore[arg-type]
-        return screens[-1]
-
-    yield opened
-    for screen in screens:
-        screen.close()
 
 
 def settle(screen: PtyScreen, seconds: float = QUIET) -> None:

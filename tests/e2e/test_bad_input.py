@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,17 +27,6 @@ BAD = [
     (["run", "hi"], "models:\n  main: ${NOT_SET_X}\n", "config.yaml:2:9: models.main: the environment variable 'NOT_SET_X' is not set"),
     (["run", "hi"], "\udcff\udcfe", "config.yaml:1:1: not UTF-8"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
-def obedient() -> Iterator[ScriptedProcess]:
-    with ScriptedProcess(obey=True) as server:
-        yield server
 
 
 @pytest.mark.parametrize(("arguments", "config", "words"), BAD, ids=[" ".join(row[0]) + str(number) for number, row in enumerate(BAD)])

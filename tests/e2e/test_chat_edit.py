@@ -19,11 +19,6 @@ pytestmark = pytest.mark.timeout(40)
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     with ScriptedProcess([Reply(when="plums", text="Plums it is.", times=0), Reply(when="", text="Hello **you**.", times=0)]) as server:
         yield server

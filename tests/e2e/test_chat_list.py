@@ -27,11 +27,6 @@ HOSTILE = "evil \x1b[2J\x1b]0;title\x07 [bold]x[/bold] <b>y</b> \u202ez"
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     with ScriptedProcess([Reply(when="", text="Hello **you**.", times=0)]) as server:
         yield server

@@ -51,11 +51,6 @@ class Shelled(MootProcess):
         return pexpect.spawn("bash", ["-c", script], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=True)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
     return tmp_path / "gate"

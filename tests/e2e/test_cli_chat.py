@@ -8,13 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pexpect
 import pytest
 
-from e2e.cli_process import MootProcess, make
+from e2e.cli_process import MootProcess
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
@@ -22,11 +21,6 @@ pytestmark = pytest.mark.timeout(60)
 
 STYLES = re.compile(rb"\x1b\[[0-9]{1,2}m")
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +32,6 @@ def model() -> Iterator[ScriptedProcess]:
     ]
     with ScriptedProcess(script) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def obedient() -> Iterator[ScriptedProcess]:
-    with ScriptedProcess(obey=True) as server:
-        yield server
-
-
-@pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
-    yield process
-    process.close()
 
 
 def until(holds: Callable[[], Any]) -> Any:

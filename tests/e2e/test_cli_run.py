@@ -26,11 +26,6 @@ CANARY = "sk-canary-0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     """Answers by what the prompt says."""
     script = [
@@ -47,12 +42,6 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="", text="Hello **you** and `code`.", times=0),
     ]
     with ScriptedProcess(script) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def obedient() -> Iterator[ScriptedProcess]:
-    with ScriptedProcess(obey=True) as server:
         yield server
 
 

@@ -22,11 +22,6 @@ HOSTILE = "$(touch hacked) `touch hacked`; touch hacked \x1b[31m"
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[MootProcess]:
     process = make(tmp_path_factory.mktemp("completion"), cache, CONFIG)
     for text in ("plan the release", HOSTILE):

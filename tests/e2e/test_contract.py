@@ -40,11 +40,6 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[MootProcess]:
     process = make(tmp_path_factory.mktemp("contract"), cache, "limits: {steps: 20}\n")
     assert process.run("run", "-m", "demo", "--no-tools", "first").returncode == 0

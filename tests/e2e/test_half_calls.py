@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ pytestmark = pytest.mark.timeout(30)
 
 PROMPT = 'call read_file {"path": "notes.txt"}\ncall shell {"command": "echo done >> effects"}\ncall list_files {"path": "."}'
 """Calls that may be repeated stand before and behind one that may not."""
-
-
-@pytest.fixture(scope="module")
-def obedient() -> Iterator[ScriptedProcess]:
-    with ScriptedProcess(obey=True) as server:
-        yield server
 
 
 @pytest.fixture(params=["openai-chat", "anthropic"])

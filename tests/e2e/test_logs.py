@@ -22,11 +22,6 @@ pytestmark = pytest.mark.timeout(30)
 SECRET = "sk-canary-0123456789abcdef"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
 @pytest.fixture
 def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
     process = make(tmp_path, cache, "limits: {steps: 20}\n")

@@ -34,11 +34,6 @@ LONG = "word " * 12_000
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="long", text=LONG, chunk_size=200, times=0),
@@ -47,12 +42,6 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="", text="Hello.", times=0),
     ]
     with ScriptedProcess(script) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def obedient() -> Iterator[ScriptedProcess]:
-    with ScriptedProcess(obey=True) as server:
         yield server
 
 

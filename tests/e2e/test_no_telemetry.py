@@ -41,11 +41,6 @@ QUIET = [
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     with ScriptedProcess([Reply(text="hello", times=0)]) as server:
         yield server

@@ -26,11 +26,6 @@ def site(tmp_path: Path) -> Path:
     return plugin_site.install(tmp_path / "site")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
 @pytest.fixture
 def moot(tmp_path: Path, cache: Path, site: Path) -> Iterator[cli_process.MootProcess]:
     process = cli_process.make(tmp_path, cache, CONFIG)

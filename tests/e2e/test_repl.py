@@ -12,7 +12,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from e2e.cli_process import MootProcess, make
+from e2e.cli_process import MootProcess
 from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -35,11 +35,6 @@ class UnderShell(MootProcess):
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="count", text=" ".join(f"word{n}" for n in range(400)), chunk_size=9, delay=0.05, times=0),
@@ -49,13 +44,6 @@ def model() -> Iterator[ScriptedProcess]:
     ]
     with ScriptedProcess(script, models=("scripted", "other")) as server:
         yield server
-
-
-@pytest.fixture
-def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    process = make(tmp_path, cache, model.config())
-    yield process
-    process.close()
 
 
 @pytest.fixture

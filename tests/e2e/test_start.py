@@ -67,11 +67,6 @@ def foreign(names: set[str]) -> set[str]:
     return {name for name in tops if "cython" not in name}  # what compiled packages share
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
-
-
 @pytest.fixture
 def used(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
     """A home in which something was said."""

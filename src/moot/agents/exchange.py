@@ -14,11 +14,13 @@ from moot.agents.request import Request
 from moot.errors import ProviderError
 from moot.providers.catalogue import price
 from moot.types import chunk
+from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext
 from moot.types.crash import point
 from moot.types.event import Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
 from moot.types.ids import llm_key
+from moot.types.model import Model
 from moot.types.provider import Spoils, Translator
 from moot.types.store import CloseExchange, OpenExchange
 
@@ -69,18 +71,11 @@ class _Live:
         """Closes what is open and writes the exchange's end; `mark` says that the attempt is given up."""
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
-        if failure is not None:
-            ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
+        ending, charged, body = settled(ending, ended, failure, self.choice.model, heard=self.heard)
         attempt.ending = ending
         note(self.position, attempt, chunks)
         if ending.error is not None and mark and attempt.visible:
             chunks = (*chunks, abandoned(attempt))
-        charged = ending.cost if ending.cost is not None else price(self.choice.model, ending.usage)
-        if failure is not None and not self.heard and failure.kind not in UNANSWERED:
-            charged = 0  # refused: nothing was made, so nothing is owed
-        body = ending.to_json()
-        body["charged"] = charged
-        body["ended"] = ended
         self.position.endings.append(ending)
         self.position.costs.append(charged)
         await self.context.append(
@@ -89,6 +84,16 @@ class _Live:
         )
         point("exchange.ended")
         return ending
+
+
+def settled(ending: Ending, ended: Ended, failure: Failure | None, model: Model, *, heard: bool) -> tuple[Ending, int | None, JsonObject]:
+    """How an exchange ended, what is charged for it, and the body of its end; `heard` says that something of an answer had come."""
+    if failure is not None:
+        ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
+    charged = ending.cost if ending.cost is not None else price(model, ending.usage)
+    if failure is not None and not heard and failure.kind not in UNANSWERED:
+        charged = 0  # refused: nothing was made, so nothing is owed
+    return ending, charged, {**ending.to_json(), "charged": charged, "ended": ended}
 
 
 def abandoned(attempt: Attempt) -> chunk.Chunk:

@@ -22,6 +22,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `configured.py` | the configuration for a command |
 | `fetching.py` | an embedded model's weights brought here: the offer, progress |
 | `following.py` | a run from its submission to its exit code |
+| `inline.py` | what small applications below the terminal's text share |
 | `lines.py` | stdout and stderr, without an event loop |
 | `log_file.py` `log_showing.py` | the log of the home; `moot logs` |
 | `logs.py` | where what the rooms log goes |

@@ -10,10 +10,9 @@ from typing import Any
 
 import anyio
 
-from moot.agents.exchange import UNANSWERED
+from moot.agents.exchange import settled
 from moot.agents.request import split
 from moot.errors import ProviderError
-from moot.providers.catalogue import price
 from moot.runtime.runtime import Runtime
 from moot.types.chunk import Chunk
 from moot.types.context import Choice
@@ -115,12 +114,7 @@ class _Talk:
     async def _end(self, ended: Ended, failure: Failure | None) -> Ending:
         chunks, ending = self.translator.close(self.state, ended)
         self._hear(chunks)
-        if failure is not None:
-            ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
-        charged = ending.cost if ending.cost is not None else price(self.choice.model, ending.usage)
-        if failure is not None and failure.kind not in UNANSWERED and not self.heard:
-            charged = 0  # refused: nothing was made, so nothing is owed
-        body = {**ending.to_json(), "charged": charged, "ended": ended}
+        ending, _, body = settled(ending, ended, failure, self.choice.model, heard=self.heard)
         await self._append(
             [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended)
         )

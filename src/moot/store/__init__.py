@@ -2,8 +2,8 @@
 
 A piece of work comes in on the loop (`log`, `records`, `conversations`, `tree`, `search`, `blobs`) and becomes a `units` unit. What
 writes goes to the `writer`, the one thread with the one writing connection: it takes all that has gathered, does it in one transaction
-(after a failure anew, each conversation's share under a savepoint), commits once, and tells everybody. What reads goes to the `reader`, another thread: each read sees one snapshot
-and comes back whole. Nobody else opens the file, and nobody reads it past the library.
+(after a failure anew, each conversation's share under a savepoint), commits once, and tells everybody. What reads goes to the `reader`,
+another thread: each read sees one snapshot and comes back whole. Nobody else opens the file, and nobody reads it past the library.
 
 | file | what it holds |
 |---|---|

@@ -11,34 +11,28 @@ from anyio.abc import TaskGroup
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, Dimension, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.processors import BeforeInput
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
 
 from moot.cli.approving.drawing import Glance, draw
 from moot.cli.approving.prompting import Prompt
 from moot.cli.approving.quiet import ALONE, QUIET, Quiet
 from moot.cli.approving.situations import Decided
+from moot.cli.inline import application, bind, bind_usual, depth, fragments
 from moot.cli.output import Output
 
-ESCAPE_SECONDS = 0.05
-"""How long an Esc waits for the rest of a key."""
 TIMER_SECONDS = 0.02
 """What a timer of the loop may be early."""
 LOOK_SECONDS = 0.5
 """Between two looks at the clock and at what others have answered."""
 
-_STYLE = Style.from_dict(
-    {"bold": "bold", "dim": "fg:ansibrightblack", "good": "fg:ansigreen", "warn": "fg:ansiyellow", "bad": "fg:ansired", "key": "bold"}
-)
-_PLAIN_STYLE = Style.from_dict({"bold": "bold", "dim": "", "good": "", "warn": "", "bad": "bold", "key": "bold"})
+_STYLES = {"bold": "bold", "dim": "fg:ansibrightblack", "good": "fg:ansigreen", "warn": "fg:ansiyellow", "bad": "fg:ansired", "key": "bold"}
+_PLAIN_STYLES = {"bold": "bold", "dim": "", "good": "", "warn": "", "bad": "bold", "key": "bold"}
 
 Settled = Callable[[], Awaitable[Decided | None]]
 Perform = Callable[[], Awaitable[Decided | None]]
@@ -65,27 +59,15 @@ class _Screen:
         """When the last two keys came."""
         self._line_since = 0.0
         colour = output.stdout_colour
-        self._output = Vt100_Output.from_pty(
-            sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT, enable_bell=False
-        )
-        self._output.enable_cpr = False
+        self._output = Vt100_Output.from_pty(sys.stdout, default_color_depth=depth(colour), enable_bell=False)
         self._buffer = Buffer(multiline=False)
         typing = Condition(lambda: self.prompt.line is not None)
         self._control = FormattedTextControl(self._text, focusable=True, show_cursor=False)
         line = BufferControl(self._buffer, input_processors=[BeforeInput(lambda: self.prompt.line.label if self.prompt.line else "")])
         self._line = Window(line, wrap_lines=True, height=Dimension(min=1, max=6), dont_extend_height=True)
         body = Window(self._control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=True)
-        self._app: Application[Decided] = Application(
-            layout=Layout(HSplit([body, ConditionalContainer(self._line, typing)])),
-            key_bindings=_bindings(self, typing),
-            style=_STYLE if colour else _PLAIN_STYLE,
-            erase_when_done=True,
-            full_screen=False,
-            mouse_support=False,
-            input=create_input(sys.stdin),
-            output=self._output,
-        )
-        self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE_SECONDS
+        layout = Layout(HSplit([body, ConditionalContainer(self._line, typing)]))
+        self._app: Application[Decided] = application(layout, _bindings(self, typing), _STYLES if colour else _PLAIN_STYLES, self._output)
         self._app.key_processor.before_key_press += self._note_key
 
     async def run(self) -> Decided:
@@ -194,23 +176,15 @@ class _Screen:
         size = self._output.get_size()
         rows = size.rows - (2 if self.prompt.line is not None else 0)
         lines, self._top = draw(self.prompt, Glance(size.columns, rows, self._top, self._expires(), self.quiet.typed))
-        fragments: StyleAndTextTuples = []
-        for number, line in enumerate(lines):
-            if number:
-                fragments.append(("", "\n"))
-            fragments += [(f"class:{style}" if style else "", text) for style, text in line]
-        return fragments
+        return fragments(lines)
 
 
 def _bindings(screen: _Screen, typing: Condition) -> KeyBindings:
     keys = KeyBindings()
+    bind_usual(keys)
 
-    def on(names: Sequence[str], act: Callable[[], None], *, when: Condition | None = None) -> None:
-        def handle(_: KeyPressEvent) -> None:
-            act()
-
-        for name in names:
-            keys.add(name, filter=when if when is not None else ~typing, eager=True)(handle)
+    def on(names: Sequence[str], act: Callable[[], None], *, when: Filter | None = None) -> None:
+        bind(keys, names, act, when=when if when is not None else ~typing, eager=True)
 
     on(["c-c"], lambda: screen.end(Decided(None, how="stop")))
     on(["escape", "c-d"], lambda: screen.leave(Decided(None, how="later")))
@@ -226,14 +200,6 @@ def _bindings(screen: _Screen, typing: Condition) -> KeyBindings:
     on(["escape", "c-c"], screen.leave_line, when=typing)
     on(["up"], lambda: screen.choose_text(-1), when=typing)
     on(["down"], lambda: screen.choose_text(1), when=typing)
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
-    @keys.add("c-l")
-    def _(event: KeyPressEvent) -> None:
-        event.app.renderer.erase()
 
     @keys.add(Keys.Any, filter=~typing, eager=True)
     @keys.add(Keys.BracketedPaste, filter=~typing, eager=True)

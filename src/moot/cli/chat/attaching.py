@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from moot.cli.configured import here
 from moot.cli.following import Follower
-from moot.cli.opening import opened
+from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, ShowFlags, Which
-from moot.cli.references import find_conversation, live_run
+from moot.cli.references import live_run
 from moot.cli.run import make_show
 from moot.errors import UsageError
 
@@ -16,8 +15,7 @@ _NO_SHOW = ShowFlags()
 async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
     """Follows a live run of any process, from the beginning of its answer to its end. Leaving does not stop it."""
     display = make_show(shown, output)
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
             raise UsageError(f"nothing is running in {found.title or found.id!r}", fix="moot ps")
@@ -29,8 +27,7 @@ async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output:
 
 async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
     """Stops a conversation's run, wherever it runs; what was said is kept."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is not None:
             await engine.runs.cancel(run.id)

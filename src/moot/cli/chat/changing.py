@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from moot.cli.configured import here
-from moot.cli.opening import opened
+from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
-from moot.cli.references import find_conversation, find_message
+from moot.cli.references import find_message
 from moot.engine import Engine
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
@@ -23,8 +22,7 @@ Place = Annotated[str, Parameter(help="A message: its number in `moot chat tree`
 
 async def delete(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
     """Marks a conversation, or messages of it, deleted: they are shown no more, and nothing of them is lost."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=False, json=json)
             return
@@ -34,8 +32,7 @@ async def delete(conversation: Which, /, *, message: Messages | None = None, jso
 
 async def restore(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
     """Brings a deleted conversation, or messages of one, back."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         if message:
             await _messages(engine, found, message, output, restore=True, json=json)
             return
@@ -52,8 +49,7 @@ async def rename(
     words = " ".join(" ".join(title).split())
     if not words:
         raise UsageError("a title is wanted", fix=f"moot chat rename {conversation} TITLE")
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         renamed = await engine.store.conversations.rename(found.id, words, "user")
     _done(output, json, renamed, f"{found.id[:13]} is called {renamed.title} now", title=renamed.title)
 
@@ -67,8 +63,7 @@ async def archive(
     output: Out,
 ) -> None:
     """Takes a conversation out of the list; it can still be found, shown and gone on with."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         await engine.store.conversations.update(found.id, archived=not undo)
     words = f"{_name(found)} is in the list again" if undo else f"archived {_name(found)}; moot chat list --archived has it"
     _done(output, json, found, words, archived=not undo)
@@ -84,8 +79,7 @@ async def fork(
     output: Out,
 ) -> None:
     """Copies a conversation up to a message into a new one; without a message all that is shown of it."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         at = None if message is None else find_message(await engine.store.tree.nodes(found.id), message).id
         made = await engine.store.tree.fork(found.id, message=at, title=title)
     _done(output, json, made, f"forked {_name(found)} as {made.id[:13]} ({made.title}); moot chat continue {made.id[:13]}", source=found.id)
@@ -101,8 +95,7 @@ async def switch(
     output: Out,
 ) -> None:
     """Shows the branch through a message, and goes on with it from now on."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
         switched = await engine.store.tree.switch(found.id, find_message(nodes, message).id, exactly=exactly)
     number = next(node.no for node in nodes if node.id == switched.head)

@@ -7,12 +7,10 @@ from typing import Annotated
 
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import conversation_json, live_statuses, node_json
-from moot.cli.configured import here
 from moot.cli.messages import message_json, print_call, print_messages
-from moot.cli.opening import opened
+from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.parameters import Parameter
-from moot.cli.references import find_conversation
 from moot.guard.terminal import clean
 from moot.types.canonical import Json
 
@@ -28,8 +26,7 @@ async def show(
     output: Out,
 ) -> None:
     """The messages of a conversation, oldest first."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
         live = await live_statuses(engine.store)
@@ -57,8 +54,7 @@ async def tree(
     output: Out,
 ) -> None:
     """All messages of a conversation with its branches."""
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
     if json:
         kept = [node for node in nodes if all_ or not node.deleted]

@@ -7,7 +7,7 @@ from typing import Annotated
 from moot.cli.chat.looping import stay, stays
 from moot.cli.configured import here
 from moot.cli.following import Follower
-from moot.cli.opening import opened
+from moot.cli.opening import opened, opened_at
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which
 from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather
@@ -54,8 +54,7 @@ async def continue_(
 async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
     """Takes up an interrupted or waiting run, and shows what was said so far and what comes."""
     display = make_show(shown, output)
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
             raise UsageError(f"nothing of {found.id!r} is waiting or interrupted", fix=f"moot chat continue {found.id[:13]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import anyio
@@ -11,15 +11,13 @@ import anyio.lowlevel
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
+from moot.cli.inline import application, bind, bind_usual, depth, fragments
 from moot.cli.output import Output
 from moot.cli.picking.drawing import Sheet, View, draw, one_line, rows_of, typed
 from moot.cli.picking.feeding import Feed
@@ -28,17 +26,11 @@ from moot.cli.picking.items import Choice, Picked
 from moot.cli.picking.listing import Listing
 
 LONGEST_FILTER = 200
-ESCAPE_SECONDS = 0.05
-"""How long an Esc waits for the rest of a key; longer and leaving feels slow."""
 _SEARCHED = 2000
 """Items among which the one to begin with is looked for."""
 
-_STYLE = Style.from_dict(
-    {"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "fg:ansibrightblack", "key": "bold"}
-)
-_PLAIN_STYLE = Style.from_dict({"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "", "key": "bold"})
-
-_Result = Picked | None
+_PLAIN_STYLES = {"title": "bold", "head": "underline", "typed": "", "selected": "reverse", "dim": "", "key": "bold"}
+_STYLES = _PLAIN_STYLES | {"dim": "fg:ansibrightblack"}
 
 
 async def run(choice: Choice, output: Output, *, unicode: bool, frame: Frame | None = None) -> Picked | None:
@@ -72,26 +64,13 @@ class _Screen:
         self._filled = 0
         self._wanted = anyio.Event()
         colour = output.stdout_colour
-        depth = ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT
-        self._output = _Paper(sys.stdout, _size, default_color_depth=depth, enable_bell=False)
-        # where the cursor stands is nothing we need; a terminal that does not answer would get a warning, a slow one typed rubbish
-        self._output.enable_cpr = False
+        self._output = _Paper(sys.stdout, _size, default_color_depth=depth(colour), enable_bell=False)
         control = FormattedTextControl(self._text, focusable=True, show_cursor=True, get_cursor_position=self._cursor)
-        self._app: Application[_Result] = Application(
-            layout=Layout(Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=False)),
-            key_bindings=_bindings(self),
-            style=_STYLE if colour else _PLAIN_STYLE,
-            erase_when_done=True,
-            full_screen=False,
-            mouse_support=False,
-            input=create_input(sys.stdin),
-            output=self._output,
-        )
-        self._app.ttimeoutlen = ESCAPE_SECONDS
-        self._app.timeoutlen = ESCAPE_SECONDS
+        layout = Layout(Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=False))
+        self._app: Application[Picked | None] = application(layout, _bindings(self), _STYLES if colour else _PLAIN_STYLES, self._output)
 
-    async def run(self, frame: Frame | None) -> _Result:
-        result: _Result = None
+    async def run(self, frame: Frame | None) -> Picked | None:
+        result: Picked | None = None
         try:
             await self._start()
             if frame is not None:
@@ -164,12 +143,7 @@ class _Screen:
 
     def _text(self) -> StyleAndTextTuples:
         self._scroll()
-        fragments: StyleAndTextTuples = []
-        for number, line in enumerate(draw(self._view(), self._sheet())):
-            if number:
-                fragments.append(("", "\n"))
-            fragments += [(f"class:{style}" if style else "", text) for style, text in line]
-        return fragments
+        return fragments(draw(self._view(), self._sheet()))
 
     def _cursor(self) -> Point:
         return Point(sum(_measure(text) for _, text in typed(self._view(), self._sheet())[:2]), 1)
@@ -254,13 +228,8 @@ def _measure(text: str) -> int:
 
 def _bindings(screen: _Screen) -> KeyBindings:
     keys = KeyBindings()
-
-    def on(names: Sequence[str], act: Callable[[], None]) -> None:
-        def handle(_: KeyPressEvent) -> None:
-            act()
-
-        for name in names:
-            keys.add(name)(handle)
+    bind_usual(keys)
+    on = partial(bind, keys)
 
     on(["enter", "c-j"], screen.pick)
     on(["up", "c-p"], lambda: screen.move(-1))
@@ -280,14 +249,6 @@ def _bindings(screen: _Screen) -> KeyBindings:
     on(["c-c", "c-d"], screen.leave)
     for key, letter in screen.direct.items():
         on([key], partial(screen.pick, letter))
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
-    @keys.add("c-l")
-    def _(event: KeyPressEvent) -> None:
-        event.app.renderer.erase()
 
     @keys.add(Keys.Any)
     @keys.add(Keys.BracketedPaste)

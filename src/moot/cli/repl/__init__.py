@@ -6,9 +6,11 @@
 | `completing.py` | commands and their arguments, completed |
 | `composer.py` | the text that is being written |
 | `conversing.py` | `bare` and `converse`: the engine, signals, the way in and out |
+| `deciding.py` | what a run asks, put to the person |
 | `desk.py` | keys and lines become deeds, what happens becomes a screen |
 | `doing.py` | what a typed line comes to |
 | `drafts.py` | what is being written, on the disk |
+| `face.py` | who shows the conversation, as `talk` knows them |
 | `hands.py` | what the keys do |
 | `history.py` | what was typed before |
 | `keys.py` | the table of keys |

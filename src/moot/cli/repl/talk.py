@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
 
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.cli.approving.situations import Decided
+from moot.cli.repl.deciding import ask_all
+from moot.cli.repl.face import Face
 from moot.commands import Situation
 from moot.errors import Busy, MootError, NotFound, UsageError
-from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -22,41 +21,11 @@ from moot.types.message import Message
 from moot.types.part import Part, text_of
 from moot.types.run import STARTED, TERMINAL, OnBusy, Prompt, Run, RunStatus, Submitted
 
-__all__ = ["Face", "Queued", "Talk"]
+__all__ = ["Queued", "Talk"]
 
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
 _PAUSE = 0.25
 """Seconds between two looks at what somebody else was asked."""
-
-
-class Face(Protocol):
-    """Who shows it. Nothing here waits for a person but `decide`."""
-
-    def prompted(self, text: str) -> None:
-        """A prompt that is answered next."""
-        ...
-
-    def message(self, message: Message) -> None:
-        """A message from before."""
-        ...
-
-    def began(self, run: str) -> None: ...
-
-    def event(self, event: Event) -> None: ...
-
-    def ended(self, run: Run) -> None:
-        """After the last event of it."""
-        ...
-
-    def failed(self, error: MootError) -> None: ...
-
-    def changed(self) -> None:
-        """Something that a status line shows may have changed."""
-        ...
-
-    async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
-        """What the person says; it is not stored yet."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +162,8 @@ class Talk:
 
     async def _submit(self, prompt: Prompt) -> Submitted:
         situation, wishes = self.situation, self.situation.wishes
-        wanted = Prompt(
-            prompt.parts,
-            conversation=situation.conversation,
-            client_id=prompt.client_id,
-            edits=prompt.edits,
-            directory=situation.directory,
-            agent=wishes.agent,
-            model=wishes.model,
-            mode=wishes.mode,
-            on_busy=prompt.on_busy,
-            settings=wishes.settings(),
-        )
+        where = replace(prompt, conversation=situation.conversation, directory=situation.directory, settings=wishes.settings())
+        wanted = replace(where, agent=wishes.agent, model=wishes.model, mode=wishes.mode)
         submitted = await self._engine.runs.submit(wanted)
         self.conversation = submitted.conversation
         situation.conversation = submitted.conversation.id
@@ -301,7 +260,7 @@ class Talk:
         try:
             while (final := await self._engine.runs.wait(run)).status == "waiting":
                 self.live = run
-                came = await self._ask(final)
+                came = await ask_all(self._engine, self._face, final)
                 if came == "later":
                     break
                 if came == "nothing":
@@ -331,39 +290,6 @@ class Talk:
         if final is not None and final.status in TERMINAL:
             await self._take_up()
         self._face.changed()
-
-    async def _ask(self, run: Run) -> Literal["asked", "nothing", "later"]:
-        """Asks everything that is open; later: the person decides another time, and the run waits on."""
-        conversation = await self._engine.store.conversations.get(run.conversation)
-        asked = await self._engine.store.records.approvals(run=run.id)
-        for approval in asked:
-            decided = await self._face.decide(approval, conversation)
-            match decided.how:
-                case "stop":
-                    await self._engine.runs.cancel(run.id)
-                    break
-                case "later":
-                    return "later"
-                case "expired" | "elsewhere":
-                    await self._go_on(run.id)
-                case _:
-                    await self._answer(run.id, approval.id, decided.answer)
-        return "asked" if asked else "nothing"
-
-    async def _answer(self, run: str, approval: str, answer: Answer | None) -> None:
-        if answer is None:
-            return
-        try:
-            await self._engine.runs.answer(approval, answer)
-        except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
-            self._face.failed(error)
-            await self._go_on(run)
-
-    async def _go_on(self, run: str) -> None:
-        """Has a waiting run learn that what it asked is decided, or can't be any more."""
-        if (await self._engine.store.records.run(run)).status == "waiting":
-            with suppress(Busy):  # somebody else does
-                await self._engine.runs.resume(run)
 
 
 def _words(parts: Json) -> str:

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import anyio.to_thread
 
-from moot.cli.configured import here
 from moot.cli.editor import edit_text, keep_text
-from moot.cli.opening import opened
+from moot.cli.opening import opened_at
 from moot.cli.options import Out, RunFlags, ShowFlags, Which
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
-from moot.cli.references import find_conversation, find_message
+from moot.cli.references import find_message
 from moot.cli.revising.one import Wishes, answer, edit_message, pick_message
 from moot.cli.revising.whole import apply, revision, whole
 from moot.engine import Engine
@@ -43,8 +42,7 @@ async def edit(
         raise UsageError("--all takes the whole conversation, so it takes no message", fix="Leave one of them out.")
     wishes = Wishes(flags, shown, no_answer)
     text = "" if source is None else await anyio.to_thread.run_sync(partial(_read, source))
-    async with opened(output) as engine:
-        found = await find_conversation(engine, conversation, str(here()))
+    async with opened_at(conversation, output) as (engine, found):
         if everything:
             return await edit_whole(engine, found, wishes, output, text=text)
         nodes = await engine.store.tree.nodes(found.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from moot.cli.editor import edit_text, keep_text
 from moot.cli.following import Follower
@@ -78,19 +78,9 @@ async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, wis
     wanted = flags.model or (conversation.model if not flags.agent else "")
     model = wanted or agent_model(engine.settings, flags.agent or conversation.agent)
     await provide_weights(engine.providers, model, output, consent=flags.yes_download)
-    submitted = await engine.runs.submit(
-        Prompt(
-            prompt.parts,
-            conversation=conversation.id,
-            edits=prompt.edits,
-            answers=prompt.answers,
-            directory=conversation.directory,
-            agent=flags.agent,
-            model=flags.model,
-            mode=flags.mode,
-            settings=run_settings(flags, None, attended=output.attended),
-        )
-    )
+    settings = run_settings(flags, None, attended=output.attended)
+    wanted = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
+    submitted = await engine.runs.submit(replace(wanted, agent=flags.agent, model=flags.model, mode=flags.mode))
     return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
 
 

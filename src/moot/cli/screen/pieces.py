@@ -71,48 +71,42 @@ class Text:
         self._markdown.resize(look)
 
 
-class Note:
+class _Whole:
+    """Lines that were all there when it began."""
+
+    over = True
+
+    def __init__(self, kind: str, lines: list[Line]) -> None:
+        self.kind = kind
+        self._lines = lines
+
+    def take(self) -> list[Line]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return []
+
+    def resize(self, look: Look) -> None:
+        return
+
+
+class Note(_Whole):
     """Lines of our own, with what they are about."""
 
-    kind = "note"
-
     def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note") -> None:
-        self.kind = kind
-        self.over = True
-        self._lines = wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)])
-
-    def take(self) -> list[Line]:
-        lines, self._lines = self._lines, []
-        return lines
-
-    def live(self, now: int) -> list[Line]:
-        return []
-
-    def resize(self, look: Look) -> None:
-        return
+        super().__init__(kind, wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)]))
 
 
-class Typed:
+class Typed(_Whole):
     """What a person typed, as it was typed."""
 
-    kind = "typed"
-
     def __init__(self, look: Look, text: str) -> None:
-        self.over = True
         sign = look.sign("› ", "> ")
-        self._lines: list[Line] = []
+        lines: list[Line] = []
         for line in tidy(look, text).strip("\n").split("\n"):
-            self._lines += wrapped_hard([(expanded(line), BOLD)], look.columns, [("  " if self._lines else sign, BOLD)])
-
-    def take(self) -> list[Line]:
-        lines, self._lines = self._lines, []
-        return lines
-
-    def live(self, now: int) -> list[Line]:
-        return []
-
-    def resize(self, look: Look) -> None:
-        return
+            lines += wrapped_hard([(expanded(line), BOLD)], look.columns, [("  " if lines else sign, BOLD)])
+        super().__init__("typed", lines)
 
 
 class Reasoning:
