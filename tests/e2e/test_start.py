@@ -20,7 +20,7 @@ VENV = {"_virtualenv", "_distutils_hack"}
 
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
 """aiohttp, and what it imports."""
-LOOP = {"anyio", "typing_extensions", "uvloop"}
+LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio takes sniffio where something else has brought it
 HELP = {"attr", "attrs", "cyclopts", "docstring_parser", "rich"}
 """What explains a command line, and what that imports."""
 ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "providers", "runtime", "store", "tools"}
