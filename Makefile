@@ -32,8 +32,8 @@ bench:  ## every benchmark, side by side, in one run (a few minutes; keep the ma
 chaos:  ## 1,000 lives of a run, each with kills at instants that a seed chooses (about an hour)
 	MOOT_CHAOS_SEEDS=1000 $(BIN)/pytest -n 2 tests/e2e/crash
 
-web:  ## build the web page
-	@echo "make web: there is no web page in this version" >&2; exit 2
+web:  ## build the web page into the package, with the node that comes with pyright
+	$(BIN)/python web/build.py
 
 test-agents:  ## run the outside agents for real
 	@echo "make test-agents: there are no outside agents in this version" >&2; exit 2

@@ -1,0 +1,3 @@
+export default function NewConversation() {
+  return <main className="m-auto p-8">moot</main>
+}

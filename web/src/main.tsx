@@ -1,0 +1,20 @@
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { App } from '@/app/App'
+import { signInFromAddress } from '@/app/session'
+import { chosen, put } from '@/theme/choice'
+import '@/app/page.css'
+
+async function start(): Promise<void> {
+  put(chosen())
+  await signInFromAddress()
+  const root = document.getElementById('root')
+  if (!root) throw new Error('index.html has no element #root')
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  )
+}
+
+void start()

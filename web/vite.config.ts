@@ -1,0 +1,21 @@
+import { fileURLToPath } from 'node:url'
+import tailwind from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+
+const server = process.env.MOOT_SERVER ?? 'http://127.0.0.1:4747'
+
+export default defineConfig({
+  plugins: [react(), tailwind()],
+  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  build: {
+    outDir: '../src/moot/server/page',
+    emptyOutDir: true,
+    target: 'es2022',
+    manifest: true,
+    assetsInlineLimit: 0, // the page's policy allows no data: scripts or fonts
+    modulePreload: { polyfill: false },
+  },
+  // `npm run dev` serves the sources and hands what is the server's to a running `moot serve`
+  server: { proxy: { '/api': { target: server, changeOrigin: true } } },
+})
