@@ -14,6 +14,7 @@ import pexpect
 import pytest
 
 from e2e.cli_process import MootProcess
+from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
@@ -93,6 +94,13 @@ def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> 
     attached.send_signal(signal.SIGINT)
     _, err = attached.communicate(timeout=20)
     assert (attached.returncode, b"the run goes on" in err) == (130, True)
+    screen = PtyScreen(moot, "chat", "attach", line["conversation"], rows=8)
+    screen.wait_for("word word", 20)
+    screen.send(b"\x03")
+    assert screen.wait_exit(20) == 130
+    (left,) = [said for said in screen.text.splitlines() if "moot: left" in said]
+    assert left == f"moot: left; the run goes on: moot chat attach {line['conversation'][:13]}"
+    assert "word" in screen.text
     assert [each["status"] for each in ps(moot)] == ["running"] and process.poll() is None
     assert moot.run("chat", "stop", line["conversation"]).returncode == 0
     assert process.wait(20) == 130

@@ -64,6 +64,8 @@ class Follower:
         self._stopped = False
         self._carried = False
         """An answer was given here: whoever answers a waiting run carries it on."""
+        self._parting = ""
+        """What is said when we leave before the run ends: below what was shown of it, so not before the drawing has ended."""
         self._ending = 0
         """The signal that ended the watching, run and all; 0 = none."""
 
@@ -82,6 +84,8 @@ class Follower:
         if final is None:
             if isinstance(self._show, OnScreen):
                 self._show.leave()
+            if self._parting:
+                self._output.say(self._parting, "yellow")
             return 128 + self._ending if self._ending else INTERRUPTED
         await self._show.end(final, await _message(self._engine.store, final))
         return self._exit_code(final)
@@ -189,7 +193,7 @@ class Follower:
                 self._ending = number if number != signal.SIGINT else 0
                 if not self._stops:
                     after = "was carried on here and can be resumed: moot chat resume" if self._carried else "goes on: moot chat attach"
-                    self._output.say(f"moot: left; the run {after} {run.conversation[:13]}", "yellow")
+                    self._parting = f"moot: left; the run {after} {run.conversation[:13]}"
                     scope.cancel()
                     return
                 if self._stopped or self._ending:

@@ -66,10 +66,11 @@ class _Given:
         return Call(self._command, args, keywords, self._bare)
 
 
-def _group(name: str, group: Group, words: Sequence[str]) -> App:
+def _group(name: str, group: Group, words: Sequence[str], above: Sequence[str] = ()) -> App:
     app = App(
         name=name,
         help=group.help(),
+        usage=f"Usage: {' '.join((*above, name))} {'[COMMAND]' if group.alone else 'COMMAND'}",
         version_flags=(),
         help_format="plaintext",
         exit_on_error=False,
@@ -80,7 +81,7 @@ def _group(name: str, group: Group, words: Sequence[str]) -> App:
     for key, item in group.commands.items():
         named = bool(words) and words[0] == key
         if isinstance(item, Group):
-            app.command(_group(key, item, words[1:] if named else ()), name=key)
+            app.command(_group(key, item, words[1:] if named else (), (*above, name)), name=key)
         elif named:
             app.command(_Given(attribute(item.path), item.bare), name=key, help=item.help())
         else:

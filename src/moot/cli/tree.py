@@ -30,11 +30,14 @@ class Group:
     words: str
     commands: Mapping[str, Command | Group]
     examples: tuple[str, ...] = ()
+    alone: str = ""
+    """What it does without one of its commands; "" = nothing but its help."""
 
     def help(self) -> str:
-        names = "" if not self.commands or self is TREE else f": {', '.join(self.commands)}"
+        names = "" if not self.commands or self.alone else f": {', '.join(self.commands)}"
+        alone = ["", self.alone] if self.alone else []
         instances = ["", "For instance:", *(f"  {example}" for example in self.examples)] if self.examples else []
-        return "\n".join([f"{self.words}{names}.", *instances])
+        return "\n".join([f"{self.words}{names}.", *alone, *instances])
 
 
 CHAT = Group(
@@ -91,6 +94,12 @@ CHAT = Group(
         ),
         "stop": Command("moot.cli.chat.attaching:stop", "Stops a conversation's run, wherever it runs.", ("moot chat stop 1",)),
     },
+    (
+        'moot chat new "let us plan the release"',
+        "moot chat list",
+        "moot chat continue 3 and now the tests",
+        "moot chat show 1 --limit 10",
+    ),
 )
 
 CONFIG = Group(
@@ -245,5 +254,6 @@ TREE = Group(
         ),
         "version": Command("moot.cli.version:version", "moot's version.", ("moot version", "moot version --json"), bare=True),
     },
-    ('moot run "what does README.md say?"',),
+    ("moot", "moot --yes", 'moot run "what does README.md say?"', "moot chat continue 1"),
+    alone="Without a command it is a conversation in this terminal; --yes (-y) then takes the first model that is found, and asks nothing.",
 )
