@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from moot.config.settings import Models, Permissions, ProviderSettings, Rule, Settings, Storage
+from moot.config.settings import Models, Permissions, ProviderSettings, Rule, ServerSettings, Settings, Storage
 from moot.types.agent import Agent, HistorySettings
 from moot.types.canonical import JsonObject
 from moot.types.limits import Limits
@@ -32,6 +32,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
             unattended=permissions["unattended"],
         ),
         storage=Storage(**whole["storage"]),
+        server=_server(whole["server"]),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
         tools=whole["tools"],
         channels=whole["channels"],
@@ -46,6 +47,11 @@ _PROVIDER = ("dialect", "base_url", "api_key", "headers", "models", "plan", "pri
 def _provider(name: str, part: _Part) -> ProviderSettings:
     known = {key: part[key] for key in _PROVIDER}
     return ProviderSettings(name=name, **known, options={key: value for key, value in part.items() if key not in _PROVIDER})
+
+
+def _server(part: _Part) -> ServerSettings:
+    lists: _Part = {name: tuple(part[name]) for name in ("allowed_hosts", "allowed_origins")}
+    return ServerSettings(**part | lists)
 
 
 def _agent(name: str, part: _Part) -> Agent:

@@ -27,6 +27,11 @@ Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=
 Count = Annotated[int, Field(ge=0)]
 
 
+_PORT = r"(:\d{1,5})?"
+HostName = Annotated[str, Field(pattern=rf"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
+Origin = Annotated[str, Field(pattern=rf"^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -105,6 +110,9 @@ class PermissionsPart(_Part):
 class ServerPart(_Part):
     host: str = "127.0.0.1"
     port: int = Field(default=4747, ge=0, le=65535)
+    allowed_hosts: list[HostName] = []
+    allowed_origins: list[Origin] = []
+    max_body: int = Field(default=32 * 1024 * 1024, ge=64 * 1024)
 
 
 class StoragePart(_Part):

@@ -83,6 +83,21 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where and for whom a server listens."""
+
+    host: str = "127.0.0.1"
+    port: int = 4747
+    """0 = any free one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """What a request's Host may say besides the address that is listened on, as `moot.example.com` or `moot.lan:4747`."""
+    allowed_origins: tuple[str, ...] = ()
+    """Pages of other origins that may call, as `https://app.example.com`."""
+    max_body: int = 32 * 1024 * 1024
+    """Bytes of a request's body."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One configuration, resolved."""
 
@@ -95,6 +110,7 @@ class Settings:
     """Always has `default`."""
     permissions: Permissions = field(default_factory=Permissions)
     storage: Storage = field(default_factory=Storage)
+    server: ServerSettings = field(default_factory=ServerSettings)
     limits: Limits = field(default_factory=Limits)
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])

@@ -1,3 +1,20 @@
-"""The HTTP server: shows the runtime to programs and to the page; decides nothing."""
+"""The HTTP server: shows the runtime to programs and to the page; decides nothing.
+
+A request passes the `borders`, then its route, which knows its `Caller` by one of four dependencies of `auth`. Routes take what belongs
+to somebody from `caller.store` and from nowhere else. Every error becomes a problem (`problems`).
+
+| file | what it does |
+|---|---|
+| `app.py` | `create_app`: the borders and every router |
+| `state.py` | `Server`: what all requests share |
+| `borders.py`, `origins.py` | what every request passes: id, log, counts, headers, hosts and origins, patience |
+| `auth.py`, `caller.py`, `credentials.py` | who asks, and what they may do |
+| `problems.py` | errors as they are told |
+| `routing.py` | `Router`: routes that read bodies to the letter |
+| `metrics.py` | what the server counts |
+| `serving.py` | runs it all until a signal |
+| `routes/` | the operations, one file for each resource |
+| `wire/` | what goes over the wire |
+"""
 
 __all__: list[str] = []

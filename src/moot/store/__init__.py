@@ -22,6 +22,7 @@ another thread: each read sees one snapshot and comes back whole. Nobody else op
 | `grants` | `Grants`: what a person allowed for a conversation |
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `blobs` | `Blobs`: bytes by content |
+| `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `poller` | noticing other processes' commits |
 | `health` | what `moot doctor` shows |
 | `sqlite` | the `Store` itself, and opening it |

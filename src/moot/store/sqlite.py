@@ -23,6 +23,7 @@ from moot.store.poller import Poller
 from moot.store.reader import Reader
 from moot.store.records import RunRecords
 from moot.store.search import FullText
+from moot.store.tokens import AccessTokens
 from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
@@ -49,6 +50,7 @@ class SqliteStore:
         self._grants = ConversationGrants(self._writer)
         self._search = FullText(self._writer, self._reader, FileLock(state / "indexer.lock"))
         self._blobs = ContentStore(path.parent / "blobs", self._writer, self._reader)
+        self._tokens = AccessTokens(self._writer, self._reader, clock)
 
     @property
     def log(self) -> EventLog:
@@ -77,6 +79,10 @@ class SqliteStore:
     @property
     def blobs(self) -> ContentStore:
         return self._blobs
+
+    @property
+    def tokens(self) -> AccessTokens:
+        return self._tokens
 
     @property
     def path(self) -> Path:

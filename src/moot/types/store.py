@@ -19,6 +19,7 @@ from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
+from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
 
@@ -359,6 +360,8 @@ class Store(Protocol):
     def search(self) -> Search: ...
     @property
     def blobs(self) -> Blobs: ...
+    @property
+    def tokens(self) -> Tokens: ...
     @property
     def path(self) -> Path: ...
 

@@ -1,0 +1,31 @@
+"""Puts the application together: borders around every route of the table."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from moot import __version__
+from moot.server import problems
+from moot.server.borders import Border, Doors, Patience
+from moot.server.routes import ROUTERS
+from moot.server.state import Server
+
+
+def create_app(server: Server) -> FastAPI:
+    """The application of one server; whoever runs it also runs `server.tokens.watch()`."""
+    app = FastAPI(
+        title="moot",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        max_body_size=server.limits.body,
+    )
+    app.state.server = server
+    problems.install(app)
+    for middleware in (Patience, Doors, Border):  # the last one added is the outermost
+        app.add_middleware(middleware, server=server)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app

@@ -1,0 +1,76 @@
+"""Who a request comes from and what it may do: one function for every place that a credential can stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from moot.server.caller import Caller
+from moot.server.problems import Problem
+from moot.server.state import Server, server_of
+from moot.types.token import Scope
+
+COOKIE = "moot_session"
+"""The browser's cookie; its value is the secret of a token of kind `browser`."""
+
+FOREIGN = "/v1/"
+"""Below it the dialects of others are spoken, whose clients put the key into `x-api-key`."""
+
+_FIX = "send `Authorization: Bearer …` with a token of `moot tokens create NAME`, or open the page with `moot web`"
+
+
+def secret_of(request: Request) -> str | None:
+    """The credential that a request shows: None without one. A header goes before the cookie, which a browser sends by itself."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        kind, _, secret = header.partition(" ")
+        return secret.strip() if kind.lower() == "bearer" else ""
+    if request.scope["path"].startswith(FOREIGN) and (key := request.headers.get("x-api-key")) is not None:
+        return key
+    return request.cookies.get(COOKIE)
+
+
+async def caller_of(request: Request, server: Server) -> Caller:
+    """Whoever asks. Raises Problem (401)."""
+    known: Caller | None = request.scope.get("moot.caller")
+    if known is not None:
+        return known
+    secret = secret_of(request)
+    caller = await server.tokens.caller(secret) if secret else None
+    if caller is None:
+        said = "no token was sent" if secret is None else "the token opens nothing: it is wrong, has expired or was revoked"
+        raise Problem(401, said, fix=_FIX, headers={"www-authenticate": 'Bearer realm="moot"'})
+    request.scope["moot.caller"] = caller
+    return caller
+
+
+_Needs: TypeAlias = Callable[[Request], Awaitable[Caller]]
+
+
+def _needs(scope: Scope) -> _Needs:
+    async def checked(request: Request) -> Caller:
+        caller = await caller_of(request, server_of(request))
+        if scope not in caller.scopes:
+            raise Problem(403, f"this needs a token with the scope {scope!r}", fix=f"moot tokens create NAME --scopes {scope}")
+        return caller
+
+    return checked
+
+
+NEEDS: dict[_Needs, Scope] = {}
+"""What each of the four dependencies asks for: the specification and the tests read it."""
+
+
+def _register(scope: Scope) -> _Needs:
+    needs = _needs(scope)
+    NEEDS[needs] = scope
+    return needs
+
+
+Reader = Annotated[Caller, Depends(_register("read"))]
+Chatter = Annotated[Caller, Depends(_register("chat"))]
+ToolUser = Annotated[Caller, Depends(_register("tools"))]
+Admin = Annotated[Caller, Depends(_register("admin"))]

@@ -1,0 +1,152 @@
+"""What callers show to be let in: secrets known by their digests, checked in memory and kept up with what other processes revoke."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+
+import anyio
+
+from moot.errors import MootError
+from moot.server.caller import Caller
+from moot.types.ids import Clock, SystemClock, new_id
+from moot.types.store import Store
+from moot.types.token import LOCAL_USER, Scope, Token, held
+
+LOOK = 2.0
+"""Seconds between two looks at what other processes have revoked."""
+
+NOTE = 60.0
+"""Seconds between two notes of when tokens were used last."""
+
+CODE_SECONDS = 60
+"""How long a code for signing in holds."""
+
+BROWSER_SECONDS = 30 * 24 * 3600
+"""How long a browser stays signed in."""
+
+FIXED = "environment"
+"""The id of the token that MOOT_TOKEN gives a server."""
+
+log = logging.getLogger("moot.server")
+
+
+def digest(secret: str) -> bytes:
+    """What a secret is known by. Secrets of ours are random and long: a slow hash would add nothing."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_secret() -> str:
+    """256 random bits, recognisable in a log or a repository."""
+    return f"moot_{secrets.token_urlsafe(32)}"
+
+
+def new_code() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(slots=True)
+class _Known:
+    token: Token
+    caller: Caller
+    used_at: int = 0
+    """ms; 0 = not since it was noted last."""
+
+
+class Credentials:
+    """The one place that says who a caller is."""
+
+    def __init__(self, store: Store, *, fixed: str = "", clock: Clock | None = None) -> None:
+        """`fixed` is a secret that opens everything for as long as this object lives."""
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._known: dict[bytes, _Known] = {}
+        """By digest. Only what opens something gets in, so it is bounded by the tokens there are."""
+        self._fixed: tuple[bytes, Caller] | None = None
+        if fixed:
+            self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("admin",))
+
+    def _caller(self, id: str, owner: str, scopes: tuple[Scope, ...]) -> Caller:
+        return Caller(id, owner, held(scopes), self._store)
+
+    @property
+    def now(self) -> int:
+        """ms"""
+        return self._clock.now() // 1000
+
+    async def caller(self, secret: str) -> Caller | None:
+        """Whom a secret lets in; None for one that opens nothing."""
+        hashed = digest(secret)
+        if self._fixed is not None and hmac.compare_digest(hashed, self._fixed[0]):
+            return self._fixed[1]
+        known = self._known.get(hashed)
+        if known is None:
+            token = await self._store.tokens.find(hashed)
+            if token is None or not token.valid(self.now):
+                return None
+            known = self._known.setdefault(hashed, _Known(token, self._caller(token.id, token.owner, token.scopes)))
+        if not known.token.valid(self.now):
+            self._forget({known.token.id})
+            return None
+        known.used_at = self.now
+        return known.caller
+
+    # ── making and taking back ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def create(self, token: Token) -> tuple[Token, str]:
+        """The stored token, and its secret, which nobody can tell again."""
+        secret = new_secret()
+        return await self._store.tokens.create(token, digest(secret)), secret
+
+    async def revoke(self, id: str) -> Token:
+        """Raises NotFound."""
+        token = await self._store.tokens.revoke(id)
+        self._forget({id})
+        return token
+
+    async def code(self, owner: str) -> str:
+        """A code that a browser may sign in with once."""
+        code = new_code()
+        await self._store.tokens.put_code(digest(code), owner=owner, expires_at=self.now + CODE_SECONDS * 1000)
+        return code
+
+    async def sign_in(self, code: str, name: str) -> tuple[Token, str] | None:
+        """A browser's token and its secret for a code; None when the code opens nothing (any more)."""
+        owner = await self._store.tokens.redeem(digest(code))
+        if owner is None:
+            return None
+        token = Token(new_id(), owner, name, ("admin",), "browser", expires_at=self.now + BROWSER_SECONDS * 1000)
+        return await self.create(token)
+
+    # ── keeping up ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def watch(self) -> None:
+        """Ends what was revoked elsewhere or has expired, for as long as it is not cancelled."""
+        noted = anyio.current_time()
+        while True:
+            await anyio.sleep(LOOK)
+            try:
+                if self._known:
+                    self._forget(await self._store.tokens.invalid([known.token.id for known in self._known.values()]))
+                if anyio.current_time() - noted >= NOTE:
+                    noted = anyio.current_time()
+                    await self.note()
+            except MootError as error:  # it is tried again at the next look
+                log.error("tokens can't be checked: %s", error)
+
+    async def note(self) -> None:
+        """Writes down when tokens were used last."""
+        used = {known.token.id: known.used_at for known in self._known.values() if known.used_at}
+        for known in self._known.values():
+            known.used_at = 0
+        if used:
+            await self._store.tokens.touch(used)
+
+    def _forget(self, ids: set[str]) -> None:
+        for hashed, known in list(self._known.items()):
+            if known.token.id in ids:
+                del self._known[hashed]
+                known.caller.revoked.set()

@@ -1,0 +1,186 @@
+"""Errors as RFC 9457 problems: one shape, one table of statuses, and never a traceback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, cast
+
+import orjson
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from moot import errors
+from moot.types.canonical import JsonObject
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUSES: dict[type[errors.MootError], int] = {
+    errors.MootError: 500,
+    errors.UsageError: 400,
+    errors.NotFound: 404,
+    errors.ConfigError: 422,
+    errors.NeedsApproval: 409,
+    errors.OutputContract: 422,
+    errors.ProviderError: 502,
+    errors.LimitReached: 429,
+    errors.Busy: 409,
+    errors.Cancelled: 409,
+    errors.Refused: 403,
+    errors.StoreError: 503,
+    errors.StoreFull: 507,
+    errors.FenceLost: 409,
+}
+"""The status of each class of errors; a class that is not in it has its parent's."""
+
+CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    409: "conflict",
+    412: "precondition_failed",
+    413: "too_large",
+    415: "unsupported_media_type",
+    421: "misdirected",
+    422: "invalid",
+    428: "precondition_required",
+    429: "too_many",
+    431: "headers_too_large",
+    500: "internal",
+    503: "unavailable",
+}
+
+FIXES = {
+    404: "see /docs for what there is",
+    405: "see the Allow header",
+    415: "send application/json",
+    500: "see the server's log: its lines carry the request_id",
+}
+
+log = logging.getLogger("moot.server")
+
+
+class Problem(HTTPException):
+    """An answer that is an error of HTTP itself; errors of moot are raised as what they are."""
+
+    def __init__(self, status: int, detail: str, *, fix: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, detail, headers)
+        self.fix = fix
+        self.code = code or CODES.get(status, "error")
+
+
+def status_of(error: errors.MootError) -> int:
+    """The HTTP status that an error stands for."""
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def request_id(scope: Scope) -> str:
+    """The id that the answer and the log lines of this request carry."""
+    return str(scope.get("moot.request", ""))
+
+
+def problem(
+    scope: Scope,
+    status: int,
+    detail: str,
+    *,
+    fix: str = "",
+    code: str = "",
+    headers: Mapping[str, str] | None = None,
+    more: JsonObject | None = None,
+) -> Response:
+    """The answer that says what went wrong."""
+    code = code or CODES.get(status, "error")
+    body = {
+        "type": f"urn:moot:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "fix": fix or FIXES.get(status, ""),
+        "request_id": request_id(scope),
+        **(more or {}),
+    }
+    # what was said may hold a lone surrogate, which no JSON for others has
+    text = orjson.dumps({key: _clean(value) for key, value in body.items()})
+    return Response(text, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def of_moot(scope: Scope, error: errors.MootError) -> Response:
+    """The problem that an error of ours stands for."""
+    status = status_of(error)
+    if status >= 500:
+        log.error("%s: %s", type(error).__name__, error, extra={"request": request_id(scope)})
+    headers: dict[str, str] = {}
+    if isinstance(error, errors.ProviderError) and error.retry_after is not None:
+        headers["retry-after"] = str(max(1, round(error.retry_after)))
+    return problem(scope, status, error.message, fix=error.fix, code=error.code, headers=headers)
+
+
+def of_http(scope: Scope, error: HTTPException) -> Response:
+    """The problem that an error of HTTP stands for."""
+    if isinstance(error, Problem):
+        return problem(scope, error.status_code, error.detail, fix=error.fix, code=error.code, headers=error.headers)
+    return problem(scope, error.status_code, _said(scope, error), headers=error.headers)
+
+
+def of_validation(scope: Scope, error: RequestValidationError) -> Response:
+    """What of the request was not as it must be, each fault with its place."""
+    faults = cast("Sequence[dict[str, Any]]", error.errors())
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        said = str(faults[0].get("ctx", {}).get("error", ""))
+        return problem(scope, 400, f"the body is no JSON: {said}", code="bad_json", fix="send one JSON document in UTF-8")
+    told = [{"at": _place(fault["loc"]), "message": str(fault["msg"])} for fault in faults[:20]]
+    detail = "; ".join(f"{each['at']}: {each['message']}" for each in told[:3])
+    return problem(scope, 422, detail, fix="see /docs for what it takes", more={"errors": cast("Any", told)})
+
+
+def install(app: FastAPI) -> None:
+    """Has the application answer every error in this shape."""
+
+    async def moot_error(request: Request, error: Exception) -> Response:
+        return of_moot(request.scope, cast("errors.MootError", error))
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        return of_http(request.scope, cast("HTTPException", error))
+
+    async def validation_error(request: Request, error: Exception) -> Response:
+        return of_validation(request.scope, cast("RequestValidationError", error))
+
+    app.add_exception_handler(errors.MootError, moot_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, validation_error)
+
+
+def _said(scope: Scope, error: HTTPException) -> str:
+    match error.status_code:
+        case 404:
+            return f"there is nothing at {scope['path']!r}"
+        case 405:
+            return f"{scope['path']!r} does not take {scope['method']}"
+        case 413:
+            return "the body is larger than this server takes"
+        case _:
+            return error.detail
+
+
+def _place(where: Sequence[object]) -> str:
+    return ".".join(str(step) for step in where)
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_clean(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in cast("dict[object, object]", value).items()}
+    return value

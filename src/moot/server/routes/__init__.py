@@ -1,0 +1,21 @@
+"""The routes, one file for each resource.
+
+| file | what it serves |
+|---|---|
+| `health.py` | whether the server lives and can work; what it counts |
+| `tokens.py` | tokens of people and programs |
+| `login.py` | a browser's way in and out |
+"""
+
+from moot.server.routes.health import router as health
+from moot.server.routes.login import router as login
+from moot.server.routes.tokens import router as tokens
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (
+    health,
+    login,
+    tokens,
+)
+"""Every router of the application, in the order of the documentation."""

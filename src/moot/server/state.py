@@ -1,0 +1,50 @@
+"""What every request of one server shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import anyio
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from moot.config.settings import ServerSettings
+from moot.engine import Engine
+from moot.server.credentials import Credentials
+from moot.server.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of anything a caller may take."""
+
+    body: int = 32 * 1024 * 1024
+    """Bytes of a request's body."""
+    silence: float = 30.0
+    """Seconds without a byte after which a body that is still to come is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One server: the engine under it, and what it knows of its callers."""
+
+    engine: Engine
+    tokens: Credentials
+    settings: ServerSettings = field(default_factory=ServerSettings)
+    hosts: frozenset[str] = frozenset()
+    """What a request's Host may say, in lower case and with the port."""
+    metrics: Metrics = field(default_factory=Metrics)
+    limits: Limits = field(default_factory=Limits)
+    stopping: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the server is about to stop: open streams say so and end."""
+
+
+def server_of(connection: HTTPConnection) -> Server:
+    """The server that a request came to."""
+    server: Server = connection.app.state.server
+    return server
+
+
+Here = Annotated[Server, Depends(server_of)]
+"""The server, as an argument of a route."""

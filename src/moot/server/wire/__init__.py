@@ -1,0 +1,10 @@
+"""What goes over the wire: a model for each thing, made from our frozen values by one function each.
+
+| file | what |
+|---|---|
+| `base.py` | what all models have in common |
+| `health.py` | whether the server works |
+| `tokens.py` | tokens, and signing in |
+"""
+
+__all__: list[str] = []
