@@ -1,6 +1,138 @@
-import type { ReactNode } from 'react'
+import { Menu as MenuIcon, Search, WifiOff } from 'lucide-react'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { useLocation } from 'wouter'
+import { whenSignedOut } from '@/api/client'
+import { Drawer } from '@/app/Drawer'
+import { useOnline } from '@/app/online'
+import { usePanels } from '@/app/panels'
+import { Sidebar } from '@/app/Sidebar'
+import { SignIn } from '@/app/SignIn'
+import { listen, useShortcut } from '@/keys/shortcuts'
+import { useConversationKeys } from '@/lists/walking'
+import { choose, chosen, THEMES } from '@/theme/choice'
+import { IconButton } from '@/ui/Button'
+import { Toasts } from '@/ui/Toasts'
+import { say } from '@/ui/toasts'
 
-/** What stands around every view. */
+const Palette = lazy(() => import('@/search/Palette').then(({ Palette }) => ({ default: Palette })))
+const Help = lazy(() => import('@/keys/Help').then(({ Help }) => ({ default: Help })))
+
+/** What stands around every view: the list of conversations, what opens over it, and the way in for who is not signed in. */
 export function Shell({ children }: { children: ReactNode }) {
-  return <div className="flex h-dvh flex-col">{children}</div>
+  const [signedOut, setSignedOut] = useState(false)
+  useEffect(() => whenSignedOut(() => setSignedOut(true)), [])
+  useEffect(listen, [])
+  if (signedOut) return <SignIn />
+  return <SignedIn>{children}</SignedIn>
+}
+
+function SignedIn({ children }: { children: ReactNode }) {
+  const panels = usePanels()
+  const [location] = useLocation()
+  const { open } = panels
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever goes somewhere has done with what lay over the page
+  useEffect(() => open(null), [location, open])
+  useKeys()
+  useConversationKeys()
+  return (
+    <div className="flex h-dvh overflow-hidden bg-surface">
+      <SkipLink />
+      {panels.sidebar && (
+        <div className="hidden w-72 shrink-0 border-r border-line md:flex">
+          <Sidebar />
+        </div>
+      )}
+      <div className="flex min-w-0 grow flex-col">
+        <Bar />
+        <Unreachable />
+        {children}
+      </div>
+      {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
+      <Suspense fallback={null}>
+        {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
+        {panels.shown === 'help' && <Help onClose={() => open(null)} />}
+      </Suspense>
+      <Toasts />
+    </div>
+  )
+}
+
+/** On a phone: the way to the list and to the search. */
+function Bar() {
+  const { open } = usePanels()
+  return (
+    <header className="flex items-center justify-between border-b border-line bg-canvas px-1.5 pt-[env(safe-area-inset-top)] md:hidden">
+      <IconButton label="Conversations and settings" onClick={() => open('drawer')}>
+        <MenuIcon size={20} aria-hidden />
+      </IconButton>
+      <span className="text-sm font-semibold tracking-tight" aria-hidden>
+        moot
+      </span>
+      <IconButton label="Search and commands" onClick={() => open('palette')}>
+        <Search size={19} aria-hidden />
+      </IconButton>
+    </header>
+  )
+}
+
+function Unreachable() {
+  const online = useOnline()
+  return (
+    <div role="status">
+      {online || (
+        <p className="flex items-center justify-center gap-2 bg-warn-soft px-4 py-2 text-sm text-warn">
+          <WifiOff size={16} aria-hidden />
+          The server can’t be reached. What runs goes on; the page catches up by itself.
+        </p>
+      )}
+    </div>
+  )
+}
+
+function SkipLink() {
+  return (
+    <button
+      type="button"
+      onClick={focusMain}
+      className="fixed top-2 left-2 z-50 -translate-y-16 rounded-lg bg-accent px-4 py-2 text-sm font-medium text-accent-ink focus:translate-y-0"
+    >
+      Skip to the content
+    </button>
+  )
+}
+
+/** Puts the focus on the view, past the list. */
+function focusMain(): void {
+  const main = document.querySelector('main')
+  if (!main) return
+  main.tabIndex = -1
+  main.focus()
+}
+
+function useKeys(): void {
+  const { open, toggleSidebar } = usePanels()
+  const [, go] = useLocation()
+  useShortcut('Mod+K', 'Search and commands', () => open('palette'))
+  useShortcut('/', 'Search', () => open('palette'))
+  useShortcut('?', 'This list of keys', () => open('help'))
+  useShortcut('N', 'New conversation', () => go('/'))
+  useShortcut('I', 'Inbox', () => go('/inbox'))
+  useShortcut('B', 'Show or hide the list', toggleSidebar)
+  useShortcut('T', 'Next appearance', () => {
+    const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length] ?? 'system'
+    choose(next)
+    say(`Appearance: ${next}`)
+  })
+  useShortcut('F6', 'Next part of the page', nextRegion)
+}
+
+/** From the list to the view to the field to write in, and around again. */
+function nextRegion(): void {
+  const regions = ['nav[aria-label="Conversations"]', 'main', 'main textarea, main [contenteditable=true]']
+    .map((selector) => document.querySelector<HTMLElement>(selector))
+    .filter((element): element is HTMLElement => element !== null && element.offsetParent !== null)
+  const at = regions.findLastIndex((element) => element.contains(document.activeElement))
+  const next = regions[(at + 1) % regions.length]
+  if (next && next.tabIndex < 0) next.tabIndex = -1
+  next?.focus()
 }

@@ -9,4 +9,11 @@ export interface View {
 export const routes: readonly View[] = [
   { path: '/', View: lazy(() => import('@/conversation/NewConversation')) },
   { path: '/c/:id', View: lazy(() => import('@/conversation/Conversation')) },
+  { path: '/settings', View: lazy(() => import('@/settings/Configuration')) },
+  { path: '/settings/models', View: lazy(() => import('@/settings/Models')) },
+  { path: '/settings/agents', View: lazy(() => import('@/settings/Agents')) },
+  { path: '/settings/tools', View: lazy(() => import('@/settings/Tools')) },
+  { path: '/settings/permissions', View: lazy(() => import('@/settings/Permissions')) },
+  { path: '/settings/tokens', View: lazy(() => import('@/settings/Tokens')) },
+  { path: '/settings/about', View: lazy(() => import('@/settings/About')) },
 ]

@@ -1,0 +1,166 @@
+import { clsx } from 'clsx'
+import {
+  ChartNoAxesColumn,
+  CircleHelp,
+  Inbox,
+  type LucideIcon,
+  PanelLeftClose,
+  Search,
+  Settings,
+  SquarePen,
+  X,
+} from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { Mark } from '@/app/Mark'
+import { usePanels } from '@/app/panels'
+import { useOpenApprovals } from '@/data/approvals'
+import type { Filter, Shelf } from '@/data/conversations'
+import { useProjects } from '@/data/projects'
+import { written } from '@/keys/shortcuts'
+import { ConversationList } from '@/lists/ConversationList'
+import { ThemeSwitch } from '@/theme/Switch'
+import { IconButton } from '@/ui/Button'
+import { Keys } from '@/ui/Menu'
+
+/** The conversations, and the ways to everything else. In the drawer of a phone `onClose` shuts it. */
+export function Sidebar({ onClose }: { onClose?: () => void }) {
+  const { open, toggleSidebar } = usePanels()
+  const waiting = useOpenApprovals().length
+  return (
+    <div className="flex w-full min-w-0 flex-col bg-canvas pt-[env(safe-area-inset-top)] pb-[env(safe-area-inset-bottom)]">
+      <div className="flex items-center justify-between py-2.5 pr-2 pl-4">
+        <Link
+          href="/"
+          className="flex items-center gap-2.5 rounded-lg text-base font-semibold tracking-tight max-md:min-h-11"
+        >
+          <Mark />
+          moot
+        </Link>
+        {onClose ? (
+          <IconButton label="Close" onClick={onClose}>
+            <X size={18} aria-hidden />
+          </IconButton>
+        ) : (
+          <IconButton label="Hide the list (B)" onClick={toggleSidebar}>
+            <PanelLeftClose size={17} aria-hidden />
+          </IconButton>
+        )}
+      </div>
+      <div className="space-y-0.5 px-2">
+        <Way href="/" icon={SquarePen} words="New conversation" keys="N" />
+        <button type="button" onClick={() => open('palette')} className={WAY}>
+          <Search size={17} aria-hidden className="text-muted" />
+          <span className="grow text-left">Search</span>
+          <Keys keys={written('Mod+K')} />
+        </button>
+        <Way href="/inbox" icon={Inbox} words="Inbox">
+          {waiting > 0 && (
+            <span className="min-w-5 rounded-full bg-warn px-1.5 text-center text-xs font-semibold text-canvas">
+              {waiting}
+              <span className="sr-only"> waiting</span>
+            </span>
+          )}
+        </Way>
+      </div>
+      <nav aria-label="Conversations" className="mt-3 flex min-h-0 grow flex-col border-t border-line pt-2">
+        <Shelves />
+      </nav>
+      <div className="flex items-center gap-1 border-t border-line px-2 py-2">
+        <Foot href="/settings" icon={Settings} label="Settings" />
+        <Foot href="/settings/usage" icon={ChartNoAxesColumn} label="Usage" />
+        <IconButton label="Keyboard (?)" onClick={() => open('help')}>
+          <CircleHelp size={17} aria-hidden />
+        </IconButton>
+        <ThemeSwitch className="ml-auto w-36" />
+      </div>
+    </div>
+  )
+}
+
+const WAY =
+  'flex min-h-9 w-full cursor-pointer items-center gap-3 rounded-lg px-2.5 text-sm text-ink hover:bg-hover aria-[current=page]:bg-accent-soft max-md:min-h-11'
+
+function Way({
+  href,
+  icon: Icon,
+  words,
+  keys,
+  children,
+}: {
+  href: string
+  icon: LucideIcon
+  words: string
+  keys?: string
+  children?: ReactNode
+}) {
+  const [location] = useLocation()
+  return (
+    <Link href={href} aria-current={location === href ? 'page' : undefined} className={WAY}>
+      <Icon size={17} aria-hidden className="text-muted" />
+      <span className="grow">{words}</span>
+      {children}
+      {keys && <Keys keys={keys} />}
+    </Link>
+  )
+}
+
+function Foot({ href, icon: Icon, label }: { href: string; icon: LucideIcon; label: string }) {
+  return (
+    <Link
+      href={href}
+      aria-label={label}
+      title={label}
+      className="grid size-8 place-items-center rounded-lg text-muted hover:bg-hover hover:text-ink max-md:size-11"
+    >
+      <Icon size={17} aria-hidden />
+    </Link>
+  )
+}
+
+const SHELVES: readonly [Shelf, string][] = [
+  ['active', 'Active'],
+  ['archived', 'Archived'],
+  ['deleted', 'Deleted'],
+]
+
+/** Which conversations the list shows, and the list. */
+function Shelves() {
+  const [filter, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
+  const projects = useProjects()
+  return (
+    <>
+      <div className="flex items-center gap-1.5 px-3 pb-1.5">
+        <h2 className="sr-only">Conversations</h2>
+        <select
+          aria-label="Project"
+          value={filter.project}
+          onChange={(event) => setFilter({ ...filter, project: event.target.value })}
+          className={clsx(SELECT, 'min-w-0 grow font-medium')}
+        >
+          <option value="">All projects</option>
+          {projects.map((project) => (
+            <option key={project.id} value={project.id}>
+              {project.name}
+            </option>
+          ))}
+        </select>
+        <select
+          aria-label="Which conversations"
+          value={filter.shelf}
+          onChange={(event) => setFilter({ ...filter, shelf: event.target.value as Shelf })}
+          className={clsx(SELECT, 'text-muted')}
+        >
+          {SHELVES.map(([shelf, words]) => (
+            <option key={shelf} value={shelf}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </div>
+      <ConversationList key={`${filter.shelf} ${filter.project}`} filter={filter} />
+    </>
+  )
+}
+
+const SELECT = 'h-8 cursor-pointer rounded-lg bg-transparent px-1.5 text-xs hover:bg-hover max-md:h-11 max-md:text-sm'

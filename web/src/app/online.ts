@@ -1,0 +1,32 @@
+import { useSyncExternalStore } from 'react'
+
+/** Whether the server can be reached, as far as the browser and the last request know. */
+let reached = true
+const listeners = new Set<() => void>()
+
+function tell(value: boolean): void {
+  if (value === reached) return
+  reached = value
+  for (const listener of listeners) listener()
+}
+
+/** Every request says whether it got through to the server. */
+export function noteReached(value: boolean): void {
+  tell(value)
+}
+
+function subscribe(listener: () => void): () => void {
+  const [on, off] = [() => tell(true), () => tell(false)]
+  addEventListener('online', on)
+  addEventListener('offline', off)
+  listeners.add(listener)
+  return () => {
+    removeEventListener('online', on)
+    removeEventListener('offline', off)
+    listeners.delete(listener)
+  }
+}
+
+export function useOnline(): boolean {
+  return useSyncExternalStore(subscribe, () => reached && navigator.onLine)
+}

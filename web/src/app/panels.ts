@@ -1,0 +1,50 @@
+import { useSyncExternalStore } from 'react'
+
+/** What lies over the page: at most one thing at a time. */
+export type Panel = 'palette' | 'help' | 'drawer'
+
+interface Panels {
+  shown: Panel | null
+  /** Whether the list stands beside the view; a phone has it in the drawer. */
+  sidebar: boolean
+}
+
+const KEPT = 'moot.sidebar'
+
+function kept(): boolean {
+  try {
+    return localStorage.getItem(KEPT) !== 'hidden'
+  } catch {
+    return true
+  }
+}
+
+let panels: Panels = { shown: null, sidebar: kept() }
+const listeners = new Set<() => void>()
+
+function set(change: Partial<Panels>): void {
+  panels = { ...panels, ...change }
+  for (const listener of listeners) listener()
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+export function open(panel: Panel | null): void {
+  if (panel !== panels.shown) set({ shown: panel })
+}
+
+export function toggleSidebar(): void {
+  set({ sidebar: !panels.sidebar })
+  try {
+    localStorage.setItem(KEPT, panels.sidebar ? 'shown' : 'hidden')
+  } catch {
+    // a browser that keeps nothing: it holds for this tab
+  }
+}
+
+export function usePanels(): Panels & { open: typeof open; toggleSidebar: typeof toggleSidebar } {
+  return { ...useSyncExternalStore(subscribe, () => panels), open, toggleSidebar }
+}

@@ -1,0 +1,96 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
+import { useLocation } from 'wouter'
+import { type Filter, useActs, useConversations, useLive } from '@/data/conversations'
+import { Entry } from '@/lists/Entry'
+import { rowsOf } from '@/lists/rows'
+import { keepOrder } from '@/lists/walking'
+import { Button } from '@/ui/Button'
+import { Failed, Loading } from '@/ui/States'
+
+const HEIGHTS = { day: 34, one: 54 }
+
+const NOTHING = {
+  active: 'No conversation yet. What you start here or in a terminal appears in this list.',
+  archived: 'Nothing is archived.',
+  deleted: 'Nothing is deleted.',
+}
+
+/** The conversations of a shelf: only what is in view is drawn, further pages come as one scrolls. */
+export function ConversationList({ filter }: { filter: Filter }) {
+  const query = useConversations(filter)
+  const live = useLive()
+  const acts = useActs()
+  const [location] = useLocation()
+  const scroller = useRef<HTMLDivElement>(null)
+  const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
+  const rows = useMemo(() => rowsOf(conversations), [conversations])
+  useEffect(() => keepOrder(conversations.map((one) => one.id)), [conversations])
+
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => HEIGHTS[rows[index]?.kind ?? 'one'],
+    getItemKey: (index) => rows[index]?.key ?? index,
+    overscan: 8,
+  })
+  const items = virtual.getVirtualItems()
+  const last = items.at(-1)?.index ?? 0
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && last >= rows.length - 10) void fetchNextPage()
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length])
+
+  function walk(event: KeyboardEvent) {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    const from = (event.target as HTMLElement).closest('[data-index]')
+    if (!by || !from || event.altKey) return
+    event.preventDefault()
+    let to = Number(from.getAttribute('data-index')) + by
+    if (rows[to]?.kind === 'day') to += by
+    if (!rows[to]) return
+    virtual.scrollToIndex(to)
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] a`)?.focus())
+  }
+
+  if (query.isError && !query.data)
+    return <Failed error={query.error} again={() => void query.refetch()} className="m-3" />
+  if (query.isPending) return <Loading rows={6} className="m-3" />
+  if (!rows.length) return <p className="px-5 py-8 text-center text-sm text-muted">{NOTHING[filter.shelf]}</p>
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: arrows walk the links in it, each of which can be reached by Tab, too
+    <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
+      <ul style={{ height: virtual.getTotalSize() }} className="relative">
+        {items.map((item) => {
+          const row = rows[item.index]
+          return (
+            row && (
+              <li
+                key={item.key}
+                data-index={item.index}
+                style={{ transform: `translateY(${item.start}px)`, height: item.size }}
+                className="absolute inset-x-0 top-0"
+              >
+                {row.kind === 'day' ? (
+                  <h3 className="px-3 pt-3.5 pb-1 text-xs font-medium text-faint">{row.text}</h3>
+                ) : (
+                  <Entry
+                    conversation={row.conversation}
+                    status={live.get(row.conversation.id)}
+                    shown={location === `/c/${row.conversation.id}`}
+                    acts={acts}
+                  />
+                )}
+              </li>
+            )
+          )
+        })}
+      </ul>
+      {query.isFetchNextPageError && (
+        <Button className="mx-auto my-2 flex" onClick={() => void fetchNextPage()}>
+          Load more
+        </Button>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,155 @@
+import {
+  Bot,
+  ChartNoAxesColumn,
+  Contrast,
+  FolderCog,
+  Inbox,
+  Info,
+  Keyboard,
+  KeyRound,
+  type LucideIcon,
+  MessageSquare,
+  Monitor,
+  Moon,
+  Plug,
+  ShieldCheck,
+  SquarePen,
+  Sun,
+  TextSearch,
+  Wrench,
+} from 'lucide-react'
+import type { ReactNode } from 'react'
+import { useLocation } from 'wouter'
+import { open } from '@/app/panels'
+import { useConversations } from '@/data/conversations'
+import type { Hit } from '@/data/search'
+import { written } from '@/keys/shortcuts'
+import { titleOf } from '@/lists/rows'
+import { fitness, pieces } from '@/search/query'
+import { choose } from '@/theme/choice'
+import { age } from '@/ui/words'
+
+export interface Choice {
+  key: string
+  icon: ReactNode
+  words: ReactNode
+  keys?: string
+  act: () => void
+}
+
+interface Group {
+  name: string
+  choices: Choice[]
+}
+
+interface Command {
+  words: string
+  icon: LucideIcon
+  keys?: string
+  to?: string
+  act?: () => void
+}
+
+const COMMANDS: readonly Command[] = [
+  { words: 'New conversation', icon: SquarePen, keys: 'N', to: '/' },
+  { words: 'Inbox', icon: Inbox, keys: 'I', to: '/inbox' },
+  { words: 'Settings: configuration', icon: FolderCog, to: '/settings' },
+  { words: 'Settings: models', icon: Plug, to: '/settings/models' },
+  { words: 'Settings: agents', icon: Bot, to: '/settings/agents' },
+  { words: 'Settings: tools', icon: Wrench, to: '/settings/tools' },
+  { words: 'Settings: permissions', icon: ShieldCheck, to: '/settings/permissions' },
+  { words: 'Settings: tokens', icon: KeyRound, to: '/settings/tokens' },
+  { words: 'Usage and cost', icon: ChartNoAxesColumn, to: '/settings/usage' },
+  { words: 'About this server', icon: Info, to: '/settings/about' },
+  { words: 'Appearance: as the system', icon: Monitor, act: () => choose('system') },
+  { words: 'Appearance: light', icon: Sun, act: () => choose('light') },
+  { words: 'Appearance: dark', icon: Moon, act: () => choose('dark') },
+  { words: 'Appearance: high contrast', icon: Contrast, act: () => choose('contrast') },
+  { words: 'Keyboard', icon: Keyboard, keys: '?', act: () => open('help') },
+]
+
+/** What can be chosen for a query, in groups; without one the last conversations and all commands. */
+export function useChoices(query: string, hits: readonly Hit[], onClose: () => void): Group[] {
+  const [, go] = useLocation()
+  const recent = useConversations({ shelf: 'active', project: '' })
+  const conversations = recent.data?.pages.flatMap((page) => page.data) ?? []
+
+  const visit = (address: string) => {
+    onClose()
+    go(address)
+  }
+  const commands = ranked(COMMANDS, query, (command) => command.words)
+  const titles = ranked(conversations, query, titleOf).slice(0, query ? 8 : 6)
+  const groups: Group[] = [
+    {
+      name: 'Conversations',
+      choices: titles.map((conversation) => ({
+        key: `conversation ${conversation.id}`,
+        icon: <Sign icon={MessageSquare} />,
+        words: <Line text={titleOf(conversation)} aside={age(conversation.updated_at)} />,
+        act: () => visit(`/c/${conversation.id}`),
+      })),
+    },
+    {
+      name: 'Messages',
+      choices: (query ? hits : []).map((hit) => ({
+        key: `message ${hit.id}`,
+        icon: <Sign icon={TextSearch} />,
+        words: <Found hit={hit} />,
+        act: () => visit(`/c/${hit.conversation}#${hit.id}`),
+      })),
+    },
+    {
+      name: 'Commands',
+      choices: commands.map((command) => ({
+        key: `command ${command.words}`,
+        icon: <Sign icon={command.icon} />,
+        words: <Line text={command.words} />,
+        keys: command.keys && written(command.keys),
+        act: () => {
+          onClose()
+          command.act?.()
+          if (command.to) go(command.to)
+        },
+      })),
+    },
+  ]
+  return groups.filter((group) => group.choices.length > 0)
+}
+
+function ranked<T>(all: readonly T[], query: string, textOf: (one: T) => string): T[] {
+  if (!query) return [...all]
+  return all
+    .map((one) => ({ one, fits: fitness(textOf(one), query) }))
+    .filter(({ fits }) => fits > 0)
+    .sort((a, b) => b.fits - a.fits)
+    .map(({ one }) => one)
+}
+
+function Sign({ icon: Icon }: { icon: LucideIcon }) {
+  return <Icon size={17} aria-hidden className="shrink-0 text-muted" />
+}
+
+function Line({ text, aside }: { text: string; aside?: string }) {
+  return (
+    <div className="flex items-baseline gap-3 text-sm">
+      <span className="min-w-0 truncate">{text}</span>
+      {aside && <span className="ml-auto shrink-0 text-xs text-faint">{aside}</span>}
+    </div>
+  )
+}
+
+function Found({ hit }: { hit: Hit }) {
+  return (
+    <>
+      <div className="line-clamp-2 text-sm break-words">
+        {pieces(hit.snippet).map(({ key, text, hit: matched }) =>
+          matched ? <mark key={key}>{text}</mark> : <span key={key}>{text}</span>,
+        )}
+      </div>
+      <div className="truncate text-xs text-faint">
+        {[titleOf(hit), hit.role === 'user' ? 'you' : 'agent', age(hit.at)].join(' · ')}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,69 @@
+import { useState } from 'react'
+import { steps } from '@/settings/chart'
+
+export interface Bar {
+  label: string
+  value: number
+  /** The value in words, as it is read out. */
+  words: string
+}
+
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [720, 220, 56, 26]
+
+/** A chart of bars that is drawn, walked by arrows and read out; the table below it has the same figures. */
+export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[]; tick: (value: number) => string }) {
+  const [at, setAt] = useState(-1)
+  const axis = steps(Math.max(...bars.map((bar) => bar.value), 0))
+  const top = axis.at(-1) ?? 1
+  const slot = (WIDTH - LEFT) / Math.max(bars.length, 1)
+  const width = Math.min(slot * 0.72, 44)
+  const y = (value: number) => 10 + (HEIGHT - BOTTOM - 10) * (1 - value / top)
+  const every = Math.ceil(bars.length / 8)
+  const shown = bars[at]
+  return (
+    <figure>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        role="img"
+        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.words}`).join(', ')}`}
+        className="h-auto w-full"
+        onMouseLeave={() => setAt(-1)}
+      >
+        {axis.map((value) => (
+          <g key={value}>
+            <line x1={LEFT} x2={WIDTH} y1={y(value)} y2={y(value)} stroke="var(--line)" />
+            <text x={LEFT - 8} y={y(value) + 4} textAnchor="end" fontSize="11" fill="var(--muted)">
+              {tick(value)}
+            </text>
+          </g>
+        ))}
+        {bars.map((bar, index) => {
+          const x = LEFT + slot * index + (slot - width) / 2
+          const high = Math.max(bar.value > 0 ? 2 : 0, y(0) - y(bar.value))
+          return (
+            // biome-ignore lint/a11y/noStaticElementInteractions: a resting pointer shows a figure that the table has, too
+            <g key={bar.label} onMouseEnter={() => setAt(index)}>
+              <rect x={LEFT + slot * index} y="0" width={slot} height={HEIGHT - BOTTOM} fill="transparent" />
+              <rect
+                x={x}
+                y={y(0) - high}
+                width={width}
+                height={high}
+                rx={Math.min(4, width / 3)}
+                fill={index === at ? 'var(--accent-strong)' : 'var(--accent)'}
+              />
+              {index % every === 0 && (
+                <text x={x + width / 2} y={HEIGHT - 8} textAnchor="middle" fontSize="11" fill="var(--muted)">
+                  {bar.label}
+                </text>
+              )}
+            </g>
+          )
+        })}
+      </svg>
+      <figcaption className="h-5 text-center text-xs text-muted">
+        {shown && `${shown.label}: ${shown.words}`}
+      </figcaption>
+    </figure>
+  )
+}

@@ -1,0 +1,148 @@
+import { clsx } from 'clsx'
+import { Plug } from 'lucide-react'
+import { useState } from 'react'
+import { type Model, useModels, useProviders, useTrial } from '@/data/settings'
+import { Area } from '@/settings/Area'
+import { Badge } from '@/ui/Badge'
+import { Button } from '@/ui/Button'
+import { INPUT } from '@/ui/Field'
+import { Empty, Failed, Loading } from '@/ui/States'
+import { type Column, Table } from '@/ui/Table'
+import { short } from '@/ui/words'
+
+/** Every model that can be reached, what it takes and costs, and a way to try it. */
+export default function Models() {
+  const models = useModels()
+  return (
+    <Area
+      title="Models"
+      about="Every model of every provider that can be reached now. A test asks the model for one word."
+    >
+      <Providers />
+      {models.error ? (
+        <Failed error={models.error} again={() => void models.refetch()} />
+      ) : models.data ? (
+        <All models={models.data.data} problems={models.data.problems ?? {}} />
+      ) : (
+        <Loading rows={6} />
+      )}
+    </Area>
+  )
+}
+
+function Providers() {
+  const { data } = useProviders()
+  if (!data?.data.length) return null
+  return (
+    <section aria-labelledby="providers" className="mb-7">
+      <h2 id="providers" className="mb-2 text-sm font-semibold">
+        Providers
+      </h2>
+      <ul className="flex flex-wrap gap-2">
+        {data.data.map((provider) => (
+          <li key={provider.name} className="flex items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm">
+            <span
+              aria-hidden
+              className={clsx('size-2 rounded-full', provider.available ? 'bg-good' : 'border-2 border-line-strong')}
+            />
+            <span className="font-medium">{provider.name}</span>
+            <span className="text-xs text-muted">
+              {provider.available ? provider.dialect : provider.note || 'not set up'}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function All({ models, problems }: { models: readonly Model[]; problems: Record<string, string> }) {
+  const [words, setWords] = useState('')
+  const shown = models.filter((model) => model.id.toLowerCase().includes(words.toLowerCase()))
+  return (
+    <>
+      {Object.entries(problems).map(([name, problem]) => (
+        <p
+          key={name}
+          className="mb-3 rounded-xl border border-warn/40 bg-warn-soft px-4 py-3 text-sm break-words text-warn"
+        >
+          <span className="font-medium">{name}</span>: {problem}
+        </p>
+      ))}
+      {models.length === 0 ? (
+        <Empty icon={Plug} title="No model can be reached">
+          Set up a provider in the configuration, or run <code className="font-mono">moot models choose</code> in a
+          terminal: it looks for what is here.
+        </Empty>
+      ) : (
+        <>
+          <div className="mb-3 flex items-center gap-4">
+            <input
+              type="search"
+              aria-label="Filter models"
+              placeholder="Filter models"
+              value={words}
+              onChange={(event) => setWords(event.target.value)}
+              className={clsx(INPUT, 'max-w-xs')}
+            />
+            <span role="status" className="ml-auto text-xs text-faint">
+              {shown.length} of {models.length}
+            </span>
+          </div>
+          <Table label="Models" columns={COLUMNS} rows={shown} keyOf={(model) => model.id} />
+        </>
+      )}
+    </>
+  )
+}
+
+const COLUMNS: readonly Column<Model>[] = [
+  {
+    head: 'Model',
+    cell: (model) => (
+      <>
+        <span className="font-medium break-all">{model.model}</span>
+        <span className="block text-xs text-muted">{model.provider}</span>
+        {model.note && <span className="mt-0.5 block max-w-xs text-xs text-muted">{model.note}</span>}
+      </>
+    ),
+  },
+  { head: 'Context', figures: true, cell: (model) => (model.context ? short(model.context) : '?') },
+  {
+    head: 'Takes',
+    wide: true,
+    cell: (model) => (
+      <span className="flex flex-wrap gap-1">
+        {model.modalities.map((one) => (
+          <Badge key={one}>{one}</Badge>
+        ))}
+        {model.tools && <Badge>tools</Badge>}
+        {model.reasoning && <Badge>reasoning</Badge>}
+      </span>
+    ),
+  },
+  { head: '$/M in', figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
+  { head: '$/M out', figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
+  { head: 'Test', cell: (model) => <Trial model={model.id} /> },
+]
+
+/** Nano-dollars for a token as dollars for a million. */
+function dollars(nano: number | null | undefined): string {
+  return nano === null || nano === undefined ? '?' : String(nano / 1000)
+}
+
+function Trial({ model }: { model: string }) {
+  const trial = useTrial()
+  return (
+    <div className="flex min-w-24 flex-col items-start gap-1.5">
+      <Button onClick={() => trial.mutate(model)} disabled={trial.isPending} aria-label={`Test ${model}`}>
+        {trial.isPending ? 'Asking …' : 'Test'}
+      </Button>
+      <span role="status" className="max-w-52 text-xs break-words">
+        {trial.data?.ok && <span className="text-good">answers</span>}
+        {trial.data && !trial.data.ok && <span className="text-danger">{trial.data.error}</span>}
+        {trial.error && <span className="text-danger">{trial.error.message}</span>}
+      </span>
+    </div>
+  )
+}

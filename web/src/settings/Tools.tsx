@@ -1,0 +1,58 @@
+import { Wrench } from 'lucide-react'
+import { type Tool, useTools } from '@/data/settings'
+import { Area } from '@/settings/Area'
+import { Badge } from '@/ui/Badge'
+import { Empty, Failed, Loading } from '@/ui/States'
+
+/** Every tool that agents may be given. */
+export default function Tools() {
+  const { data, error, refetch } = useTools()
+  return (
+    <Area
+      title="Tools"
+      about="What agents may be given. What a call touches decides whether you are asked; the permissions say how."
+    >
+      {error ? (
+        <Failed error={error} again={() => void refetch()} />
+      ) : data ? (
+        <All tools={data.data} />
+      ) : (
+        <Loading rows={6} />
+      )}
+    </Area>
+  )
+}
+
+const LOOKS: Record<string, 'good' | 'warn' | 'danger' | 'accent'> = {
+  read: 'good',
+  write: 'warn',
+  execute: 'danger',
+  network: 'accent',
+}
+
+function All({ tools }: { tools: readonly Tool[] }) {
+  if (!tools.length) return <Empty icon={Wrench} title="There are no tools" />
+  return (
+    <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line">
+      {tools.map((tool) => (
+        <li key={tool.name} className="px-4 py-3">
+          <div className="flex flex-wrap items-center gap-2">
+            <h2 className="font-mono text-sm font-medium">{tool.name}</h2>
+            {tool.effects.map((effect) => (
+              <Badge key={effect} look={LOOKS[effect] ?? 'plain'}>
+                {effect}
+              </Badge>
+            ))}
+          </div>
+          <p className="mt-1 text-sm text-muted">{tool.description}</p>
+          <details className="mt-1 text-xs">
+            <summary className="cursor-pointer py-1 text-muted hover:text-ink">Arguments</summary>
+            <pre className="mt-1 max-h-72 overflow-auto rounded-lg bg-sunken p-3 font-mono">
+              {JSON.stringify(tool.arguments, null, 2)}
+            </pre>
+          </details>
+        </li>
+      ))}
+    </ul>
+  )
+}

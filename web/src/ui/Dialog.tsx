@@ -1,0 +1,61 @@
+import { clsx } from 'clsx'
+import { X } from 'lucide-react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { IconButton } from '@/ui/Button'
+
+interface Props {
+  title: string
+  onClose: () => void
+  children: ReactNode
+  className?: string
+  /** Leaves out the visible head: the title is read out only. */
+  bare?: boolean
+}
+
+/** A modal dialog for as long as it is mounted: focus goes in, stays in, and goes back to where it was. Escape and a click beside it close it. */
+export function Dialog({ title, onClose, children, className, bare = false }: Props) {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const dialog = ref.current
+    const before = document.activeElement
+    dialog?.showModal()
+    return () => {
+      dialog?.close()
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does by keyboard what a click beside the dialog does
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+      onClick={(event) => event.target === event.currentTarget && onClose()}
+      className={clsx(
+        'fixed m-auto max-h-[min(44rem,calc(100dvh-2rem))] w-[min(36rem,calc(100vw-1.5rem))] overflow-hidden rounded-2xl border border-line',
+        'bg-raised p-0 text-ink shadow-raised backdrop:bg-shade',
+        className,
+      )}
+    >
+      <div className="flex max-h-[inherit] flex-col">
+        <div
+          className={bare ? 'sr-only' : 'flex items-center justify-between gap-4 border-b border-line py-3 pr-3 pl-5'}
+        >
+          <h2 id={id} className="text-base font-semibold">
+            {title}
+          </h2>
+          {bare || (
+            <IconButton label="Close" onClick={onClose}>
+              <X size={18} aria-hidden />
+            </IconButton>
+          )}
+        </div>
+        {children}
+      </div>
+    </dialog>
+  )
+}

@@ -1,0 +1,58 @@
+import { clsx } from 'clsx'
+import { type LucideIcon, TriangleAlert } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Problem } from '@/api/client'
+import { Button } from '@/ui/Button'
+
+interface EmptyProps {
+  icon: LucideIcon
+  title: string
+  children?: ReactNode
+  action?: ReactNode
+}
+
+/** What stands where there is nothing: why, and what would bring something. */
+export function Empty({ icon: Icon, title, children, action }: EmptyProps) {
+  return (
+    <div className="flex flex-col items-center rounded-2xl border border-dashed border-line px-6 py-12 text-center">
+      <span className="mb-4 grid size-12 place-items-center rounded-full bg-accent-soft text-accent">
+        <Icon size={22} aria-hidden />
+      </span>
+      <h2 className="text-base font-semibold">{title}</h2>
+      {children && <div className="mt-1.5 max-w-md text-sm text-muted">{children}</div>}
+      {action && <div className="mt-5">{action}</div>}
+    </div>
+  )
+}
+
+/** What went wrong, in the server's words, with its next move and a way to try again. */
+export function Failed({ error, again, className }: { error: unknown; again?: () => void; className?: string }) {
+  const problem = error instanceof Problem ? error : null
+  return (
+    <div role="alert" className={clsx('rounded-xl border border-danger/40 bg-danger-soft p-4 text-sm', className)}>
+      <p className="flex items-start gap-2 font-medium text-danger">
+        <TriangleAlert size={17} className="mt-0.5 shrink-0" aria-hidden />
+        <span className="min-w-0 break-words">{error instanceof Error ? error.message : String(error)}</span>
+      </p>
+      {problem?.fix && <p className="mt-1.5 pl-6 break-words text-ink">{problem.fix}</p>}
+      {problem?.requestId && <p className="mt-1.5 pl-6 font-mono text-xs text-muted">request {problem.requestId}</p>}
+      {again && (
+        <Button className="mt-3 ml-6" onClick={again}>
+          Try again
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** Grey lines in the place of what is being fetched. */
+export function Loading({ rows = 4, className }: { rows?: number; className?: string }) {
+  return (
+    <div role="status" aria-label="Loading" className={clsx('animate-pulse space-y-3', className)}>
+      {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
+        <div key={row} className="h-10 rounded-lg bg-hover/70" />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,63 @@
+import { clsx } from 'clsx'
+import type { ReactNode } from 'react'
+
+export interface Column<T> {
+  head: string
+  cell: (row: T) => ReactNode
+  /** Figures stand at the right, one below the other. */
+  figures?: boolean
+  /** Left out where there is no room for it. */
+  wide?: boolean
+}
+
+interface Props<T> {
+  label: string
+  columns: readonly Column<T>[]
+  rows: readonly T[]
+  keyOf: (row: T) => string
+}
+
+/** A table that scrolls by itself where it is too wide; its first column names the row. */
+export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+    <div tabIndex={0} role="region" aria-label={label} className="overflow-x-auto rounded-xl border border-line">
+      <table className="w-full border-collapse text-sm">
+        <thead>
+          <tr className="border-b border-line bg-canvas">
+            {columns.map((column) => (
+              <th
+                key={column.head}
+                scope="col"
+                className={clsx(cellOf(column), 'py-2.5 text-xs font-medium whitespace-nowrap text-muted')}
+              >
+                {column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {rows.map((row) => (
+            <tr key={keyOf(row)} className="align-top">
+              {columns.map((column, at) =>
+                at === 0 ? (
+                  <th key={column.head} scope="row" className={clsx(cellOf(column), 'py-3 font-normal')}>
+                    {column.cell(row)}
+                  </th>
+                ) : (
+                  <td key={column.head} className={clsx(cellOf(column), 'py-3')}>
+                    {column.cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function cellOf<T>(column: Column<T>): string {
+  return clsx('px-4', column.figures ? 'text-right tabular-nums' : 'text-left', column.wide && 'max-sm:hidden')
+}

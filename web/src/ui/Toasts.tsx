@@ -1,0 +1,62 @@
+import { clsx } from 'clsx'
+import { X } from 'lucide-react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
+import { Button, IconButton } from '@/ui/Button'
+import { dismiss, type Toast, toasts } from '@/ui/toasts'
+
+const STAYS = 8_000
+
+/** Where toasts appear: read out as they come, and kept for as long as a pointer or the focus rests on them. */
+export function Toasts() {
+  const shown = useSyncExternalStore(toasts.subscribe, toasts.get)
+  return (
+    <div
+      role="status"
+      aria-label="Notices"
+      className="pointer-events-none fixed inset-x-3 bottom-[max(1rem,env(safe-area-inset-bottom))] z-40 flex flex-col items-center gap-2"
+    >
+      {shown.map((toast) => (
+        <One key={toast.id} toast={toast} />
+      ))}
+    </div>
+  )
+}
+
+function One({ toast }: { toast: Toast }) {
+  const [held, setHeld] = useState(false)
+  useEffect(() => {
+    if (held) return
+    const timer = setTimeout(() => dismiss(toast.id), STAYS)
+    return () => clearTimeout(timer)
+  }, [held, toast.id])
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a resting pointer or focus only holds the words, nothing is done by it
+    <div
+      onMouseEnter={() => setHeld(true)}
+      onMouseLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
+      className={clsx(
+        'pointer-events-auto flex max-w-[min(34rem,100%)] items-center gap-2 rounded-xl border bg-raised py-1.5 pr-1.5 pl-4 text-sm shadow-raised',
+        toast.danger ? 'border-danger/50 text-danger' : 'border-line text-ink',
+      )}
+    >
+      <span className="min-w-0 break-words">{toast.text}</span>
+      {toast.action && (
+        <Button
+          look="quiet"
+          className="text-accent"
+          onClick={() => {
+            dismiss(toast.id)
+            toast.action?.act()
+          }}
+        >
+          {toast.action.label}
+        </Button>
+      )}
+      <IconButton label="Dismiss" onClick={() => dismiss(toast.id)}>
+        <X size={16} aria-hidden />
+      </IconButton>
+    </div>
+  )
+}

@@ -1,0 +1,41 @@
+/** Short words about what was just done, with a way to undo it. */
+
+export interface Toast {
+  id: number
+  text: string
+  danger: boolean
+  action?: { label: string; act: () => void }
+}
+
+let shown: readonly Toast[] = []
+let next = 1
+const listeners = new Set<() => void>()
+
+function set(value: readonly Toast[]): void {
+  shown = value
+  for (const listener of listeners) listener()
+}
+
+/** Says something; gives back its id. At most three stand at once. */
+export function say(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
+  const toast = { id: next++, text, danger: false, ...more }
+  set([...shown, toast].slice(-3))
+  return toast.id
+}
+
+/** Says what went wrong in the words of whoever refused. */
+export function sayProblem(error: unknown): number {
+  return say(error instanceof Error ? error.message : String(error), { danger: true })
+}
+
+export function dismiss(id: number): void {
+  set(shown.filter((toast) => toast.id !== id))
+}
+
+export const toasts = {
+  subscribe(listener: () => void): () => void {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  },
+  get: (): readonly Toast[] => shown,
+}

@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest'
+import { age, dayOf, money, plural } from '@/ui/words'
+
+const noon = new Date(2026, 10, 22, 12).getTime()
+
+describe('words', () => {
+  test('a time is told by its largest unit, and nothing is “0 minutes ago”', () => {
+    expect([0, 59_000, 61_000, 3 * 3_600_000, 24 * 3_600_000].map((past) => age(noon - past, noon))).toEqual([
+      'now',
+      'now',
+      '1 min. ago',
+      '3 hr. ago',
+      'yesterday',
+    ])
+  })
+
+  test('a day is named by how near it is', () => {
+    const days = [0, 1, 5, 20, 80].map((past) => dayOf(noon - past * 86_400_000, noon))
+    expect(days).toEqual(['Today', 'Yesterday', 'This week', 'This month', 'September 2026'])
+  })
+
+  test('an unknown price is unknown and never nothing', () => {
+    expect([null, 0, 1_500_000, 2_340_000_000].map(money)).toEqual(['unknown', '$0.00', '$0.0015', '$2.34'])
+  })
+
+  test('one is not many', () => {
+    expect([plural(1, 'message'), plural(1234, 'message')]).toEqual(['1 message', '1,234 messages'])
+  })
+})
