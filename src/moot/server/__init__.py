@@ -10,6 +10,7 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `borders.py`, `origins.py` | what every request passes: id, log, counts, headers, hosts and origins, patience |
 | `auth.py`, `caller.py`, `credentials.py` | who asks, and what they may do |
 | `problems.py` | errors as they are told |
+| `paging.py`, `etags.py`, `idempotency.py` | lists by pages; which state a caller has seen; what is done once |
 | `routing.py` | `Router`: routes that read bodies to the letter |
 | `metrics.py` | what the server counts |
 | `serving.py` | runs it all until a signal |

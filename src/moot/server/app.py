@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from moot import __version__
 from moot.server import problems
 from moot.server.borders import Border, Doors, Patience
+from moot.server.idempotency import Repeats
 from moot.server.routes import ROUTERS
 from moot.server.state import Server
 
@@ -24,7 +25,7 @@ def create_app(server: Server) -> FastAPI:
     )
     app.state.server = server
     problems.install(app)
-    for middleware in (Patience, Doors, Border):  # the last one added is the outermost
+    for middleware in (Repeats, Patience, Doors, Border):  # the last one added is the outermost
         app.add_middleware(middleware, server=server)
     for router in ROUTERS:
         app.include_router(router)

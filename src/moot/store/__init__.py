@@ -23,6 +23,7 @@ another thread: each read sees one snapshot and comes back whole. Nobody else op
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `blobs` | `Blobs`: bytes by content |
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
+| `idempotency` | `Idempotency`: answers that are given again for the same key |
 | `poller` | noticing other processes' commits |
 | `health` | what `moot doctor` shows |
 | `sqlite` | the `Store` itself, and opening it |

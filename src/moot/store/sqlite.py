@@ -84,10 +84,6 @@ class SqliteStore:
     def tokens(self) -> AccessTokens:
         return self._tokens
 
-    @property
-    def path(self) -> Path:
-        return self._path
-
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""
         return self._poller.others(interval)

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 
 from moot.errors import NotFound
 from moot.store.connect import Queries
+from moot.store.idempotency import StoredAnswers
 from moot.store.lookup import SHORTEST_PREFIX
 from moot.store.reader import Reader
 from moot.store.transaction import Transaction
@@ -28,6 +29,11 @@ class AccessTokens:
         self._writer = writer
         self._reader = reader
         self._clock = clock
+        self._idempotency = StoredAnswers(writer)
+
+    @property
+    def idempotency(self) -> StoredAnswers:
+        return self._idempotency
 
     async def user(self, name: str) -> User:
         def work(transaction: Transaction) -> User:

@@ -12,7 +12,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
 | `store.py`, `search.py`, `tree.py`, `engine.py` | the seams to what keeps and runs |
-| `token.py` | who may ask a server for what |
+| `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
 | `crash.py` | named instants at which a test may kill the process |
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from moot.types.approval import Answer, Approval, Grants
@@ -362,8 +361,6 @@ class Store(Protocol):
     def blobs(self) -> Blobs: ...
     @property
     def tokens(self) -> Tokens: ...
-    @property
-    def path(self) -> Path: ...
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

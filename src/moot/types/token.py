@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
+from moot.types.idempotency import Idempotency
+
 Scope: TypeAlias = Literal["read", "chat", "tools", "admin"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
@@ -56,7 +58,10 @@ class Token:
 
 
 class Tokens(Protocol):
-    """Users and what they show to be let in."""
+    """Users, what they show to be let in, and what they asked for already."""
+
+    @property
+    def idempotency(self) -> Idempotency: ...
 
     async def user(self, name: str) -> User:
         """The user of that name, made when there is none."""

@@ -171,14 +171,15 @@ def test_a_lock_that_stays_is_named(settings: Settings, tmp_path: Path) -> None:
     second.close()
 
 
-async def test_nothing_is_acknowledged_for_a_file_that_is_not_in_its_place(store: SqliteStore) -> None:
+async def test_nothing_is_acknowledged_for_a_file_that_is_not_in_its_place(store: SqliteStore, settings: Settings) -> None:
+    file = settings.database
     await store.conversations.create(Conversation("a"))
-    aside = store.path.with_suffix(".aside")
-    store.path.rename(aside)
+    aside = file.with_suffix(".aside")
+    file.rename(aside)
     with pytest.raises(StoreError, match="was removed while it was open"):
         await store.log.append("a", [Event("meta")])
-    store.path.write_bytes(b"")
+    file.write_bytes(b"")
     with pytest.raises(StoreError, match="was replaced by another file while it was open"):
         await store.log.append("a", [Event("meta")])
-    aside.rename(store.path)
+    aside.rename(file)
     assert await store.log.append("a", [Event("meta")]) == range(1, 2)

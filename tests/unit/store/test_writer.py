@@ -185,8 +185,8 @@ async def test_another_processs_transaction_is_waited_for(store: SqliteStore, se
     await second.close()
 
 
-async def test_a_file_that_another_process_has_for_itself_is_waited_for(store: SqliteStore) -> None:
-    alone = connect(store.path, writing=True)  # as one is that recovers the log of a killed process
+async def test_a_file_that_another_process_has_for_itself_is_waited_for(store: SqliteStore, settings: Settings) -> None:
+    alone = connect(settings.database, writing=True)  # as one is that recovers the log of a killed process
     alone.execute("PRAGMA locking_mode = EXCLUSIVE")
     alone.execute("INSERT INTO setting VALUES ('a', x'00')")
     asyncio.get_running_loop().call_later(0.2, alone.close)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from moot.server.auth import Admin
+from moot.server.idempotency import SECRET
 from moot.server.routing import Router
 from moot.server.state import Here
 from moot.server.wire.base import ListOut
@@ -22,8 +23,9 @@ async def list_tokens(here: Here, _: Admin, revoked: bool = Query(default=False)
 
 
 @router.post("", status_code=201)
-async def create_token(here: Here, caller: Admin, wanted: TokenIn) -> TokenMade:
+async def create_token(here: Here, caller: Admin, request: Request, wanted: TokenIn) -> TokenMade:
     """Makes a token; its secret is shown this once."""
+    request.scope[SECRET] = True
     owner = caller.owner_id if wanted.user is None else (await here.engine.store.tokens.user(wanted.user)).id
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in wanted.scopes)
     expires_at = None if wanted.expires_in is None else here.tokens.now + wanted.expires_in * 1000
