@@ -21,6 +21,7 @@ from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.ids import tool_key
 from moot.types.limits import INLINE_BYTES, TOOL_OUTPUT_CHARACTERS
+from moot.types.served import Served
 from moot.types.tool import Tool, ToolContext, ToolOutput
 
 log = logging.getLogger("moot.agents")
@@ -33,10 +34,21 @@ UNKNOWN = (
 EDITED = "[The person changed the arguments before they allowed the call. It ran with: {}]\n"
 
 
-async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool]) -> None:
-    """Every call has its output when this returns. Raises Parked once all that could run has ended and an answer is still out."""
+HANDED = "Given to the program that asked: it carries this call out itself."
+
+
+async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool], served: Served | None = None) -> None:
+    """Every call has its output when this returns. Raises Parked once all that could run has ended and an answer is still out.
+
+    Calls that `served` takes are not run: that they were handed over is their output.
+    """
     parked = False
-    numbered = list(enumerate(calls))
+    numbered: list[tuple[int, Call]] = []
+    for index, call in enumerate(calls):
+        if served is not None and served.takes(call.tool):
+            await _hand_over(context, tool_key(step, index), call)
+        else:
+            numbered.append((index, call))
     for concurrent, group in groupby(numbered, key=lambda item: _concurrent(item[1], tools)):
         batch = list(group)
         if not concurrent and parked:
@@ -50,6 +62,11 @@ async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools
                 break
     if parked:
         raise Parked
+
+
+async def _hand_over(context: RunContext, key: str, call: Call) -> None:
+    if not call.error:
+        await _settle(context, key, chunk.tool_output(call.id, HANDED))
 
 
 def _concurrent(call: Call, tools: dict[str, Tool]) -> bool:

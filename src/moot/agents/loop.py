@@ -6,7 +6,7 @@ import dataclasses
 
 from moot.agents.bounds import over_limit
 from moot.agents.calls import run_calls
-from moot.agents.position import Attempt, Position, goes_on, locate, signature
+from moot.agents.position import HANDED, Attempt, Position, goes_on, locate, signature
 from moot.agents.step import answer
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject
@@ -40,8 +40,9 @@ class Loop:
             last = attempt.ending or last
             if last.error is not None:
                 return _outcome(position, "error", last.error)
-            await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools})
-            await _finish_step(context, request, position, attempt, choice)
+            await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
+            handed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
+            await _finish_step(context, request, position, attempt, choice, handed=handed)
 
 
 def _offer(setup: StepSetup, position: Position) -> tuple[Tool, ...]:
@@ -76,7 +77,9 @@ async def _steer(context: RunContext, position: Position) -> None:
     position.finished = False
 
 
-async def _finish_step(context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice) -> None:
+async def _finish_step(
+    context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice, *, handed: bool
+) -> None:
     ending = attempt.ending or Ending("other")
     earlier = context.message().metadata.get("steps")
     steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), _step_facts(context, position, attempt, choice, ending)]
@@ -92,10 +95,10 @@ async def _finish_step(context: RunContext, request: RunRequest, position: Posit
     if choice.model.context and ending.usage.input is not None:
         metadata["context_usage"] = round(min((ending.usage.input + (ending.usage.output or 0)) / choice.model.context, 1.0), 4)
     chunks = (chunk.message_metadata(metadata), chunk.FINISH_STEP)
-    await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}"), fold=True)
+    await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None), fold=True)
     point("step.finished")
     position.signatures.extend(signature(call) for call in attempt.calls)
-    position.finished = not attempt.calls and not goes_on(attempt)
+    position.finished = handed or (not attempt.calls and not goes_on(attempt))
     position.step += 1
     position.attempts = []
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moot.types.canonical import Json, dumps
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.exchange import Ending
 from moot.types.usage import Usage
+
+HANDED: JsonObject = {"handed": True}
+"""In a step's end: it made calls that another program carries out, so the run is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def locate(events: Iterable[Event]) -> Position:
         if attempt is not None:
             note(position, attempt, event.chunks)
         elif event.phase == "end" and event.key == f"step:{position.step}":
-            _finish_step(position)
+            _finish_step(position, handed=event.body == HANDED)
         elif any(piece["type"] == "steering-message" for piece in event.chunks):
             position.finished = False  # said at the border behind the last step: it wants an answer
     return position
@@ -150,11 +153,11 @@ def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event)
         position.costs.append(cost if isinstance(cost, int) else None)
 
 
-def _finish_step(position: Position) -> None:
+def _finish_step(position: Position, *, handed: bool) -> None:
     answered = position.answered
     calls = answered.calls if answered is not None else []
     position.signatures.extend(signature(call) for call in calls)
-    position.finished = not calls and not goes_on(answered)
+    position.finished = handed or (not calls and not goes_on(answered))
     position.step += 1
     position.attempts = []
 

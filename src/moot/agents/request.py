@@ -42,7 +42,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
         model=choice.model,
         system=setup.system,
         messages=messages,
-        tools=tuple(definition(tool) for tool in tools),
+        tools=(*(definition(tool) for tool in tools), *(setup.served.tools if setup.served is not None else ())),
         settings=setup.settings,
         quirks=choice.provider.quirks,
     )

@@ -54,6 +54,7 @@ async def answer(
 ) -> tuple[Attempt, Choice]:
     """The attempt that ended the step's model call, well or not, and who made it. A step that is already answered is not asked again."""
     chain = _Chain(setup.choices)
+    plain = setup.served is not None and setup.served.plain  # its caller trims, and begins anew, for itself
     if (done := position.answered) is not None:
         return done, chain.choice
     await _abandon_unended(context, position)
@@ -70,11 +71,11 @@ async def answer(
         failure = attempt.ending.error if attempt.ending is not None else None
         if failure is None:
             return attempt, chain.choice
-        if failure.kind == "context_too_long" and not chain.shrunk and not attempt.visible:
+        if failure.kind == "context_too_long" and not chain.shrunk and not attempt.visible and not plain:
             chain.shrunk = True
             budget = min(budget, wire.tokens) // 2
             continue
-        pause = _pause(chain, attempt, failure, context.ports.jitter())
+        pause = None if plain and attempt.visible else _pause(chain, attempt, failure, context.ports.jitter())
         if pause is None:
             return attempt, chain.choice
         await context.ports.sleep(pause)

@@ -16,7 +16,7 @@ from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
-from moot.types.model import Model
+from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
@@ -52,6 +52,7 @@ class AnthropicMessages:
             if not prompt.system:
                 _mark(tools[-1])
             body["tools"] = tools
+            body |= _choice(settings, thinking)
         if prompt.system:
             body["system"] = [{"type": "text", "text": prompt.system, "cache_control": _CACHED}]
         _mark_messages(messages)
@@ -74,6 +75,18 @@ def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
     if temperature is not None:
         return {"temperature": min(temperature, 1.0)}
     return {"top_p": top_p} if top_p is not None else {}
+
+
+def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
+    """Which tools are to be called. While it thinks, a model can't be made to call one."""
+    forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
+    choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
+    if forced:
+        named = settings.tool_choice.startswith("=")
+        choice = {"type": "tool", "name": settings.tool_choice[1:]} if named else {"type": "any"}
+    if not settings.parallel_calls and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    return {} if choice == {"type": "auto"} else {"tool_choice": choice}
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:

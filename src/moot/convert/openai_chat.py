@@ -10,7 +10,7 @@ from moot.convert.openai_stream import METADATA, OpenAIStream
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
-from moot.types.model import Model
+from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, text_part, tool_name
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
@@ -36,6 +36,7 @@ class OpenAIChat:
             body["stream_options"] = {"include_usage": True}
         if prompt.tools and model.tools == "native":
             body["tools"] = [_tool(tool) for tool in prompt.tools]
+            body |= _choice(settings)
         if settings.max_tokens is not None:
             body[quirks.max_tokens] = settings.max_tokens
         # OpenAI's own reasoning models answer 400 to any sampling setting
@@ -85,6 +86,18 @@ def is_strict(schema: Json) -> bool:
         ):
             return False
     return all(is_strict(value) for value in schema.values())
+
+
+def _choice(settings: ModelSettings) -> JsonObject:
+    """Which tools are to be called; nothing when the model is free, as not every endpoint knows these fields."""
+    fields: JsonObject = {}
+    if settings.tool_choice.startswith("="):
+        fields["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice[1:]}}
+    elif settings.tool_choice:
+        fields["tool_choice"] = settings.tool_choice
+    if not settings.parallel_calls:
+        fields["parallel_tool_calls"] = False
+    return fields
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:

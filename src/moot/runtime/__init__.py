@@ -4,6 +4,7 @@
 |---|---|
 | `runtime.py` | `Runtime`: store, providers, settings, hub and what outlives a run |
 | `drive.py` | one leg from claim to end: the run border |
+| `serving.py` | what another program said before its call, read back |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |

@@ -13,6 +13,7 @@ from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
+from moot.runtime.serving import told_history
 from moot.runtime.setup import find_agent, step_setup
 from moot.runtime.tooling import Tooling
 from moot.types import chunk
@@ -24,6 +25,7 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.model import ModelRole
 from moot.types.run import RunRequest
+from moot.types.served import Served
 from moot.types.store import Change, Fence, Fold, InboxItem, Store, Use
 from moot.types.tool import Question, Tool, ToolContext
 
@@ -109,6 +111,10 @@ class Leg:
         return self._events
 
     async def history(self, tokens: int) -> list[Message]:
+        served = Served.of(self.request.settings)
+        if served is not None and served.history and not self._history_whole:
+            self._history = await told_history(self.runtime.store, served.history)
+            self._history_whole = True
         # page by page: what a step costs must not grow with the conversation
         while not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
             limit = max(HISTORY_PAGE, 4 * len(self._history))

@@ -15,6 +15,10 @@ from moot.types.context import StepSetup
 from moot.types.conversation import Conversation
 from moot.types.model import Effort, Model, ModelRole, ModelSettings
 from moot.types.run import Run
+from moot.types.served import Served
+
+UNTRIMMED = 1 << 53
+"""Tokens of history for a caller that trims for itself."""
 
 DEFAULT_CONTEXT = 64_000
 """Tokens that we reckon with when nobody knows a model's context."""
@@ -25,6 +29,8 @@ _MODES: dict[str, Mode] = {"ask": "ask", "edits": "edits", "plan": "plan", "auto
 
 def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
     """The agent as this run wants it. Raises UsageError for a name that the configuration doesn't have."""
+    if (served := Served.of(options)) is not None and served.plain:
+        return Agent(name, tools=(), show_reasoning=served.show_reasoning)
     agent = settings.agents.get(name) or (Agent() if name == "default" else None)
     if agent is None:
         known = ", ".join(sorted(settings.agents)) or "default"
@@ -48,6 +54,9 @@ async def step_setup(
 ) -> StepSetup:
     """What a step needs. Raises UsageError when there is no model to be had or a tool's name is unknown."""
     options = run.settings
+    served = Served.of(options)
+    if served is not None and served.plain:
+        return await _plain(settings, providers, agent, run, served)
     wanted = run.model if role == "main" and run.model else (agent.model if role == "main" else role)
     choices = await providers.choices(wanted, agent.fallback or settings.models.fallback)
     if not choices:
@@ -55,20 +64,35 @@ async def step_setup(
     mode = mode_of(settings, options)
     tools = () if choices[0].model.tools == "none" else offered(settings, agent)
     model = choices[0].model
+    system = system_prompt(agent, tools, directory=conversation.directory, mode=mode, now=now)
     return StepSetup(
         choices=choices,
         tools=tools,
-        system=system_prompt(agent, tools, directory=conversation.directory, mode=mode, now=now),
+        system=f"{system}\n\n{served.system}" if served is not None and served.system else system,
         settings=model_settings(agent, options),
         history_tokens=agent.history.max_tokens or _history_budget(model),
         max_steps=_max_steps(settings, agent, options, model),
+        served=served,
     )
+
+
+async def _plain(settings: Settings, providers: Providers, agent: Agent, run: Run, served: Served) -> StepSetup:
+    """A model as if it were called directly: what the caller sent, nothing more, and no other model in its place."""
+    choice = await providers.choice(run.model)
+    wanted = model_settings(agent, run.settings)
+    return StepSetup((choice,), (), served.system, wanted, UNTRIMMED, settings.limits.steps, served)
 
 
 def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
     """What requests are told: the run's own options over the agent's."""
     wanted, schema, temperature = options.get("effort"), options.get("schema"), options.get("temperature")
+    served = Served.of(options) or Served()
     return ModelSettings(
+        max_tokens=served.max_tokens,
+        top_p=served.top_p,
+        stop=served.stop,
+        tool_choice=served.tool_choice,
+        parallel_calls=served.parallel_calls,
         temperature=float(temperature) if isinstance(temperature, int | float) else agent.temperature,
         effort=_EFFORTS.get(str(wanted)) or agent.effort,
         show_reasoning=agent.show_reasoning,

@@ -14,6 +14,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `store.py`, `search.py`, `tree.py`, `engine.py` | the seams to what keeps and runs |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
+| `served.py` | what a run serves another program that uses moot as a model |
 | `crash.py` | named instants at which a test may kill the process |
 
 Values are frozen; JSON that belongs to somebody else (chunks, parts, metadata) stays plain JSON so that unknown fields live on.

@@ -15,6 +15,7 @@ from moot.types.message import Message
 from moot.types.model import Model, ModelRole, ModelSettings
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
+from moot.types.served import Served
 from moot.types.store import Blobs, Change, InboxItem
 from moot.types.tool import Tool, ToolContext
 
@@ -65,6 +66,8 @@ class StepSetup:
     """The budget for history."""
     max_steps: int
     """Steps after which the run stops; 0 = no limit."""
+    served: Served | None = None
+    """For whom else the run is made, with tools of its own."""
 
 
 @dataclass(frozen=True, slots=True)

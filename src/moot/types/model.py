@@ -86,3 +86,7 @@ class ModelSettings:
     show_reasoning: bool = True
     schema: dict[str, object] | None = None
     """A JSON Schema that the answer must fit."""
+    tool_choice: str = ""
+    """Empty = the model chooses · none · required · `=NAME` = that tool."""
+    parallel_calls: bool = True
+    """Whether one step may make several calls."""

@@ -1,0 +1,70 @@
+"""Which earlier answer a caller goes on from. Most dialects send the whole history each time and no name for it, so it is known by its
+content: every message has a digest over itself and all before it.
+
+The system prompt is left out (it often holds the time), and so is white space; reasoning too, which callers mostly do not send back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+from moot.convert.callers.telling import Piece, pieces_of
+from moot.types.canonical import Json, dumps
+from moot.types.message import Message
+from moot.types.part import Part, is_tool, text_of
+
+__all__ = ["answer_digest", "digests"]
+
+
+def digests(messages: Sequence[Message]) -> tuple[list[str], str]:
+    """For each message its digest, an answer's as it was when it was given (without the outputs of its calls); and that of all of them."""
+    found: list[str] = []
+    before = ""
+    for message in messages:
+        if message.role == "assistant":
+            given = answer_digest(before, pieces_of(message.parts, lambda _: True))
+            found.append(given)
+            before = _digest(given, *_outputs(message.parts))
+        elif message.role == "user":
+            before = _digest(before, *_said(message.parts))
+            found.append(before)
+        else:
+            found.append(before)
+    return found, before
+
+
+def answer_digest(before: str, pieces: Iterable[Piece]) -> str:
+    """The digest of an answer to what has the digest `before`."""
+    told = list(pieces)
+    text = "".join(piece.text for piece in told if piece.kind == "text")
+    calls = [f"{piece.id} {piece.name}" for piece in told if piece.kind == "call"]
+    return _digest(before, "assistant", _plain(text), *calls)
+
+
+def _said(parts: Sequence[Part]) -> list[str]:
+    files = [str(part.get("url")) for part in parts if part.get("type") == "file"]
+    data = [_json(part.get("data")) for part in parts if str(part.get("type")).startswith("data-")]
+    return ["user", _plain(text_of([*parts])), *files, *data]
+
+
+def _outputs(parts: Sequence[Part]) -> list[str]:
+    """Nothing when no call has an output: then it is the answer as it was given."""
+    calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
+    return [f"{part.get('toolCallId')} {_json(part.get('output', part.get('errorText')))}" for part in calls]
+
+
+def _json(value: Json) -> str:
+    return dumps(value).decode()
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())
+
+
+def _digest(before: str, *texts: str) -> str:
+    hash = blake2b(before.encode(), digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "replace")
+        hash.update(len(data).to_bytes(8) + data)
+    return hash.hexdigest()

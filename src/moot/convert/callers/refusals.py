@@ -1,0 +1,70 @@
+"""Errors as the clients of each vendor know them: a status, and the object that they read (references: OpenAI and Claude API, errors)."""
+
+from __future__ import annotations
+
+from moot.types.canonical import JsonObject
+from moot.types.exchange import Failure
+
+__all__ = ["STATUSES", "anthropic_error", "openai_code", "openai_error", "status_of"]
+
+STATUSES = {
+    "rate_limit": 429,
+    "overloaded": 529,
+    "invalid_request": 400,
+    "context_too_long": 400,
+    "content": 400,
+    "timeout": 504,
+    "deadline": 504,
+    "usage": 400,
+    "config": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "too_large": 413,
+    "busy": 409,
+    "limit": 400,
+    "cancelled": 409,
+}
+"""By the kind of a failure; what a provider did that is none of the caller's doing is a 502."""
+
+_OPENAI = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
+_ANTHROPIC = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_CODES = {
+    "unauthorized": "invalid_api_key",
+    "rate_limit": "rate_limit_exceeded",
+    "context_too_long": "context_length_exceeded",
+    "not_found": "model_not_found",
+}
+
+
+def status_of(failure: Failure) -> int:
+    """The HTTP status of an answer that has not begun."""
+    return STATUSES.get(failure.kind, 502)
+
+
+def openai_code(failure: Failure) -> str:
+    """The word of a failure that a program may go by; the vendor's own where there is one."""
+    return _CODES.get(failure.kind, failure.kind)
+
+
+def openai_error(failure: Failure) -> JsonObject:
+    """The body of a refusal, and the frame of a stream that breaks off."""
+    status = status_of(failure)
+    kind = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": openai_code(failure)}}
+
+
+def anthropic_error(failure: Failure) -> JsonObject:
+    """The same for Anthropic's clients, as the body and as the event `error`."""
+    kind = _ANTHROPIC.get(status_of(failure), "api_error")
+    return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

@@ -1,0 +1,200 @@
+"""An answer in OpenAI responses (reference: OpenAI API, the response object and its streaming events)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from moot.convert.callers.asked import Asked
+from moot.convert.callers.refusals import openai_code
+from moot.convert.callers.telling import Change, Outcome, Piece
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.usage import Usage
+
+__all__ = ["Head", "ResponsesAnswer", "response_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a response repeats of its request, and its own facts."""
+
+    id: str
+    """Of the run."""
+    model: str
+    created: int
+    """Seconds since the epoch."""
+    asked: Asked | None = None
+    """None = an answer that is looked up later: what was asked with it is not repeated."""
+
+
+class ResponsesAnswer:
+    """Writes the stream: each frame's data, whose `type` is its event's name."""
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._number = 0
+        self._pieces: dict[int, Piece] = {}
+
+    def begin(self) -> list[JsonObject]:
+        return [
+            self._frame("response.created", response=_response(self._head, "in_progress", ())),
+            self._frame("response.in_progress", response=_response(self._head, "in_progress", ())),
+        ]
+
+    def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
+        return [frame for change in changes for frame in self._frames(change)]
+
+    def end(self, outcome: Outcome) -> list[JsonObject]:
+        pieces = [self._pieces[index] for index in sorted(self._pieces)]
+        whole = response_answer(self._head, pieces, outcome)
+        return [self._frame(f"response.{whole['status']}", response=whole)]
+
+    def _frames(self, change: Change) -> list[JsonObject]:
+        at = change.at
+        item = _item(self._head.id, at, change.piece, "in_progress" if change.what == "open" else "completed")
+        match change.what:
+            case "open":
+                return [self._frame("response.output_item.added", output_index=at, item=item), *self._opened(change)]
+            case "add":
+                return [self._added(change)]
+            case "close":
+                self._pieces[at] = change.piece
+                return [*self._closed(change), self._frame("response.output_item.done", output_index=at, item=item)]
+
+    def _opened(self, change: Change) -> list[JsonObject]:
+        match change.piece.kind:
+            case "text":
+                return [self._of("response.content_part.added", change, content_index=0, part=_text(""))]
+            case "reasoning":
+                return [self._of("response.reasoning_summary_part.added", change, summary_index=0, part=_summary(""))]
+            case "call":
+                return []
+
+    def _added(self, change: Change) -> JsonObject:
+        match change.piece.kind:
+            case "text":
+                return self._of("response.output_text.delta", change, content_index=0, delta=change.text, logprobs=[])
+            case "reasoning":
+                return self._of("response.reasoning_summary_text.delta", change, summary_index=0, delta=change.text)
+            case "call":
+                return self._of("response.function_call_arguments.delta", change, delta=change.text)
+
+    def _closed(self, change: Change) -> list[JsonObject]:
+        piece = change.piece
+        match piece.kind:
+            case "text":
+                return [
+                    self._of("response.output_text.done", change, content_index=0, text=piece.text, logprobs=[]),
+                    self._of("response.content_part.done", change, content_index=0, part=_text(piece.text)),
+                ]
+            case "reasoning":
+                return [
+                    self._of("response.reasoning_summary_text.done", change, summary_index=0, text=piece.text),
+                    self._of("response.reasoning_summary_part.done", change, summary_index=0, part=_summary(piece.text)),
+                ]
+            case "call":
+                return [self._of("response.function_call_arguments.done", change, name=piece.name, arguments=piece.text)]
+
+    def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
+        """A frame about one item."""
+        return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
+
+    def _frame(self, type: str, **fields: Json) -> JsonObject:
+        frame: JsonObject = {"type": type, "sequence_number": self._number, **fields}
+        self._number += 1
+        return frame
+
+
+def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
+    """The whole answer, of a failed run too: this dialect has a place for what was said before the failure."""
+    if outcome.error is not None:
+        error: JsonObject = {"code": openai_code(outcome.error), "message": outcome.error.advice()}
+        return _response(head, "failed", pieces, error=error, usage=outcome.usage)
+    why = {"length": "max_output_tokens", "content-filter": "content_filter"}.get(outcome.reason)
+    return _response(head, "incomplete" if why else "completed", pieces, why=why, usage=outcome.usage)
+
+
+def _response(
+    head: Head, status: str, pieces: Sequence[Piece], *, error: JsonObject | None = None, why: str | None = None, usage: Usage | None = None
+) -> JsonObject:
+    done = "in_progress" if status == "in_progress" else "completed"
+    asked = head.asked or Asked(head.model, ())
+    settings = asked.settings
+    return {
+        "id": f"resp_{head.id}",
+        "object": "response",
+        "created_at": head.created,
+        "status": status,
+        "error": error,
+        "incomplete_details": {"reason": why} if why else None,
+        "instructions": asked.system or None,
+        "max_output_tokens": settings.max_tokens,
+        "model": head.model,
+        "output": [_item(head.id, at, piece, done) for at, piece in enumerate(pieces)],
+        "parallel_tool_calls": settings.parallel_calls,
+        "previous_response_id": asked.after or None,
+        "reasoning": {"effort": settings.effort, "summary": None},
+        "store": True,
+        "temperature": settings.temperature,
+        "text": {"format": _format(asked)},
+        "tool_choice": _choice(settings.tool_choice),
+        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in asked.tools],
+        "top_p": settings.top_p,
+        "truncation": "disabled",
+        "usage": None if usage is None else _usage(usage),
+        "metadata": {},
+    }
+
+
+def _format(asked: Asked) -> JsonObject:
+    if asked.settings.schema is None:
+        return {"type": "text"}
+    return {"type": "json_schema", "name": "answer", "schema": loads(dumps(asked.settings.schema)), "strict": False}
+
+
+def _choice(choice: str) -> Json:
+    return {"type": "function", "name": choice[1:]} if choice.startswith("=") else choice or "auto"
+
+
+def _tool(name: str, description: str, schema: JsonObject) -> JsonObject:
+    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
+
+
+def _item_id(run: str, at: int, piece: Piece) -> str:
+    return f"{ {'text': 'msg', 'reasoning': 'rs', 'call': 'fc'}[piece.kind] }_{run}_{at}"
+
+
+def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
+    """A piece as an item of the output, at its beginning or its end."""
+    id, begun = _item_id(run, at, piece), status == "in_progress"
+    match piece.kind:
+        case "text":
+            content: list[Json] = [] if begun else [_text(piece.text)]
+            return {"id": id, "type": "message", "status": status, "role": "assistant", "content": content}
+        case "reasoning":
+            summary: list[Json] = [] if begun else [_summary(piece.text)]
+            return {"id": id, "type": "reasoning", "status": status, "summary": summary}
+        case "call":
+            arguments = "" if begun else piece.text
+            return {"id": id, "type": "function_call", "status": status, "call_id": piece.id, "name": piece.name, "arguments": arguments}
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _summary(text: str) -> JsonObject:
+    return {"type": "summary_text", "text": text}
+
+
+def _usage(usage: Usage) -> JsonObject | None:
+    if usage.input is None and usage.output is None:
+        return None
+    sent, made = usage.input or 0, usage.output or 0
+    return {
+        "input_tokens": sent,
+        "input_tokens_details": {"cached_tokens": usage.cache_read or 0, "cache_write_tokens": usage.cache_write or 0},
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": sent + made,
+    }

@@ -1,0 +1,210 @@
+"""A run's chunks, or the stored parts of its answer, as the few pieces that a caller is told; and how the run ended.
+
+A caller hears text, reasoning and the calls of its own tools. What an agent does with moot's tools is its own affair: of that only the
+text is told. Text of a later step stands apart from what was said before by an empty line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from moot.convert.anthropic_stream import METADATA
+from moot.convert.fold import in_history
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.exchange import Failure
+from moot.types.part import Part, is_tool, tool_name
+from moot.types.usage import Usage
+
+__all__ = ["Change", "Kind", "Outcome", "Piece", "Teller", "pieces_of", "proof_of"]
+
+Kind = Literal["text", "reasoning", "call"]
+Theirs = Callable[[str], bool]
+"""Whether a tool of that name is the caller's own."""
+
+APART = "\n\n"
+
+
+class Piece(NamedTuple):
+    """What a caller is told in one go."""
+
+    kind: Kind
+    text: str = ""
+    """A call's arguments, as JSON."""
+    id: str = ""
+    """Of a call."""
+    name: str = ""
+    """Of a call's tool."""
+    proof: tuple[str, str] = ("", "")
+    """What the maker of a piece of reasoning wants back with it: `signature` or `redactedData`, and its value."""
+
+
+class Change(NamedTuple):
+    """What a chunk adds to the pieces."""
+
+    what: Literal["open", "add", "close"]
+    at: int
+    """Which piece, from 0."""
+    piece: Piece
+    """As it was opened; as it is now when it closes."""
+    text: str = ""
+    """What was added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the run ended."""
+
+    reason: str = "stop"
+    """One of `chunk.FINISH_REASONS`."""
+    usage: Usage = field(default_factory=Usage)
+    error: Failure | None = None
+
+
+class Teller:
+    """Takes a run's chunks one by one. Total: what it does not know adds nothing."""
+
+    def __init__(self, theirs: Theirs) -> None:
+        self._theirs = theirs
+        self._pieces: list[Piece] = []
+        self._texts: list[list[str]] = []
+        self._open: dict[str, int | None] = {}
+        """Open parts by kind and id; None = nothing was said in it yet, so that it is no piece."""
+        self._apart = False
+        """Something was said in an earlier step, and nothing since."""
+
+    def feed(self, chunk: Chunk) -> list[Change]:
+        """What the chunk adds, in order."""
+        kind = str(chunk.get("type"))
+        spoken, _, what = kind.rpartition("-")
+        if spoken in ("text", "reasoning"):
+            return self._spoken("text" if spoken == "text" else "reasoning", what, chunk)
+        if kind.startswith("tool-input-"):
+            return self._call(what, chunk)
+        if kind in ("start-step", "data-attempt"):
+            self._apart = any(piece.kind == "text" for piece in self._pieces)
+        return []
+
+    def close(self) -> list[Change]:
+        """Closes what a run left open."""
+        still = [index for index in self._open.values() if index is not None]
+        self._open.clear()
+        return [self._closed(index) for index in still]
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that was told so far."""
+        return tuple(self._now(index) for index in range(len(self._pieces)))
+
+    def _spoken(self, kind: Literal["text", "reasoning"], what: str, chunk: Chunk) -> list[Change]:
+        key = f"{kind} {chunk.get('id')}"
+        changes: list[Change] = []
+        if what == "start":
+            self._open[key] = None
+        delta = chunk.get("delta")
+        if what == "delta" and isinstance(delta, str) and delta:
+            if kind == "text" and self._apart:
+                delta, self._apart = APART + delta, False
+            changes = self._said(key, Piece(kind), delta)
+        proof = proof_of(chunk)
+        if proof[0] and kind == "reasoning":
+            changes += self._said(key, Piece(kind, proof=proof), "")
+            index = self._open[key]
+            assert index is not None
+            self._pieces[index] = self._pieces[index]._replace(proof=proof)
+        if what == "end" and (index := self._open.pop(key, None)) is not None:
+            changes.append(self._closed(index))
+        return changes
+
+    def _said(self, key: str, piece: Piece, text: str) -> list[Change]:
+        index, changes = self._open.get(key), list[Change]()
+        if index is None:
+            index = self._open[key] = len(self._pieces)
+            self._pieces.append(piece)
+            self._texts.append([])
+            changes.append(Change("open", index, piece))
+        if text:
+            self._texts[index].append(text)
+            changes.append(Change("add", index, self._pieces[index], text))
+        return changes
+
+    def _call(self, what: str, chunk: Chunk) -> list[Change]:
+        id = str(chunk.get("toolCallId"))
+        key = f"call {id}"
+        if key not in self._open and (what == "delta" or chunk.get("providerExecuted") or not self._theirs(str(chunk.get("toolName")))):
+            return []
+        piece = Piece("call", id=id, name=str(chunk.get("toolName")))
+        match what:
+            case "start":
+                return self._said(key, piece, "")
+            case "delta":
+                return self._said(key, piece, str(chunk.get("inputTextDelta", "")))
+            case "available" | "error":
+                changes = self._said(key, piece, "")
+                index = self._open.pop(key)
+                assert index is not None
+                if not self._texts[index]:
+                    self._open[key] = index
+                    changes += self._said(key, piece, arguments(chunk.get("input")))
+                    del self._open[key]
+                return [*changes, self._closed(index)]
+            case _:
+                return []
+
+    def _now(self, index: int) -> Piece:
+        return self._pieces[index]._replace(text="".join(self._texts[index]))
+
+    def _closed(self, index: int) -> Change:
+        return Change("close", index, self._now(index))
+
+
+def pieces_of(parts: Sequence[Part], theirs: Theirs) -> tuple[Piece, ...]:
+    """The pieces that the stored parts of a whole answer come to, without abandoned attempts."""
+    pieces: list[Piece] = []
+    apart = False
+    for part in in_history(parts):
+        kind, text = part.get("type"), str(part.get("text") or "")
+        if kind == "step-start":
+            apart = any(piece.kind == "text" for piece in pieces)
+        elif kind == "text" and text:
+            pieces.append(Piece("text", APART + text if apart else text))
+            apart = False
+        elif kind == "reasoning" and (text or proof_of(part)[0]):
+            pieces.append(Piece("reasoning", text, proof=proof_of(part)))
+        elif is_tool(part) and not part.get("providerExecuted") and theirs(tool_name(part)):
+            said = part.get("input", part.get("rawInput"))
+            pieces.append(Piece("call", arguments(said), str(part.get("toolCallId")), tool_name(part)))
+    return tuple(pieces)
+
+
+def arguments(value: Json) -> str:
+    """A call's arguments as the text that a caller gets; what a model wrote that is no JSON goes out as it is."""
+    if isinstance(value, str):
+        return value
+    return dumps({} if value is None else value).decode()
+
+
+def proof_of(piece: Part | Chunk) -> tuple[str, str]:
+    """The signature of a piece of reasoning, or the data that takes its place."""
+    metadata = piece.get("providerMetadata")
+    noted = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    made: JsonObject = noted if isinstance(noted, dict) else {}
+    for name in ("signature", "redactedData"):
+        if isinstance(value := made.get(name), str) and value:
+            return name, value
+    return "", ""
+
+
+def joined(changes: Iterable[Change]) -> tuple[Piece, ...]:
+    """The pieces that a stream of changes comes to."""
+    pieces: list[Piece] = []
+    for change in changes:
+        match change.what:
+            case "open":
+                pieces.append(change.piece)
+            case "add":
+                pieces[change.at] = pieces[change.at]._replace(text=pieces[change.at].text + change.text)
+            case "close":
+                pieces[change.at] = pieces[change.at]._replace(proof=change.piece.proof)
+    return tuple(pieces)

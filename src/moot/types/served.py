@@ -1,0 +1,78 @@
+"""What a run serves another program that uses moot as a model: the program's own system prompt, history and tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.types.canonical import JsonObject
+from moot.types.provider import ToolDefinition
+
+__all__ = ["Served"]
+
+SETTING = "served"
+"""The name in `Run.settings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    plain: bool = False
+    """A model alone, as if it were called directly: no prompt, no tools, no trimming and no fallback of ours."""
+    system: str = ""
+    tools: tuple[ToolDefinition, ...] = ()
+    """The program carries them out itself: the answer ends with such a call."""
+    tool_choice: str = ""
+    """As `ModelSettings.tool_choice`."""
+    parallel_calls: bool = True
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    show_reasoning: bool = True
+    history: tuple[str, ...] = ()
+    """Blobs, each a JSON list of messages, which joined are what the program sent; () = the conversation's own branch."""
+
+    def takes(self, tool: str) -> bool:
+        """Whether a call of that tool is handed to the program. A plain model has nobody else to call."""
+        return self.plain or any(tool == known.name for known in self.tools)
+
+    def to_settings(self) -> JsonObject:
+        """For `Run.settings`."""
+        facts: JsonObject = {
+            "plain": self.plain,
+            "system": self.system,
+            "tools": [{"name": tool.name, "description": tool.description, "schema": tool.schema} for tool in self.tools],
+            "tool_choice": self.tool_choice,
+            "parallel_calls": self.parallel_calls,
+            "max_tokens": self.max_tokens,
+            "top_p": self.top_p,
+            "stop": [*self.stop],
+            "show_reasoning": self.show_reasoning,
+            "history": [*self.history],
+        }
+        default = Served()
+        return {SETTING: {name: value for name, value in facts.items() if value not in ([], "", None, getattr(default, name))}}
+
+    @staticmethod
+    def of(settings: JsonObject) -> Served | None:
+        """As `to_settings` wrote it; None for a run that serves nobody."""
+        facts = settings.get(SETTING)
+        if not isinstance(facts, dict):
+            return None
+        tools, stop, history = facts.get("tools"), facts.get("stop"), facts.get("history")
+        most, top_p = facts.get("max_tokens"), facts.get("top_p")
+        return Served(
+            plain=facts.get("plain") is True,
+            system=str(facts.get("system", "")),
+            tools=tuple(_tool(tool) for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
+            tool_choice=str(facts.get("tool_choice", "")),
+            parallel_calls=facts.get("parallel_calls") is not False,
+            max_tokens=most if isinstance(most, int) else None,
+            top_p=float(top_p) if isinstance(top_p, int | float) else None,
+            stop=tuple(str(text) for text in stop) if isinstance(stop, list) else (),
+            show_reasoning=facts.get("show_reasoning") is not False,
+            history=tuple(str(blob) for blob in history) if isinstance(history, list) else (),
+        )
+
+
+def _tool(facts: JsonObject) -> ToolDefinition:
+    schema = facts.get("schema")
+    return ToolDefinition(str(facts.get("name")), str(facts.get("description", "")), schema if isinstance(schema, dict) else {})

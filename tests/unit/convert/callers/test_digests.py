@@ -1,0 +1,50 @@
+"""How an earlier answer is found again by what a caller sends back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.convert.callers.chat_request import read_chat
+from moot.convert.callers.digests import answer_digest, digests
+from moot.convert.callers.messages_request import read_messages
+from moot.convert.callers.telling import Piece
+from moot.types.message import Message
+
+
+def chat(*messages: dict[str, Any]) -> tuple[Message, ...]:
+    return read_chat({"model": "m", "messages": list(messages)}).messages
+
+
+FIRST = {"role": "user", "content": "How is it?"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+
+
+def test_an_answer_that_comes_back_has_the_digest_that_it_was_given_with() -> None:
+    _, before = digests(chat(FIRST))
+    given = answer_digest(before, (Piece("reasoning", "hm"), Piece("text", "Let me\n\nsee."), Piece("call", "{}", "c1", "weather")))
+    back = {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL]}
+    found, _ = digests(
+        chat({"role": "system", "content": "It is noon."}, FIRST, back, {"role": "tool", "tool_call_id": "c1", "content": "x"})
+    )
+    assert found[1] == given
+
+
+def test_another_question_or_answer_before_it_is_another_digest() -> None:
+    answer = {"role": "assistant", "content": "Fine."}
+    known = digests(chat(FIRST, answer))[0][1]
+    assert digests(chat({"role": "user", "content": "How was it?"}, answer))[0][1] != known
+    assert digests(chat(FIRST, {"role": "assistant", "content": "Bad."}))[0][1] != known
+    assert digests(chat(FIRST, answer, FIRST, answer))[0][3] != known
+
+
+def test_outputs_are_part_of_what_comes_behind_them() -> None:
+    def asked(output: str) -> str:
+        called = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+        return digests(chat(FIRST, called, {"role": "tool", "tool_call_id": "c1", "content": output}))[1]
+
+    assert asked("rain") != asked("sun")
+
+
+def test_dialects_agree() -> None:
+    body = {"model": "m", "max_tokens": 1, "messages": [FIRST, {"role": "assistant", "content": "Fine."}]}
+    assert digests(read_messages(body).messages) == digests(chat(FIRST, {"role": "assistant", "content": "Fine."}))
