@@ -35,6 +35,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_writer.py` | parts and calls as both translators write them |
 | `_tools.py` | a stored call as it goes out again: id, arguments, its one output |
 | `_files.py` | file parts as they go out again |
+| `callers/` | moot as a model for other programs: what they ask and what they are told, in their dialects |
 | `_vendor.py` | what vendors say in the same ways: counts, errors, bodies that are no stream |
 
 A translator's state is a NamedTuple of JSON values: `json.dumps` takes it as it is.

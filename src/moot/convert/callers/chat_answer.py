@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from moot.convert.callers.refusals import openai_error
+from moot.convert.callers.refusals import completion_error
 from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject
 from moot.types.usage import Usage
@@ -47,7 +47,7 @@ class ChatAnswer:
     def end(self, outcome: Outcome) -> list[JsonObject]:
         """What comes before `[DONE]`; of a failed run the error alone."""
         if outcome.error is not None:
-            return [openai_error(outcome.error)]
+            return [completion_error(outcome.error)]
         frames = [self._facts.chunk({}, _reason(outcome, calls=bool(self._calls)))]
         if self._usage:
             last = self._facts.chunk({})

@@ -28,9 +28,6 @@ class Fields:
         """Where the field stands, for errors."""
         return f"{self.where}.{name}" if self.where else name
 
-    def has(self, name: str) -> bool:
-        return self.value.get(name) is not None
-
     def text(self, name: str, default: str = "") -> str:
         value = self.value.get(name)
         if value is None:
@@ -41,7 +38,7 @@ class Fields:
 
     def needed(self, name: str) -> str:
         """A text that may not be left out or empty."""
-        if not self.has(name):
+        if self.value.get(name) is None:
             raise unfit(self.path(name), "is missing")
         text = self.text(name)
         if not text:

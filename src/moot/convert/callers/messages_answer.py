@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.convert.callers.refusals import anthropic_error
+from moot.convert.callers.refusals import message_error
 from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.usage import Usage
@@ -48,7 +48,7 @@ class MessagesAnswer:
     def end(self, outcome: Outcome) -> list[JsonObject]:
         """The end of a message; of a failed run the error alone."""
         if outcome.error is not None:
-            return [anthropic_error(outcome.error)]
+            return [message_error(outcome.error)]
         delta: JsonObject = {"stop_reason": _reason(outcome, calls=self._calls), "stop_sequence": None}
         return [{"type": "message_delta", "delta": delta, "usage": _usage(outcome.usage)}, {"type": "message_stop"}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moot.types.canonical import JsonObject
 from moot.types.exchange import Failure
 
-__all__ = ["STATUSES", "anthropic_error", "openai_code", "openai_error", "status_of"]
+__all__ = ["STATUSES", "message_error", "code_of", "completion_error", "status_of"]
 
 STATUSES = {
     "rate_limit": 429,
@@ -27,8 +27,8 @@ STATUSES = {
 }
 """By the kind of a failure; what a provider did that is none of the caller's doing is a 502."""
 
-_OPENAI = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
-_ANTHROPIC = {
+_COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
+_MESSAGE = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -52,19 +52,19 @@ def status_of(failure: Failure) -> int:
     return STATUSES.get(failure.kind, 502)
 
 
-def openai_code(failure: Failure) -> str:
+def code_of(failure: Failure) -> str:
     """The word of a failure that a program may go by; the vendor's own where there is one."""
     return _CODES.get(failure.kind, failure.kind)
 
 
-def openai_error(failure: Failure) -> JsonObject:
+def completion_error(failure: Failure) -> JsonObject:
     """The body of a refusal, and the frame of a stream that breaks off."""
     status = status_of(failure)
-    kind = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": openai_code(failure)}}
+    kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": code_of(failure)}}
 
 
-def anthropic_error(failure: Failure) -> JsonObject:
+def message_error(failure: Failure) -> JsonObject:
     """The same for Anthropic's clients, as the body and as the event `error`."""
-    kind = _ANTHROPIC.get(status_of(failure), "api_error")
+    kind = _MESSAGE.get(status_of(failure), "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

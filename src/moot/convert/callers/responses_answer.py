@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from moot.convert.callers.asked import Asked
-from moot.convert.callers.refusals import openai_code
+from moot.convert.callers.refusals import code_of
 from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.usage import Usage
@@ -108,7 +108,7 @@ class ResponsesAnswer:
 def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
     """The whole answer, of a failed run too: this dialect has a place for what was said before the failure."""
     if outcome.error is not None:
-        error: JsonObject = {"code": openai_code(outcome.error), "message": outcome.error.advice()}
+        error: JsonObject = {"code": code_of(outcome.error), "message": outcome.error.advice()}
         return _response(head, "failed", pieces, error=error, usage=outcome.usage)
     why = {"length": "max_output_tokens", "content-filter": "content_filter"}.get(outcome.reason)
     return _response(head, "incomplete" if why else "completed", pieces, why=why, usage=outcome.usage)

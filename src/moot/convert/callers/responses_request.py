@@ -140,7 +140,7 @@ def _piece(piece: Fields) -> Part:
             return file_part(url, piece.path("image_url"), media_type=kind, detail=detail.replace("original", "high"))
         case "input_file":
             piece.refuse("file_id", "files are not kept here; send file_data")
-            field = "file_url" if piece.has("file_url") else "file_data"
+            field = "file_url" if piece.text("file_url") else "file_data"
             return file_part(piece.needed(field), piece.path(field), name=piece.text("filename"))
         case other:
             raise unfit(piece.path("type"), f"{other!r} is not one of input_text, input_image, input_file, output_text")
