@@ -1,7 +1,8 @@
-"""A provider that says what the prompt asks for, in the openai-chat shape, as fast as the socket takes it.
+"""A provider that says what the prompt asks for, in the openai-chat shape, as fast as the socket takes it or at a steady pace.
 
 `bench chunks=5000 rounds=2` in the last user message: two calls of the tool `todo`, one a step, then 5,000 chunks of text. Every frame is
-encoded once, and each travels in an HTTP chunk of its own, as vendors send them; 32 frames go into one write.
+encoded once, and each travels in an HTTP chunk of its own, as vendors send them; 32 frames go into one write. With `delay=10` behind it
+each chunk of text is a write, 10 ms after the one before it. A request that offers the tool `bench_add` gets calls of that one.
 
     python benchmarks/upstream.py PORT
 """
@@ -15,7 +16,9 @@ import sys
 from contextlib import suppress
 from functools import cache
 
-SCRIPT = re.compile(rb"bench chunks=(\d+) rounds=(\d+)")
+import uvloop
+
+SCRIPT = re.compile(rb"bench chunks=(\d+) rounds=(\d+)(?: delay=(\d+))?")
 WRITE = 32
 """Frames in one write."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -46,31 +49,65 @@ def tail(finish: str, output: int) -> list[bytes]:
 
 
 @cache
+def frames_of(chunks: int) -> list[bytes]:
+    """A stream of text: the opening, a frame for each chunk, the end."""
+    opening = wire(frame({"role": "assistant", "content": ""}))
+    return [opening, *(wire(frame({"content": word(number)})) for number in range(chunks)), b"".join(tail("stop", chunks))]
+
+
+@cache
 def answer(chunks: int) -> list[bytes]:
-    """A stream of text, as writes."""
-    frames = [wire(frame({"role": "assistant", "content": ""})), *(wire(frame({"content": word(number)})) for number in range(chunks))]
-    frames += tail("stop", chunks)
+    """The same as writes of many frames."""
+    frames = frames_of(chunks)
     return [b"".join(frames[at : at + WRITE]) for at in range(0, len(frames), WRITE)]
 
 
 @cache
-def call(number: int) -> list[bytes]:
-    """One call of the todo tool; each has other arguments, so that no repetition limit stops the run."""
-    arguments = json.dumps({"todos": [{"content": f"item {number}", "status": "pending"}]})
-    opening = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": "todo", "arguments": ""}}
+def call(number: int, tool: str) -> list[bytes]:
+    """One call of a tool; each has other arguments, so that no repetition limit stops the run."""
+    added = tool == "bench_add"
+    arguments = json.dumps({"a": number, "b": 2} if added else {"todos": [{"content": f"item {number}", "status": "pending"}]})
+    opening = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": tool, "arguments": ""}}
     frames = [wire(frame({"role": "assistant", "content": None, "tool_calls": [opening]}))]
     frames.append(wire(frame({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})))
     return [b"".join(frames + tail("tool_calls", 5))]
 
 
-def script(body: bytes) -> list[bytes]:
-    """What to say to a request: a call while fewer outputs than rounds came after the prompt, else the text."""
+def script(body: bytes) -> tuple[list[bytes], float]:
+    """What to say to a request, as writes, and the seconds between them: a call while fewer outputs than rounds came after the prompt,
+    else the text."""
     prompts = list(SCRIPT.finditer(body))
     if not prompts:
-        return answer(1)
-    chunks, rounds = int(prompts[-1][1]), int(prompts[-1][2])
+        return answer(1), 0.0
+    chunks, rounds, delay = int(prompts[-1][1]), int(prompts[-1][2]), int(prompts[-1][3] or 0)
     done = len(re.findall(rb'"role":\s*"tool"', body[prompts[-1].end() :]))
-    return call(done) if done < rounds else answer(chunks)
+    if done < rounds:
+        return call(done, "bench_add" if b'"bench_add"' in body else "todo"), 0.0
+    return (frames_of(chunks), delay / 1000) if delay else (answer(chunks), 0.0)
+
+
+class Paced:
+    """Writes of one stream, each at its own time: no task is woken for them."""
+
+    def __init__(self, writer: asyncio.StreamWriter, frames: list[bytes], delay: float) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.writer, self.frames, self.delay = writer, frames, delay
+        self.begun, self.at = self.loop.time(), 1
+        self.ended = self.loop.create_future()
+        writer.write(frames[0])
+        self.write()
+
+    def write(self) -> None:
+        if self.writer.is_closing():
+            self.ended.set_result(None)
+            return
+        self.writer.write(self.frames[self.at])
+        if self.at < len(self.frames) - 2:
+            self.loop.call_at(self.begun + self.at * self.delay, self.write)
+        else:
+            self.writer.write(self.frames[-1])
+            self.ended.set_result(None)
+        self.at += 1
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -85,7 +122,11 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 )
                 continue
             writer.write(HEAD)
-            for data in script(body):
+            writes, delay = script(body)
+            if delay:
+                await Paced(writer, writes, delay).ended
+                continue
+            for data in writes:
                 writer.write(data)
                 await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -95,11 +136,11 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main(port: int) -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    server = await asyncio.start_server(serve, "127.0.0.1", port, backlog=1024)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        asyncio.run(main(int(sys.argv[1])))
+        uvloop.run(main(int(sys.argv[1])))

@@ -1,0 +1,167 @@
+"""Many answers at once, asked of one address: what came and when, looked at only after the last byte.
+
+While the streams run, a read costs this client an append to a list and a search for the first word, so that it takes little of the CPU it
+shares with what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import upstream
+
+FIRST = upstream.word(0).encode()
+END = b"0\r\n\r\n"
+
+
+def request(port: int, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """A POST as bytes, or a GET where there is no body."""
+    lines = [f"{'POST' if body else 'GET'} {path} HTTP/1.1", f"host: 127.0.0.1:{port}", "accept: */*"]
+    if body:
+        lines += ["content-type: application/json", f"content-length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def chat(prompt: str) -> bytes:
+    """What the AI SDK's client posts for a first message."""
+    message = {"id": uuid.uuid4().hex, "role": "user", "parts": [{"type": "text", "text": prompt}]}
+    return json.dumps({"id": uuid.uuid4().hex, "trigger": "submit-message", "messages": [message]}).encode()
+
+
+def completion(prompt: str) -> bytes:
+    """The same asked of the provider itself, or of a relay in front of it."""
+    return json.dumps({"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]}).encode()
+
+
+class Stream(asyncio.Protocol):
+    """One request and all of its answer."""
+
+    def __init__(self, request: bytes) -> None:
+        self.request = request
+        self.pieces: list[bytes] = []
+        self.edge = b""
+        self.begun = 0.0
+        self.first = 0.0
+        self.ended = 0.0
+        self.done = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.transport = transport
+        transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        now = time.perf_counter()
+        self.pieces.append(data)
+        seen = self.edge + data
+        if not self.first and FIRST in seen:
+            self.first = now
+        self.edge = seen[-16:]
+        if self.edge.endswith(END) and (self.edge == END or self.edge.endswith(b"\r\n" + END)):
+            self.finish(now)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.finish(time.perf_counter())
+
+    def finish(self, now: float) -> None:
+        if not self.done.done():
+            self.ended = now
+            self.done.set_result(None)
+            self.transport.close()
+
+
+async def send(port: int, data: bytes, seconds: float) -> Stream:
+    """One whole answer; what has not ended in time is cut and says so by missing text."""
+    begun = time.perf_counter()
+    _, stream = await asyncio.get_running_loop().create_connection(lambda: Stream(data), "127.0.0.1", port)
+    stream.begun = begun
+    try:
+        await asyncio.wait_for(asyncio.shield(stream.done), seconds)
+    except TimeoutError:
+        stream.transport.abort()
+        await stream.done
+    return stream
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many streams at once, of how many chunks, how far apart, after how many tool calls."""
+
+    streams: int
+    chunks: int
+    delay: int = 0
+    rounds: int = 0
+
+    @property
+    def prompt(self) -> str:
+        pace = f" delay={self.delay}" if self.delay else ""
+        return f"bench chunks={self.chunks} rounds={self.rounds}{pace}"
+
+
+@dataclass
+class Outcome:
+    """Of all streams of one load; times in ms."""
+
+    wall: float = 0.0
+    first: list[float] = field(default_factory=list[float])
+    lag: list[float] = field(default_factory=list[float])
+    """The time of a stream less that of its chunks at their pace."""
+    wrong: list[str] = field(default_factory=list[str])
+    """One line for each answer that was not the whole text, once, with every tool output."""
+
+
+def body_of(pieces: Sequence[bytes]) -> tuple[str, str]:
+    """Status line and body of an answer, its HTTP chunks joined."""
+    head, _, rest = b"".join(pieces).partition(b"\r\n\r\n")
+    if b"chunked" in head.lower():
+        parts, at = [], 0
+        while (line := rest.find(b"\r\n", at)) >= 0:
+            size = int(rest[at:line].split(b";")[0], 16)
+            parts.append(rest[line + 2 : line + 2 + size])
+            at = line + size + 4
+        rest = b"".join(parts)
+    return head.partition(b"\r\n")[0].decode("latin-1"), rest.decode("utf-8", "replace")
+
+
+def said(body: str) -> tuple[str, int]:
+    """The text of an answer in either dialect, and how many tool outputs it had."""
+    text: list[str] = []
+    outputs = 0
+    for data in re.findall(r"^data: (\{.*\})$", body, re.MULTILINE):
+        event = json.loads(data)
+        if event.get("type") == "text-delta":
+            text.append(event["delta"])
+        outputs += event.get("type") == "tool-output-available"
+        text += [choice["delta"].get("content") or "" for choice in event.get("choices", ())]
+    return "".join(text), outputs
+
+
+def judged(streams: Sequence[Stream], load: Load, ui: bool) -> Outcome:
+    outcome, whole = Outcome(), upstream.text(load.chunks)
+    for stream in streams:
+        status, body = body_of(stream.pieces)
+        text, outputs = said(body)
+        if text != whole or (ui and outputs != load.rounds):
+            outcome.wrong.append(f"{status or 'no answer'}: {len(text)} of {len(whole)} characters, {outputs} outputs; …{body[-200:]!r}")
+            continue
+        outcome.first.append((stream.first - stream.begun) * 1e3)
+        outcome.lag.append((stream.ended - stream.begun) * 1e3 - load.delay * (load.chunks - 1))
+    return outcome
+
+
+async def run(port: int, path: str, load: Load, *, ui: bool, headers: Mapping[str, str], seconds: float = 120.0) -> Outcome:
+    """All streams of a load at once, and what became of them."""
+    make = chat if ui else completion
+    requests = [request(port, path, make(load.prompt), headers) for _ in range(load.streams)]
+    begun = time.perf_counter()
+    streams = await asyncio.gather(*(send(port, data, seconds) for data in requests))
+    wall = time.perf_counter() - begun
+    outcome = judged(streams, load, ui)
+    outcome.wall = wall
+    return outcome
