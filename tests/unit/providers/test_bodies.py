@@ -105,3 +105,14 @@ async def test_slow_reader_is_no_silence() -> None:
                 count += len(read)
         await provider.close()
     assert count == 200_000
+
+
+async def test_small_frames_that_come_one_by_one_are_read_together() -> None:
+    async with ScriptedServer([Reply(text="a word " * 20, chunk_size=7, delay=0.003)]) as server:
+        provider = Custom(server.provider())
+        async with aclosing(provider.stream(REQUEST)) as stream:
+            reads = [raws async for raws in stream]
+        await provider.close()
+    frames = [raw for raws in reads for raw in raws]
+    assert b"".join(frames).count(b"a word ") == 20
+    assert len(reads) < len(frames) - 3
