@@ -22,8 +22,13 @@ from moot.cli.tree import TREE
 from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, PROVIDERS, TOOLS
+from moot.server.app import routed
+from moot.server.openapi import specification
 from moot.tools import standing_in
 from moot.types.canonical import JsonObject
+
+OPERATIONS = Path(__file__).parent / "openapi.json"
+"""What the page's types are made from, too."""
 
 MARKED = re.compile(r"(<!-- from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -117,8 +122,8 @@ def stale(folder: Path) -> list[Path]:
 
 
 def tables() -> dict[Path, JsonObject]:
-    """The files of plain data that spare the program an import, as the code has them now."""
-    return {TABLE: made(), standing_in.FILE: standing_in.made()}
+    """The files of plain data, as the code has them now: those that spare the program an import, and what the server can do."""
+    return {TABLE: made(), standing_in.FILE: standing_in.made(), OPERATIONS: specification(routed())}
 
 
 def main(folder: Path, *, check: bool) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, cast
 
 from fastapi import Depends
+from fastapi.dependencies.models import Dependant
 from starlette.requests import Request
 
 from moot.server.caller import Caller
@@ -60,13 +61,13 @@ def _needs(scope: Scope) -> _Needs:
     return checked
 
 
-NEEDS: dict[_Needs, Scope] = {}
-"""What each of the four dependencies asks for: the specification and the tests read it."""
+_NEEDS: dict[_Needs, Scope] = {}
+"""What each of the four dependencies asks for."""
 
 
 def _register(scope: Scope) -> _Needs:
     needs = _needs(scope)
-    NEEDS[needs] = scope
+    _NEEDS[needs] = scope
     return needs
 
 
@@ -74,3 +75,12 @@ Reader = Annotated[Caller, Depends(_register("read"))]
 Chatter = Annotated[Caller, Depends(_register("chat"))]
 ToolUser = Annotated[Caller, Depends(_register("tools"))]
 Admin = Annotated[Caller, Depends(_register("admin"))]
+
+PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"))
+"""The operations that ask for nothing."""
+
+
+def needed(dependant: Dependant) -> Scope | None:
+    """The scope that an operation asks for; None for a public one."""
+    asked: list[Scope] = [_NEEDS[call] for each in dependant.dependencies if (call := cast("_Needs", each.call)) in _NEEDS]
+    return asked[0] if asked else None

@@ -129,7 +129,7 @@ def _complete(headers: MutableHeaders, id: str) -> None:
 
 
 def _route(scope: Scope) -> str:
-    return getattr(scope.get("route"), "path", UNKNOWN)
+    return scope.get("moot.route") or getattr(scope.get("route"), "path", UNKNOWN)
 
 
 def _has_body(headers: Headers) -> bool:

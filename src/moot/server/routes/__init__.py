@@ -3,10 +3,12 @@
 | file | what it serves |
 |---|---|
 | `health.py` | whether the server lives and can work; what it counts |
+| `documentation.py` | the description of all operations |
 | `tokens.py` | tokens of people and programs |
 | `login.py` | a browser's way in and out |
 """
 
+from moot.server.routes.documentation import router as documentation
 from moot.server.routes.health import router as health
 from moot.server.routes.login import router as login
 from moot.server.routes.tokens import router as tokens
@@ -14,6 +16,7 @@ from moot.server.routes.tokens import router as tokens
 __all__ = ["ROUTERS"]
 
 ROUTERS = (
+    documentation,
     health,
     login,
     tokens,

@@ -33,7 +33,7 @@ async def readyz(here: Here) -> HealthOut:
     return HealthOut(status="ok")
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
 async def metrics(here: Here, _: Reader) -> Response:
     """What the server counts, in Prometheus' text format."""
     return Response(here.metrics.text(), media_type=CONTENT_TYPE_LATEST)

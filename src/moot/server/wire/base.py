@@ -12,13 +12,13 @@ Item = TypeVar("Item")
 class Out(BaseModel):
     """Something that we send."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class In(BaseModel):
     """Something that we are sent: a key that nobody knows is a mistake, and said to be one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class ListOut(Out, Generic[Item]):

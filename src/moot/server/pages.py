@@ -1,0 +1,156 @@
+"""What a browser is shown: the built page with its files, and the page that documents the operations."""
+
+from __future__ import annotations
+
+import gzip
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+HERE = Path(__file__).parent
+
+BUILT: Final = HERE / "page"
+"""Where the build of `web/` lies: `index.html`, `assets/` with hashes in their names, and what else stands beside them."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; media-src 'self' blob:; worker-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may do: run its own files and talk to its own server. Styles stand in the markup of formulas and diagrams."""
+
+FRAME_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "font-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+"""What a file below `frames/` may do: it shows what a model wrote, in an origin of its own and cut off from everything."""
+
+_OURS = ("/api", "/v1")
+"""Below these nothing is a page."""
+
+_PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml", "application/wasm", "application/manifest+json")
+_WORTH_PACKING = 1024
+
+_MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>moot</title>
+<h1>moot is running, and its page has not been built</h1>
+<p>From a checkout: <code>make web</code>, then load this again. An installed wheel always has the page.</p>
+<p>The <a href="/docs">operations</a> work without it, and so does the command line.</p></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it is sent."""
+
+    content: bytes
+    headers: Mapping[str, str]
+    packed: bytes | None = None
+    """With gzip, where that is worth it."""
+
+
+class Pages:
+    """ASGI, where no route is: files of the page, and the page itself for every path that it may know."""
+
+    def __init__(self, built: Path = BUILT) -> None:
+        self._built = built
+        self._files: dict[str, Path] = {}
+        """By the path in a URL: only what stands here is ever opened, so no path leads out of the folder."""
+        self._read: dict[str, File] = {}
+        self._state: object = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        path = scope["path"]
+        if scope["method"] not in ("GET", "HEAD") or path in _OURS or path.startswith(tuple(f"{ours}/" for ours in _OURS)):
+            raise HTTPException(404)
+        scope["moot.route"] = "(page)"
+        file = await self._find(path)
+        if file is None:
+            raise HTTPException(404)
+        await _response(file, Headers(scope=scope))(scope, receive, send)
+
+    async def _find(self, path: str) -> File | None:
+        """The file at a path; the page for a path without a file, and None where something with an ending is missing."""
+        state = await anyio.to_thread.run_sync(_state, self._built / "index.html")
+        if state != self._state or state is None:
+            self._state = state
+            self._files = await anyio.to_thread.run_sync(_files, self._built)
+            self._read = {}
+        name = path.removeprefix("/")
+        if name not in self._files:
+            if "." in name.rpartition("/")[2]:
+                return None
+            name = "index.html"
+        if name not in self._files:
+            return _missing()
+        if name not in self._read:
+            self._read[name] = await anyio.to_thread.run_sync(_file, name, self._files[name])
+        return self._read[name]
+
+
+def is_built(built: Path = BUILT) -> bool:
+    """Whether there is a page to show."""
+    return (built / "index.html").is_file()
+
+
+def _state(index: Path) -> tuple[int, int] | None:
+    """Changes with every build; None when there is none."""
+    try:
+        found = index.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
+def _files(built: Path) -> dict[str, Path]:
+    documentation = {f"docs/{path.name}": path for path in (HERE / "documentation").iterdir() if path.name != "index.html"}
+    page = {
+        path.relative_to(built).as_posix(): path
+        for path in built.rglob("*")
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(built).parts)
+    }
+    return page | documentation | {"docs": HERE / "documentation" / "index.html"}
+
+
+def _file(name: str, path: Path) -> File:
+    content = path.read_bytes()
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    packs = kind.startswith(_PACKED) and len(content) >= _WORTH_PACKING
+    headers = {
+        "content-type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
+        "etag": f'"{blake2b(content, digest_size=12).hexdigest()}"',
+        "cache-control": _keeping(name, kind),
+        "content-security-policy": FRAME_POLICY if name.startswith("frames/") else POLICY,
+        **({"x-frame-options": "SAMEORIGIN", "cross-origin-resource-policy": "cross-origin"} if name.startswith("frames/") else {}),
+        **({"vary": "accept-encoding"} if packs else {}),
+    }
+    return File(content, headers, gzip.compress(content, 6, mtime=0) if packs else None)
+
+
+def _keeping(name: str, kind: str) -> str:
+    if name.startswith("assets/"):
+        return "public, max-age=31536000, immutable"  # its name has a hash of its content
+    return "no-store" if kind == "text/html" else "no-cache"
+
+
+def _missing() -> File:
+    return File(_MISSING.encode(), {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})
+
+
+def _response(file: File, asked: Headers) -> Response:
+    if (etag := file.headers.get("etag")) is not None and asked.get("if-none-match") == etag:
+        return Response(status_code=304, headers=dict(file.headers))
+    if file.packed is not None and "gzip" in asked.get("accept-encoding", ""):
+        return Response(file.packed, headers={**file.headers, "content-encoding": "gzip"})
+    return Response(file.content, headers=dict(file.headers))

@@ -1,0 +1,93 @@
+"""The description of the operations is true, whole and committed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fastapi.routing import APIRoute
+
+from e2e.server.conftest import LiveServer
+from moot.server.app import routed
+from moot.server.auth import PUBLIC, needed
+from moot.server.openapi import routes_of, specification
+from moot.server.routing import Route
+from moot.types.canonical import JsonObject
+
+PATHS: Any = specification(routed())["paths"]
+OPERATIONS = [(path, method, cast("JsonObject", told)) for path, item in PATHS.items() for method, told in item.items()]
+NAMES = [f"{method.upper()} {path}" for path, method, _ in OPERATIONS]
+IMAGINED = "0190a5a0-0000-7000-8000-000000000000"
+
+
+def test_what_is_committed_is_what_the_routes_say(repository: Path) -> None:
+    kept = json.loads((repository / "docs" / "openapi.json").read_text(encoding="utf-8"))
+    assert kept == specification(routed()), "run python docs/generate.py"
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    routes = {(context.path_format, method) for context in routes_of(routed()) for method in context.methods or ()}
+    assert routes == {(path, method.upper()) for path, method, _ in OPERATIONS}
+
+
+def test_every_route_asks_for_exactly_one_scope_or_is_listed_as_public() -> None:
+    for context in routes_of(routed()):
+        route = cast("APIRoute", context.original_route)
+        for method in context.methods or ():
+            public = (method, context.path_format) in PUBLIC
+            assert (needed(route.dependant) is None) == public, f"{method} {context.path_format}"
+
+
+def test_every_route_reads_bodies_to_the_letter() -> None:
+    # a plain APIRouter would take duplicate keys and NaN: the routers of this room are `moot.server.routing.Router`
+    assert [context.path for context in routes_of(routed()) if not isinstance(context.original_route, Route)] == []
+
+
+def test_every_operation_has_a_name_of_its_own_and_a_line_that_says_what_it_does() -> None:
+    names = [str(told["operationId"]) for _, _, told in OPERATIONS]
+    assert len(set(names)) == len(names) and all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
+    for path, method, told in OPERATIONS:
+        assert told["summary"], f"{method} {path} has no docstring"
+        assert told.get("tags"), f"{method} {path} has no tag"
+
+
+@pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
+def test_every_answer_is_described(path: str, method: str, told: Any) -> None:
+    good = [answer for status, answer in told["responses"].items() if status.startswith(("2", "3"))]
+    assert good
+    assert "204" in told["responses"] or any(content for answer in good for content in answer.get("content", {}).values()), (
+        "give it a response model, or `responses={200: {'content': …}}` where it sends something else than JSON"
+    )
+
+
+@pytest.mark.anyio
+async def test_every_operation_but_the_public_ones_is_closed_without_a_token(server: LiveServer) -> None:
+    async with server.stranger() as stranger:
+        for path, method, _ in OPERATIONS:
+            answer = await stranger.request(method, re.sub(r"\{[^}]*\}", IMAGINED, path))
+            public = (method.upper(), path) in PUBLIC
+            assert (answer.status == 401) != public, f"{method} {path}: {answer.status}"
+            if not public:
+                told = await answer.json(content_type="application/problem+json")
+                assert told["code"] == "unauthorized", f"{method} {path}"
+
+
+@pytest.mark.anyio
+async def test_a_running_server_tells_the_same(server: LiveServer) -> None:
+    answer = await server.client.get("/openapi.json")
+    assert await answer.json() == specification(routed())
+
+
+@pytest.mark.anyio
+async def test_the_page_that_documents_them_needs_nothing_from_elsewhere(server: LiveServer) -> None:
+    async with server.stranger() as stranger:
+        page = await (await stranger.get("/docs")).text()
+        files = re.findall(r'(?:src|href)="([^"]+)"', page)
+        assert files and all(file.startswith("/") and not file.startswith("//") for file in files)
+        for file in files:
+            answer = await stranger.get(file)
+            assert answer.status == (401 if file == "/openapi.json" else 200), file
+            assert "http:" not in (text := await answer.text()) and "https:" not in text
