@@ -2,12 +2,18 @@ import { fileURLToPath } from 'node:url'
 import tailwind from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { budget } from './budget.ts'
 
 const server = process.env.MOOT_SERVER ?? 'http://127.0.0.1:4747'
 
 export default defineConfig({
-  plugins: [react(), tailwind()],
-  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  plugins: [react(), tailwind(), budget(350)],
+  resolve: {
+    alias: {
+      '@': fileURLToPath(new URL('./src', import.meta.url)),
+      'rehype-raw': fileURLToPath(new URL('./src/conversation/markdown/literal.ts', import.meta.url)),
+    },
+  },
   build: {
     outDir: '../src/moot/server/page',
     emptyOutDir: true,
@@ -16,6 +22,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the page's policy allows no data: scripts or fonts
     modulePreload: { polyfill: false },
   },
+  worker: { format: 'es' },
   // `npm run dev` serves the sources and hands what is the server's to a running `moot serve`
   server: { proxy: { '/api': { target: server, changeOrigin: true } } },
 })

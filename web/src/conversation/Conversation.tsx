@@ -1,6 +1,8 @@
 import { useParams } from 'wouter'
+import { ConversationView } from '@/conversation/ConversationView'
+import { sessionOf } from '@/conversation/session'
 
 export default function Conversation() {
   const { id } = useParams<{ id: string }>()
-  return <main className="m-auto p-8">{id}</main>
+  return <ConversationView key={id} session={sessionOf(decodeURIComponent(id))} />
 }

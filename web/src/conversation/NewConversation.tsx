@@ -1,3 +1,23 @@
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { Mark } from '@/app/Mark'
+import { ConversationView } from '@/conversation/ConversationView'
+import { sessionOf } from '@/conversation/session'
+
 export default function NewConversation() {
-  return <main className="m-auto p-8">moot</main>
+  const [id] = useState(() => crypto.randomUUID())
+  const [, go] = useLocation()
+  return <ConversationView session={sessionOf(id, true)} welcome={<Welcome />} onFirst={() => go(`/c/${id}`)} />
+}
+
+function Welcome() {
+  return (
+    <div className="m-auto flex max-w-lg flex-col items-center px-6 text-center">
+      <Mark />
+      <h1 className="mt-5 text-2xl font-semibold tracking-tight">What shall we do?</h1>
+      <p className="mt-2 leading-relaxed text-muted">
+        Every word is kept on this machine, and nothing is changed before you say yes.
+      </p>
+    </div>
+  )
 }

@@ -1,0 +1,120 @@
+import { useChat } from '@ai-sdk/react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import type { Message, Part } from '@/api/types'
+import { useTitle } from '@/app/title'
+import { Composer } from '@/conversation/composer/Composer'
+import { useChoice } from '@/conversation/composer/choice'
+import { Pickers } from '@/conversation/composer/Pickers'
+import { Head } from '@/conversation/Head'
+import { AroundProvider } from '@/conversation/messages/context'
+import { prepareText } from '@/conversation/messages/Text'
+import { RunProblem } from '@/conversation/RunProblem'
+import { Runtime } from '@/conversation/runtime'
+import type { Session } from '@/conversation/session'
+import { Thread } from '@/conversation/Thread'
+import { Waiting } from '@/conversation/Waiting'
+import { Failed, Loading } from '@/ui/States'
+import { sayProblem } from '@/ui/toasts'
+
+const Raw = lazy(() => import('@/conversation/Raw'))
+const FRAME = 33
+/** What streams is drawn at most once in so many ms. */
+
+interface Props {
+  session: Session
+  /** Stands where there are no messages yet. */
+  welcome?: React.ReactNode
+  /** Called when the first prompt goes out. */
+  onFirst?: () => void
+}
+
+/** A conversation, old or about to begin. */
+export function ConversationView({ session, welcome, onFirst }: Props) {
+  const state = useSyncExternalStore(session.subscribe, session.get)
+  const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
+  const busy = status === 'streaming' || status === 'submitted'
+  const [raw, setRaw] = useState<Message | null>(null)
+  const [choice, choose] = useChoice(state.conversation)
+  const { conversation } = state
+  useTitle(conversation?.title ?? '')
+  useEffect(() => session.show(), [session])
+  useEffect(prepareText, [])
+
+  const send = useCallback(
+    async (parts: Part[], meanwhile?: 'queue' | 'steer') => {
+      const extra = {
+        mode: choice.mode,
+        ...(choice.agent && { agent: choice.agent }),
+        ...(choice.model && { model: choice.model }),
+      }
+      if (meanwhile) return session.sayMeanwhile(parts, meanwhile, extra)
+      onFirst?.()
+      return session.send(parts, extra)
+    },
+    [session, choice, onFirst],
+  )
+  const live = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
+  const { approvals, nodes } = state
+  const around = useMemo(() => {
+    const byId = new Map(messages.map((message) => [message.id, message]))
+    return { session, live, approvals, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
+  }, [session, live, approvals, nodes, messages])
+  const loadOlder = useCallback(() => void session.loadOlder().catch(sayProblem), [session])
+  const empty = !messages.length && !state.loading
+
+  return (
+    <main className="flex min-h-0 grow flex-col">
+      {conversation && (
+        <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
+      )}
+      <AroundProvider value={around}>
+        <Runtime session={session} messages={messages} busy={busy} send={send}>
+          {state.loading && !messages.length && (
+            <Loading className="mx-auto w-full max-w-3xl grow px-6 pt-10" rows={5} />
+          )}
+          {state.error !== null && !messages.length && (
+            <div className="mx-auto w-full max-w-3xl grow px-6 pt-10">
+              <Failed error={state.error} again={() => void session.sync(true)} />
+            </div>
+          )}
+          {empty && state.error === null
+            ? (welcome ?? <p className="m-auto text-muted">Nothing was said here yet.</p>)
+            : messages.length > 0 && (
+                <Thread
+                  messages={messages}
+                  older={state.older !== null}
+                  loadingOlder={state.loadingOlder}
+                  loadOlder={loadOlder}
+                  busy={busy}
+                >
+                  <RunProblem
+                    session={session}
+                    error={error}
+                    lost={state.lost}
+                    conversation={conversation}
+                    busy={busy}
+                  />
+                </Thread>
+              )}
+          <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
+            <Waiting session={session} queue={state.queue} nodes={nodes} />
+            <Composer
+              id={welcome ? 'new' : session.id}
+              busy={busy}
+              send={send}
+              stop={() => session.stop().catch(sayProblem)}
+              directory={conversation?.project ?? ''}
+              autoFocus={!matchMedia('(pointer: coarse)').matches}
+              pickers={<Pickers choice={choice} choose={choose} />}
+            />
+          </div>
+        </Runtime>
+      </AroundProvider>
+      {raw && (
+        <Suspense fallback={null}>
+          <Raw conversation={session.id} message={raw} onClose={() => setRaw(null)} />
+        </Suspense>
+      )}
+    </main>
+  )
+}

@@ -1,0 +1,101 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Archive, ArchiveRestore, Ellipsis, GitFork, Pencil, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { conversations } from '@/api/conversations'
+import type { Conversation } from '@/api/types'
+import { Meter } from '@/conversation/Meter'
+import type { Session } from '@/conversation/session'
+import { useActs } from '@/data/conversations'
+import { Menu } from '@/ui/Menu'
+import { sayProblem } from '@/ui/toasts'
+
+interface Props {
+  session: Session
+  conversation: Conversation
+  usage: number | undefined
+}
+
+/** The name of a conversation, how full its context is, and what can be done with it as a whole. */
+export function Head({ session, conversation, usage }: Props) {
+  const [naming, setNaming] = useState(false)
+  const acts = useActs()
+  const client = useQueryClient()
+  const [, go] = useLocation()
+  const refresh = () => void session.sync().then(() => client.invalidateQueries({ queryKey: ['conversations'] }))
+  const { id, archived_at: archived } = conversation
+
+  return (
+    <header className="flex min-h-12 items-center gap-1 border-b border-line px-3 sm:px-5">
+      {naming ? (
+        <Name
+          title={conversation.title}
+          done={(title) => {
+            setNaming(false)
+            if (title && title !== conversation.title) conversations.change(id, { title }).then(refresh, sayProblem)
+          }}
+        />
+      ) : (
+        <h1 className="min-w-0 grow truncate text-sm font-semibold">
+          <button
+            type="button"
+            title="Rename"
+            onClick={() => setNaming(true)}
+            className="max-w-full cursor-text truncate rounded-md px-1 hover:bg-hover max-md:min-h-11"
+          >
+            {conversation.title || 'Untitled'}
+          </button>
+        </h1>
+      )}
+      <Meter conversation={conversation} usage={usage} />
+      <Menu
+        label="More"
+        icon={<Ellipsis size={18} aria-hidden />}
+        items={[
+          { label: 'Rename', icon: <Pencil size={15} aria-hidden />, act: () => setNaming(true) },
+          {
+            label: 'Go on in a copy',
+            icon: <GitFork size={15} aria-hidden />,
+            act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), sayProblem),
+          },
+          archived
+            ? {
+                label: 'Bring back from the archive',
+                icon: <ArchiveRestore size={15} aria-hidden />,
+                act: () => acts.archive(id, false),
+              }
+            : { label: 'Archive', icon: <Archive size={15} aria-hidden />, act: () => acts.archive(id, true) },
+          {
+            label: 'Delete',
+            icon: <Trash2 size={15} aria-hidden />,
+            danger: true,
+            act: () => {
+              acts.remove(id)
+              go('/')
+            },
+          },
+        ]}
+      />
+    </header>
+  )
+}
+
+function Name({ title, done }: { title: string; done: (title: string) => void }) {
+  const [text, setText] = useState(title)
+  return (
+    <input
+      value={text}
+      // biome-ignore lint/a11y/noAutofocus: the field takes the place of the name that was clicked
+      autoFocus
+      aria-label="Title"
+      onFocus={(event) => event.target.select()}
+      onChange={(event) => setText(event.target.value)}
+      onBlur={() => done(text.trim())}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') done(text.trim())
+        if (event.key === 'Escape') done('')
+      }}
+      className="min-h-8 min-w-0 grow rounded-md border border-line-strong bg-raised px-2 text-sm font-semibold max-md:min-h-11"
+    />
+  )
+}

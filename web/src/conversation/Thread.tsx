@@ -1,0 +1,173 @@
+import { ThreadPrimitive } from '@assistant-ui/react'
+import { clsx } from 'clsx'
+import { ArrowDown } from 'lucide-react'
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { Virtualizer, type VirtualizerHandle } from 'virtua'
+import type { Message } from '@/api/types'
+import { AssistantMessage } from '@/conversation/messages/AssistantMessage'
+import { UserEdit, UserMessage } from '@/conversation/messages/UserMessage'
+import { IconButton } from '@/ui/Button'
+
+const COMPONENTS = { UserMessage, UserEditComposer: UserEdit, AssistantMessage, SystemMessage: () => null }
+const NEAR = 48
+/** So many pixels from the end still count as the end. */
+
+interface Props {
+  messages: readonly Message[]
+  older: boolean
+  loadingOlder: boolean
+  loadOlder: () => void
+  busy: boolean
+  /** What stands behind the last message. */
+  children: ReactNode
+}
+
+/** The messages, of which only those near the screen are in the document. It stays at the end while somebody is there. */
+export function Thread({ messages, older, loadingOlder, loadOlder, busy, children }: Props) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const list = useRef<VirtualizerHandle>(null)
+  const content = useRef<HTMLDivElement>(null)
+  const { atEnd, toEnd, onScroll } = useEnd(scroller, content)
+  const prepended = usePrepended(messages)
+  const shown = busy && messages.at(-1)?.role === 'user' ? messages.length + 1 : messages.length
+  useTarget(messages, list, older, loadOlder)
+
+  return (
+    <div className="relative min-h-0 grow">
+      <div
+        ref={scroller}
+        onScroll={() => {
+          onScroll()
+          if (older && scroller.current && scroller.current.scrollTop < 1_200) loadOlder()
+        }}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label="Messages"
+        className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-offset-[-2px]"
+      >
+        <div ref={content} className="mx-auto w-full max-w-3xl px-4 pb-6 sm:px-6">
+          <p role="status" className="grid h-8 place-items-center text-xs text-faint">
+            {loadingOlder && 'Loading earlier messages…'}
+          </p>
+          <Virtualizer ref={list} scrollRef={scroller} shift={prepended} startMargin={32} bufferSize={600}>
+            {Array.from({ length: shown }, (_, index) => (
+              <div
+                key={messages[index]?.id ?? 'upcoming'}
+                className={clsx('flow-root', index === shown - 1 && 'last-message')}
+              >
+                <ThreadPrimitive.MessageByIndex index={index} components={COMPONENTS} />
+              </div>
+            ))}
+          </Virtualizer>
+          {children}
+        </div>
+      </div>
+      {!atEnd && (
+        <IconButton
+          label="To the end"
+          look="plain"
+          onClick={() => toEnd('smooth')}
+          className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-raised"
+        >
+          <ArrowDown size={17} aria-hidden />
+        </IconButton>
+      )}
+      <Spoken messages={messages} busy={busy} />
+    </div>
+  )
+}
+
+/** Keeps the end in view for as long as the reader is at it, whatever grows or shrinks. */
+function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React.RefObject<HTMLDivElement | null>) {
+  const [atEnd, setAtEnd] = useState(true)
+  const stuck = useRef(true)
+  const last = useRef(0)
+
+  const toEnd = useCallback(
+    (behavior: ScrollBehavior = 'instant') => {
+      stuck.current = true
+      setAtEnd(true)
+      scroller.current?.scrollTo({ top: scroller.current.scrollHeight, behavior })
+    },
+    [scroller],
+  )
+
+  const onScroll = useCallback(() => {
+    const box = scroller.current
+    if (!box) return
+    const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR
+    if (near) stuck.current = true
+    else if (box.scrollTop < last.current - 2) stuck.current = false // only going up lets go of the end: growing does not
+    last.current = box.scrollTop
+    setAtEnd(near || stuck.current)
+  }, [scroller])
+
+  useLayoutEffect(() => {
+    const [box, inner] = [scroller.current, content.current]
+    if (!box || !inner) return
+    const follow = () => stuck.current && box.scrollTo({ top: box.scrollHeight, behavior: 'instant' })
+    const observer = new ResizeObserver(follow)
+    observer.observe(inner)
+    observer.observe(box)
+    follow()
+    return () => observer.disconnect()
+  }, [scroller, content])
+
+  return { atEnd, toEnd, onScroll }
+}
+
+/** True for the render in which messages came before the first one: the list then keeps its place. */
+function usePrepended(messages: readonly Message[]): boolean {
+  const before = useRef<{ first: string | undefined; count: number }>({ first: undefined, count: 0 })
+  const first = messages[0]?.id
+  const prepended =
+    before.current.first !== undefined &&
+    first !== before.current.first &&
+    messages.some((one) => one.id === before.current.first)
+  useLayoutEffect(() => {
+    before.current = { first, count: messages.length }
+  })
+  return prepended
+}
+
+/** Goes to the message that the address names behind its `#`, loading what stands before until it is there. */
+function useTarget(
+  messages: readonly Message[],
+  list: React.RefObject<VirtualizerHandle | null>,
+  older: boolean,
+  loadOlder: () => void,
+): void {
+  const wanted = useRef(decodeURIComponent(location.hash.slice(1)))
+  useEffect(() => {
+    const id = wanted.current
+    if (!id || !messages.length) return
+    const at = messages.findIndex((message) => message.id === id)
+    if (at >= 0) {
+      wanted.current = ''
+      requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start' }))
+    } else if (older) loadOlder()
+  }, [messages, list, older, loadOlder])
+}
+
+/** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */
+function Spoken({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
+  const [words, setWords] = useState('')
+  const was = useRef(false)
+  useEffect(() => {
+    if (busy && !was.current) setWords('Answering')
+    if (!busy && was.current) {
+      const last = messages.at(-1)
+      const text =
+        last?.role === 'assistant' ? last.parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ') : ''
+      setWords(text.slice(0, 2_000) || 'Done')
+    }
+    was.current = busy
+  }, [busy, messages])
+  return (
+    <p role="status" className="sr-only">
+      {words}
+    </p>
+  )
+}

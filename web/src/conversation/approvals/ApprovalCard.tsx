@@ -1,0 +1,312 @@
+import { clsx } from 'clsx'
+import { Hand } from 'lucide-react'
+import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { Problem } from '@/api/client'
+import { approvals } from '@/api/conversations'
+import type { Answer, Approval, AskedPart, Json } from '@/api/types'
+import { Code } from '@/conversation/markdown/Code'
+import { Diff } from '@/conversation/tools/Diff'
+import { describe } from '@/conversation/tools/describe'
+import { proposed } from '@/conversation/tools/diff'
+import { visible } from '@/conversation/tools/visible'
+import { Button } from '@/ui/Button'
+import { sayProblem } from '@/ui/toasts'
+
+/** Nothing is answered by a key that was meant for something else: not before the card has been there for so long. */
+const UNSEEN = 400
+
+type Way = 'once' | 'conversation' | 'always' | 'no' | 'edit'
+
+interface Props {
+  approval: Approval
+  /** Gives the answer; what goes wrong is thrown. */
+  answer: (answer: Answer) => Promise<void>
+}
+
+/** What a call is about to do, and the answers to it. */
+export function ApprovalCard({ approval, answer }: Props) {
+  const [way, setWay] = useState<Way>('once')
+  const [busy, setBusy] = useState(false)
+  const seen = useSeen()
+  const title = useId()
+  const described = describe(approval.tool, approval.input)
+
+  async function give(what: Answer) {
+    if (busy || !seen.current) return
+    setBusy(true)
+    try {
+      await answer(what)
+    } catch (error) {
+      sayProblem(error instanceof Problem && error.status === 409 ? new Error('It was answered elsewhere') : error)
+    } finally {
+      setBusy(false)
+    }
+  }
+
+  return (
+    <section
+      aria-labelledby={title}
+      className="my-3 overflow-hidden rounded-2xl border border-warn/50 bg-raised shadow-raised"
+    >
+      <header className="flex items-start gap-2.5 bg-warn-soft px-4 py-3">
+        <Hand size={18} aria-hidden className="mt-0.5 shrink-0 text-warn" />
+        <h3 id={title} className="min-w-0 text-sm font-semibold break-words">
+          {described.verb}
+          {approval.tool === 'shell' ? ' a command' : ''}
+          {approval.tool !== 'shell' && (
+            <span className="font-mono text-[0.8125rem] font-medium"> {visible(described.object)}</span>
+          )}
+          ?
+        </h3>
+      </header>
+      <What approval={approval} />
+      <Parts parts={approval.parts} />
+      <Ways approval={approval} way={way} setWay={setWay} give={give} busy={busy} />
+    </section>
+  )
+}
+
+function What({ approval }: { approval: Approval }) {
+  const { tool, input } = approval
+  const given = input && typeof input === 'object' && !Array.isArray(input) ? input : {}
+  const lines = useMemo(
+    () => (tool === 'edit_file' || tool === 'write_file' ? proposed(tool, given) : null),
+    [tool, given],
+  )
+  if (lines) return <Diff lines={lines} />
+  if (tool === 'shell' && typeof given.command === 'string')
+    return <Code text={visible(given.command)} language="bash" wrapped />
+  return <Code text={visible(JSON.stringify(input, null, 2))} language="json" wrapped />
+}
+
+const VERDICTS = {
+  allow: ['allowed', 'text-good'],
+  ask: ['asks', 'text-warn'],
+  deny: ['denied', 'text-danger'],
+} as const
+
+function Parts({ parts }: { parts: readonly AskedPart[] }) {
+  if (parts.length < 2) return null
+  return (
+    <ul aria-label="What it is made of" className="divide-y divide-line border-t border-line text-sm">
+      {parts.map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no other name than their place
+        <li key={at} className={clsx('flex flex-wrap items-baseline gap-x-3 px-4 py-2', part.within && 'pl-9')}>
+          <code className="min-w-0 grow font-mono text-[0.8125rem] break-words">{visible(part.text)}</code>
+          <span className={clsx('text-xs font-medium', VERDICTS[part.action][1])}>{VERDICTS[part.action][0]}</span>
+          <span className="w-full text-xs text-faint sm:w-auto">{part.why}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+interface WaysProps {
+  approval: Approval
+  way: Way
+  setWay: (way: Way) => void
+  give: (answer: Answer) => Promise<void>
+  busy: boolean
+}
+
+function Ways({ approval, way, setWay, give, busy }: WaysProps) {
+  const lasting = approval.lasting.length > 0
+  return (
+    <div className="border-t border-line px-4 py-3">
+      {(way === 'once' || way === 'conversation') && (
+        <div className="flex flex-wrap gap-2">
+          <Button look="primary" disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
+            Allow once
+          </Button>
+          {lasting && (
+            <Button disabled={busy} onClick={() => void give({ approved: true, option: 'conversation' })}>
+              For this conversation
+            </Button>
+          )}
+          {approval.always && (
+            <Button disabled={busy} onClick={() => setWay('always')}>
+              Always…
+            </Button>
+          )}
+          <Button disabled={busy} onClick={() => setWay('edit')}>
+            Edit…
+          </Button>
+          <Button look="danger" disabled={busy} onClick={() => setWay('no')}>
+            Don’t allow…
+          </Button>
+          <Explain id={approval.id} />
+        </div>
+      )}
+      {way === 'always' && <Always approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'no' && <No give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'edit' && <Edit input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
+    </div>
+  )
+}
+
+interface FormProps {
+  give: (answer: Answer) => Promise<void>
+  busy: boolean
+  back: () => void
+}
+
+const FIELD = 'w-full rounded-lg border border-line-strong bg-surface px-3 py-2 font-mono text-[0.8125rem]'
+
+function Always({ approval, give, busy, back }: FormProps & { approval: Approval }) {
+  const [patterns, setPatterns] = useState(approval.lasting.join('\n'))
+  const field = useId()
+  const kept = patterns
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (kept.length) void give({ approved: true, option: 'always', patterns: kept })
+      }}
+    >
+      <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
+        Allow from now on, in every conversation
+      </label>
+      <textarea
+        id={field}
+        value={patterns}
+        rows={Math.min(6, Math.max(1, kept.length))}
+        spellCheck={false}
+        onChange={(event) => setPatterns(event.target.value)}
+        className={FIELD}
+      />
+      <p className="mt-1 mb-3 text-xs text-muted">
+        One pattern a line; a * stands for anything. This is the narrowest that covers it.
+      </p>
+      <Row submit="Always allow this" busy={busy || !kept.length} back={back} />
+    </form>
+  )
+}
+
+function No({ give, busy, back }: FormProps) {
+  const [reason, setReason] = useState('')
+  const field = useId()
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void give({ approved: false, ...(reason.trim() && { reason: reason.trim() }) })
+      }}
+    >
+      <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
+        Why not? The model reads it and can do something else. It may stay empty.
+      </label>
+      <textarea
+        id={field}
+        // biome-ignore lint/a11y/noAutofocus: the field is what the button just pressed asks for
+        autoFocus
+        value={reason}
+        rows={2}
+        onChange={(event) => setReason(event.target.value)}
+        className={clsx(FIELD, 'mb-3 font-sans text-sm')}
+      />
+      <Row submit="Don’t allow" look="danger" busy={busy} back={back} />
+    </form>
+  )
+}
+
+function Edit({ input, give, busy, back }: FormProps & { input: Json }) {
+  const [text, setText] = useState(() => JSON.stringify(input, null, 2))
+  const field = useId()
+  const edited = parsed(text)
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (edited !== undefined) void give({ approved: true, option: 'once', arguments: edited })
+      }}
+    >
+      <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
+        Arguments that it runs with instead
+      </label>
+      <textarea
+        id={field}
+        value={text}
+        rows={Math.min(16, text.split('\n').length + 1)}
+        spellCheck={false}
+        aria-invalid={edited === undefined}
+        onChange={(event) => setText(event.target.value)}
+        className={FIELD}
+      />
+      <p className="mt-1 mb-3 min-h-4 text-xs text-danger" role="status">
+        {edited === undefined && 'This is not JSON yet'}
+      </p>
+      <Row submit="Run this once" busy={busy || edited === undefined} back={back} />
+    </form>
+  )
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+function Row({
+  submit,
+  busy,
+  back,
+  look = 'primary',
+}: {
+  submit: string
+  busy: boolean
+  back: () => void
+  look?: 'primary' | 'danger'
+}) {
+  return (
+    <div className="flex gap-2">
+      <Button type="submit" look={look} disabled={busy}>
+        {submit}
+      </Button>
+      <Button look="quiet" onClick={back}>
+        Back
+      </Button>
+    </div>
+  )
+}
+
+function Explain({ id }: { id: string }) {
+  const [words, setWords] = useState('')
+  const [busy, setBusy] = useState(false)
+  return (
+    <>
+      <Button
+        look="quiet"
+        disabled={busy}
+        onClick={() => {
+          setBusy(true)
+          approvals
+            .explain(id)
+            .then(({ text }) => setWords(text), sayProblem)
+            .finally(() => setBusy(false))
+        }}
+      >
+        {busy ? 'Asking…' : 'Explain'}
+      </Button>
+      <p role="status" className={clsx('w-full text-sm text-muted', !words && 'sr-only')}>
+        {words}
+      </p>
+    </>
+  )
+}
+
+/** True once what just appeared can have been seen. */
+function useSeen(): React.RefObject<boolean> {
+  const seen = useRef(false)
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      seen.current = true
+    }, UNSEEN)
+    return () => clearTimeout(timer)
+  }, [])
+  return seen
+}

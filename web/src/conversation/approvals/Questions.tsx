@@ -1,0 +1,108 @@
+import { MessageCircleQuestion } from 'lucide-react'
+import { useId, useState } from 'react'
+import type { Answer, Approval, Question } from '@/api/types'
+import { Button } from '@/ui/Button'
+import { sayProblem } from '@/ui/toasts'
+
+interface Props {
+  approval: Approval
+  answer: (answer: Answer) => Promise<void>
+}
+
+/** What a model wants to know before it goes on; every question can be answered in own words. */
+export function Questions({ approval, answer }: Props) {
+  const questions = approval.questions ?? []
+  const [replies, setReplies] = useState<string[][]>(() => questions.map(() => []))
+  const [own, setOwn] = useState<string[]>(() => questions.map(() => ''))
+  const [busy, setBusy] = useState(false)
+  const given = questions.map((_, at) => [...(replies[at] ?? []), ...(own[at]?.trim() ? [own[at].trim()] : [])])
+
+  async function send(value: string[][], approved: boolean) {
+    setBusy(true)
+    await answer(approved ? { approved, value } : { approved }).catch(sayProblem)
+    setBusy(false)
+  }
+
+  return (
+    <form
+      aria-label="Questions"
+      className="my-3 overflow-hidden rounded-2xl border border-accent/40 bg-raised shadow-raised"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void send(given, true)
+      }}
+    >
+      <div className="space-y-5 px-4 py-4">
+        {questions.map((question, at) => (
+          <One
+            // biome-ignore lint/suspicious/noArrayIndexKey: questions have no other name than their place
+            key={at}
+            question={question}
+            chosen={replies[at] ?? []}
+            own={own[at] ?? ''}
+            choose={(labels) => setReplies(replies.map((old, index) => (index === at ? labels : old)))}
+            say={(text) => setOwn(own.map((old, index) => (index === at ? text : old)))}
+          />
+        ))}
+      </div>
+      <footer className="flex gap-2 border-t border-line px-4 py-3">
+        <Button type="submit" look="primary" disabled={busy || given.some((reply) => !reply.length)}>
+          Answer
+        </Button>
+        <Button look="quiet" disabled={busy} onClick={() => void send([], false)}>
+          Don’t answer
+        </Button>
+      </footer>
+    </form>
+  )
+}
+
+interface OneProps {
+  question: Question
+  chosen: string[]
+  own: string
+  choose: (labels: string[]) => void
+  say: (text: string) => void
+}
+
+function One({ question, chosen, own, choose, say }: OneProps) {
+  const name = useId()
+  return (
+    <fieldset>
+      <legend className="mb-2 flex items-start gap-2.5 text-sm font-semibold">
+        <MessageCircleQuestion size={18} aria-hidden className="shrink-0 text-accent" />
+        <span>{question.question ?? question.text}</span>
+      </legend>
+      <div className="space-y-1.5 pl-7">
+        {question.options.map((option) => (
+          <label
+            key={option.label}
+            className="flex min-h-9 cursor-pointer items-start gap-2.5 rounded-lg px-2 py-1.5 text-sm hover:bg-hover has-checked:bg-accent-soft max-md:min-h-11"
+          >
+            <input
+              type={question.multiple ? 'checkbox' : 'radio'}
+              name={name}
+              checked={chosen.includes(option.label)}
+              onChange={(event) => {
+                const rest = question.multiple ? chosen.filter((label) => label !== option.label) : []
+                choose(event.target.checked ? [...rest, option.label] : rest)
+              }}
+              className="mt-1 accent-accent"
+            />
+            <span>
+              <span className="font-medium">{option.label}</span>
+              {option.description && <span className="block text-muted">{option.description}</span>}
+            </span>
+          </label>
+        ))}
+        <input
+          value={own}
+          onChange={(event) => say(event.target.value)}
+          aria-label={question.options.length ? 'In your own words' : (question.question ?? question.text)}
+          placeholder={question.options.length ? 'Or in your own words' : 'Your answer'}
+          className="min-h-9 w-full rounded-lg border border-line-strong bg-surface px-3 text-sm max-md:min-h-11"
+        />
+      </div>
+    </fieldset>
+  )
+}

@@ -1,0 +1,154 @@
+import { useAui } from '@assistant-ui/react'
+import { clsx } from 'clsx'
+import { File as FileIcon, Folder, Slash } from 'lucide-react'
+import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from 'react'
+import { type Candidate, candidates } from '@/conversation/composer/candidates'
+
+export interface Completing {
+  listId: string
+  found: readonly Candidate[]
+  at: number
+  choose: (candidate: Candidate) => void
+  onKey: (event: KeyboardEvent) => boolean
+  onSelect: () => void
+  aria: Record<string, unknown>
+}
+
+/** A word that asks for completion: `@` anywhere, `/` at the very beginning. */
+export interface Asked {
+  sign: '@' | '/'
+  word: string
+  from: number
+  to: number
+}
+
+/** The word that is being written where the caret stands; null when it asks for nothing. */
+export function askedAt(text: string, caret: number): Asked | null {
+  const before = text.slice(0, caret)
+  const slash = /^\/([\w-]*)$/.exec(before)
+  if (slash) return { sign: '/', word: slash[1] ?? '', from: 0, to: caret }
+  const found = /(?:^|\s)@([^\s@]*)$/.exec(before)
+  return found ? { sign: '@', word: found[1] ?? '', from: caret - (found[1] ?? '').length - 1, to: caret } : null
+}
+
+/** Files behind an `@` and commands behind a `/`, as one types. */
+export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, directory: string): Completing {
+  const aui = useAui()
+  const listId = useId()
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [found, setFound] = useState<readonly Candidate[]>([])
+  const [at, setAt] = useState(0)
+
+  useEffect(() => {
+    if (!asked) return setFound([])
+    const stop = new AbortController()
+    const timer = setTimeout(() => {
+      candidates(asked, directory, stop.signal).then(
+        (next) => {
+          setFound(next)
+          setAt(0)
+        },
+        () => setFound([]),
+      )
+    }, 80)
+    return () => {
+      clearTimeout(timer)
+      stop.abort()
+    }
+  }, [asked, directory])
+
+  function look() {
+    const element = field.current
+    const next =
+      element && element.selectionStart === element.selectionEnd ? askedAt(element.value, element.selectionStart) : null
+    setAsked((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
+  }
+
+  function choose(candidate: Candidate) {
+    const element = field.current
+    if (!asked || !element) return
+    const put = `${asked.sign}${candidate.text}${candidate.whole ? ' ' : ''}`
+    const caret = asked.from + put.length
+    aui.composer.setText(element.value.slice(0, asked.from) + put + element.value.slice(asked.to))
+    setAsked(null)
+    requestAnimationFrame(() => {
+      element.focus()
+      element.setSelectionRange(caret, caret)
+      look()
+    })
+  }
+
+  function onKey(event: KeyboardEvent): boolean {
+    const candidate = found[at]
+    if (!candidate) return false
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+    if (step) setAt((at + step + found.length) % found.length)
+    else if ((event.key === 'Enter' && !event.shiftKey) || event.key === 'Tab') choose(candidate)
+    else if (event.key === 'Escape') setAsked(null)
+    else return false
+    event.preventDefault()
+    return true
+  }
+
+  const open = found.length > 0
+  return {
+    listId,
+    found,
+    at,
+    choose,
+    onKey,
+    onSelect: look,
+    aria: open
+      ? {
+          role: 'combobox',
+          'aria-expanded': true,
+          'aria-controls': listId,
+          'aria-activedescendant': `${listId}-${at}`,
+          'aria-autocomplete': 'list',
+        }
+      : {},
+  }
+}
+
+const ICONS = { file: FileIcon, folder: Folder, command: Slash }
+
+/** What can be put in, above the field. */
+export function Completion({ completion }: { completion: Completing }) {
+  const { listId, found, at, choose } = completion
+  if (!found.length) return null
+  return (
+    <div
+      id={listId}
+      role="listbox"
+      aria-label="Completions"
+      className="absolute inset-x-0 bottom-full z-10 mb-2 max-h-72 overflow-y-auto rounded-2xl border border-line bg-raised p-1.5 shadow-raised"
+    >
+      {found.map((candidate, index) => {
+        const Icon = ICONS[candidate.kind]
+        return (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field, which keeps the focus
+          <div
+            key={candidate.text}
+            id={`${listId}-${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === at}
+            ref={(element) => {
+              if (index === at) element?.scrollIntoView({ block: 'nearest' })
+            }}
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => choose(candidate)}
+            className={clsx(
+              'flex min-h-9 cursor-pointer items-center gap-2.5 rounded-xl px-2.5 text-sm max-md:min-h-11',
+              index === at && 'bg-hover',
+            )}
+          >
+            <Icon size={15} aria-hidden className="shrink-0 text-faint" />
+            <span className="min-w-0 truncate font-mono text-[0.8125rem]">{candidate.text}</span>
+            <span className="ml-auto min-w-0 truncate text-xs text-faint">{candidate.about}</span>
+          </div>
+        )
+      })}
+    </div>
+  )
+}

@@ -1,0 +1,196 @@
+import { AttachmentPrimitive, ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react'
+import { clsx } from 'clsx'
+import { ArrowUp, CornerDownRight, LoaderCircle, Paperclip, Square, X } from 'lucide-react'
+import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react'
+import type { Part } from '@/api/types'
+import { attachments } from '@/conversation/composer/attachments'
+import { Completion, useCompletion } from '@/conversation/composer/Completion'
+import { useDraft } from '@/conversation/composer/draft'
+import { partsOf } from '@/conversation/runtime'
+import { IconButton } from '@/ui/Button'
+import { sayProblem } from '@/ui/toasts'
+
+interface Props {
+  /** Where the draft is kept. */
+  id: string
+  busy: boolean
+  /** A prompt now, or one for while a run goes on. */
+  send: (parts: Part[], meanwhile?: 'queue' | 'steer') => Promise<void> | void
+  stop: () => void
+  /** Pickers in the row below the field. */
+  pickers: ReactNode
+  directory: string
+  autoFocus?: boolean
+}
+
+/** The field to write in. Enter sends; while a run goes on it queues, and with Ctrl it is taken in at the next step. */
+export function Composer({ id, busy, send, stop, pickers, directory, autoFocus = false }: Props) {
+  const aui = useAui()
+  const field = useRef<HTMLTextAreaElement>(null)
+  const completion = useCompletion(field, directory)
+  useDraft(id)
+
+  async function submit(meanwhile: 'queue' | 'steer') {
+    const state = aui.composer.getState()
+    if (!state.text.trim() && !state.attachments.length) return
+    try {
+      const complete = await Promise.all(
+        state.attachments.map((one) => attachments.send(one as Parameters<typeof attachments.send>[0])),
+      )
+      const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
+      await aui.composer.reset()
+      await send(parts, busy ? meanwhile : undefined)
+    } catch (error) {
+      if (!aui.composer.getState().text) aui.composer.setText(state.text)
+      sayProblem(error)
+    }
+  }
+
+  function onKeyDown(event: KeyboardEvent) {
+    if (event.nativeEvent.isComposing) return
+    if (completion.onKey(event)) return
+    if (event.key === 'Enter' && !event.shiftKey && !isTouch()) {
+      event.preventDefault()
+      void submit(event.ctrlKey || event.metaKey ? 'steer' : 'queue')
+    } else if (event.key === 'Escape' && busy) {
+      event.preventDefault()
+      stop()
+    }
+  }
+
+  return (
+    <ComposerPrimitive.AttachmentDropzone asChild>
+      <ComposerPrimitive.Root
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit('queue')
+        }}
+        className="group/composer relative rounded-3xl border border-line-strong/60 bg-raised shadow-raised transition-colors focus-within:border-line-strong data-[dragging=true]:border-accent data-[dragging=true]:bg-accent-soft"
+      >
+        <Completion completion={completion} />
+        <Attached />
+        <ComposerPrimitive.Input
+          ref={field}
+          aria-label="Message"
+          placeholder={busy ? 'Say something meanwhile' : 'Ask anything'}
+          submitMode="none"
+          cancelOnEscape={false}
+          autoFocus={autoFocus}
+          minRows={1}
+          maxRows={12}
+          onKeyDown={onKeyDown}
+          onSelect={completion.onSelect}
+          {...completion.aria}
+          className="block w-full resize-none bg-transparent px-5 pt-4 pb-1 text-base leading-relaxed outline-none placeholder:text-faint"
+        />
+        <div className="flex items-center gap-1 px-2.5 pb-2.5">
+          <ComposerPrimitive.AddAttachment asChild multiple>
+            <IconButton label="Attach files" className="rounded-full">
+              <Paperclip size={17} aria-hidden />
+            </IconButton>
+          </ComposerPrimitive.AddAttachment>
+          {pickers}
+          <span className="grow" />
+          <Go busy={busy} submit={submit} stop={stop} />
+        </div>
+      </ComposerPrimitive.Root>
+    </ComposerPrimitive.AttachmentDropzone>
+  )
+}
+
+function Go({
+  busy,
+  submit,
+  stop,
+}: {
+  busy: boolean
+  submit: (how: 'queue' | 'steer') => Promise<void>
+  stop: () => void
+}) {
+  const empty = useAuiState((state) => !state.composer.text.trim() && !state.composer.attachments.length)
+  const uploading = useAuiState((state) => state.composer.attachments.some((one) => one.status.type === 'running'))
+  return (
+    <>
+      {busy && !empty && (
+        <IconButton
+          label="Take it in at the next step (Ctrl+Enter)"
+          className="rounded-full"
+          onClick={() => void submit('steer')}
+        >
+          <CornerDownRight size={17} aria-hidden />
+        </IconButton>
+      )}
+      {busy && (
+        <IconButton label="Stop (Esc)" look="plain" className="rounded-full" onClick={stop}>
+          <Square size={13} fill="currentColor" aria-hidden />
+        </IconButton>
+      )}
+      {(!busy || !empty) && (
+        <IconButton
+          type="submit"
+          label={busy ? 'Send after this answer (Enter)' : 'Send (Enter)'}
+          look="primary"
+          disabled={empty || uploading}
+          className="rounded-full"
+        >
+          {uploading ? (
+            <LoaderCircle size={17} aria-hidden className="animate-spin" />
+          ) : (
+            <ArrowUp size={18} aria-hidden />
+          )}
+        </IconButton>
+      )}
+    </>
+  )
+}
+
+function Attached() {
+  const any = useAuiState((state) => state.composer.attachments.length > 0)
+  return (
+    <ul aria-label="Attached files" className={clsx('flex flex-wrap gap-1.5 px-4', any && 'pt-3.5')}>
+      <ComposerPrimitive.Attachments components={ATTACHED} />
+    </ul>
+  )
+}
+
+const ATTACHED = { Attachment: AttachedFile }
+
+function AttachedFile() {
+  const name = useAuiState((state) => state.attachment.name)
+  const file = useAuiState((state) => state.attachment.file)
+  const type = useAuiState((state) => state.attachment.status.type)
+  const picture = useRef<HTMLImageElement>(null)
+  const shows = file !== undefined && /^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(file.type)
+  useEffect(() => {
+    if (!file || !picture.current) return
+    const url = URL.createObjectURL(file)
+    picture.current.src = url
+    return () => URL.revokeObjectURL(url)
+  }, [file])
+  return (
+    <AttachmentPrimitive.Root asChild>
+      <li
+        className={clsx(
+          'flex items-center gap-2 rounded-xl border bg-surface py-1 pr-1 text-sm',
+          shows ? 'pl-1' : 'pl-3',
+          type === 'incomplete' ? 'border-danger text-danger' : 'border-line',
+        )}
+      >
+        {shows && <img ref={picture} alt="" className="size-9 rounded-lg object-cover" />}
+        <span className="max-w-48 truncate">{name}</span>
+        {type === 'running' && <LoaderCircle size={14} className="animate-spin text-muted" aria-label="Uploading" />}
+        {type === 'incomplete' && <span>failed</span>}
+        <AttachmentPrimitive.Remove asChild>
+          <IconButton label={`Remove ${name}`} className="size-7">
+            <X size={14} aria-hidden />
+          </IconButton>
+        </AttachmentPrimitive.Remove>
+      </li>
+    </AttachmentPrimitive.Root>
+  )
+}
+
+/** On a keyboard of glass Enter is a new line; there is a button to send with. */
+function isTouch(): boolean {
+  return matchMedia('(pointer: coarse) and (not (any-pointer: fine))').matches
+}

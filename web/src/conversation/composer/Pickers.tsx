@@ -1,0 +1,220 @@
+import { clsx } from 'clsx'
+import { Bot, ChevronDown, Cpu, ShieldCheck } from 'lucide-react'
+import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react'
+import { useAgents, useModels } from '@/data/settings'
+
+export interface Choice {
+  agent: string
+  model: string
+  mode: string
+}
+
+interface Props {
+  choice: Choice
+  choose: (change: Partial<Choice>) => void
+}
+
+const MODES: readonly Option[] = [
+  { id: 'ask', label: 'Ask', about: 'Asks before anything is changed' },
+  { id: 'edits', label: 'Edits', about: 'Changes files in the folder without asking, asks for the rest' },
+  { id: 'plan', label: 'Plan', about: 'Looks and plans, changes nothing' },
+  { id: 'auto', label: 'Auto', about: 'Asks only where a rule says so' },
+]
+
+/** Who answers, with which model, and what may be done without asking. */
+export function Pickers({ choice, choose }: Props) {
+  const models = useModels()
+  const agents = useAgents()
+  const agentList: Option[] = (agents.data?.data ?? []).map((agent) => ({
+    id: agent.name,
+    label: agent.name,
+    about: agent.description,
+  }))
+  const modelList: Option[] = (models.data?.data ?? []).map((model) => ({
+    id: model.id,
+    label: model.model,
+    about: model.provider,
+  }))
+  const own: Option = {
+    id: '',
+    label: 'The agent’s own',
+    about: agents.data?.data.find((agent) => agent.name === choice.agent)?.model ?? '',
+  }
+  return (
+    <>
+      {agentList.length > 1 && (
+        <Picker
+          name="Agent"
+          icon={<Bot size={15} aria-hidden />}
+          options={agentList}
+          chosen={choice.agent}
+          choose={(agent) => choose({ agent })}
+        />
+      )}
+      <Picker
+        name="Model"
+        icon={<Cpu size={15} aria-hidden />}
+        options={[own, ...modelList]}
+        chosen={choice.model}
+        choose={(model) => choose({ model })}
+        failed={models.isError}
+      />
+      <Picker
+        name="Mode"
+        icon={<ShieldCheck size={15} aria-hidden />}
+        options={MODES}
+        chosen={choice.mode}
+        choose={(mode) => choose({ mode })}
+      />
+    </>
+  )
+}
+
+interface Option {
+  id: string
+  label: string
+  about: string
+}
+
+interface PickerProps {
+  name: string
+  icon: ReactNode
+  options: readonly Option[]
+  chosen: string
+  choose: (id: string) => void
+  failed?: boolean
+}
+
+const MANY = 8
+
+/** A button with what is chosen, which opens a list; a long one can be searched. */
+function Picker({ name, icon, options, chosen, choose, failed = false }: PickerProps) {
+  const id = useId()
+  const [open, setOpen] = useState(false)
+  const [words, setWords] = useState('')
+  const [at, setAt] = useState(0)
+  const button = useRef<HTMLButtonElement>(null)
+  const box = useRef<HTMLDivElement>(null)
+  const current = options.find((option) => option.id === chosen)
+  const shown = options.filter((option) =>
+    `${option.label} ${option.about}`.toLowerCase().includes(words.toLowerCase()),
+  )
+  const label = current?.id ? current.label : chosen ? chosen.split('@')[0] : current?.about.split('@')[0] || name
+
+  function place() {
+    const [from, list] = [button.current?.getBoundingClientRect(), box.current]
+    if (!from || !list) return
+    list.style.left = `${Math.max(8, Math.min(from.left, innerWidth - list.offsetWidth - 8))}px`
+    const above = from.top - list.offsetHeight - 6
+    list.style.top = `${above > 8 ? above : Math.min(from.bottom + 6, innerHeight - list.offsetHeight - 8)}px`
+    setWords('')
+    setAt(
+      Math.max(
+        0,
+        options.findIndex((option) => option.id === chosen),
+      ),
+    )
+    list.querySelector<HTMLElement>('input, [role=listbox]')?.focus()
+  }
+
+  function take(option: Option | undefined) {
+    if (!option) return
+    choose(option.id)
+    box.current?.hidePopover()
+    button.current?.focus()
+  }
+
+  function onKey(event: KeyboardEvent) {
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+    if (step && shown.length) setAt((at + step + shown.length) % shown.length)
+    else if (event.key === 'Enter') take(shown[at])
+    else return
+    event.preventDefault()
+  }
+
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        popoverTarget={id}
+        aria-haspopup="listbox"
+        aria-expanded={open}
+        aria-label={`${name}: ${label}`}
+        title={name}
+        className="flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:h-11"
+      >
+        {icon}
+        <span className="max-w-32 truncate max-sm:max-w-20">{label}</span>
+        <ChevronDown size={13} aria-hidden className="shrink-0 text-faint" />
+      </button>
+      <div
+        ref={box}
+        id={id}
+        role="group"
+        aria-label={name}
+        popover="auto"
+        onToggle={(event) => {
+          setOpen(event.newState === 'open')
+          if (event.newState === 'open') place()
+        }}
+        onKeyDown={onKey}
+        className="fixed inset-auto m-0 w-80 max-w-[calc(100vw-1rem)] rounded-2xl border border-line bg-raised p-1.5 text-ink shadow-raised"
+      >
+        {open && options.length > MANY && (
+          <input
+            value={words}
+            onChange={(event) => {
+              setWords(event.target.value)
+              setAt(0)
+            }}
+            role="combobox"
+            aria-expanded
+            aria-controls={`${id}-list`}
+            aria-activedescendant={`${id}-${at}`}
+            aria-label={`Search for a ${name.toLowerCase()}`}
+            placeholder="Search"
+            className="mb-1.5 min-h-9 w-full rounded-xl bg-sunken px-3 text-sm outline-none placeholder:text-faint max-md:min-h-11"
+          />
+        )}
+        {open && (
+          <div
+            id={`${id}-list`}
+            role="listbox"
+            tabIndex={-1}
+            aria-label={name}
+            aria-activedescendant={`${id}-${at}`}
+            className="max-h-72 overflow-y-auto outline-none"
+          >
+            {shown.map((option, index) => (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the list as a whole has the keys
+              <div
+                key={option.id}
+                id={`${id}-${index}`}
+                role="option"
+                tabIndex={-1}
+                aria-selected={option.id === chosen}
+                ref={(element) => {
+                  if (index === at) element?.scrollIntoView({ block: 'nearest' })
+                }}
+                onClick={() => take(option)}
+                className={clsx(
+                  'flex min-h-9 cursor-pointer flex-col justify-center rounded-xl px-3 py-1.5 text-sm hover:bg-hover max-md:min-h-11',
+                  index === at && 'bg-hover',
+                )}
+              >
+                <span className={clsx('truncate', option.id === chosen && 'font-semibold text-accent')}>
+                  {option.label}
+                </span>
+                {option.about && <span className="truncate text-xs text-faint">{option.about}</span>}
+              </div>
+            ))}
+            {!shown.length && (
+              <p className="px-3 py-2 text-sm text-muted">{failed ? 'The list can’t be had' : 'Nothing matches'}</p>
+            )}
+          </div>
+        )}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,53 @@
+import type { AttachmentAdapter } from '@assistant-ui/react'
+import { api } from '@/api/client'
+
+interface Stored {
+  url: string
+  sha256: string
+  size: number
+  media_type: string
+}
+
+const stored = new Map<string, string>()
+
+/** Brings a file to the server as soon as it is attached; the message then only names it. */
+export const attachments: AttachmentAdapter = {
+  accept: '*',
+  async *add({ file }) {
+    const id = crypto.randomUUID()
+    const contentType = file.type || 'application/octet-stream'
+    const attachment = {
+      id,
+      type: file.type.startsWith('image/') ? ('image' as const) : ('file' as const),
+      name: file.name,
+      contentType,
+      file,
+    }
+    yield { ...attachment, status: { type: 'running', reason: 'uploading', progress: 0 } }
+    const answer = await api.post<Stored>('/blobs', file, {
+      query: { name: file.name },
+      headers: { 'content-type': contentType },
+    })
+    stored.set(id, answer.url ?? `blob:${answer.sha256}`)
+    yield { ...attachment, status: { type: 'requires-action', reason: 'composer-send' } }
+  },
+  async send(attachment) {
+    const data = stored.get(attachment.id)
+    if (!data) throw new Error(`${attachment.name} is not uploaded yet`)
+    return {
+      ...attachment,
+      status: { type: 'complete' },
+      content: [
+        {
+          type: 'file',
+          data,
+          mimeType: attachment.contentType ?? 'application/octet-stream',
+          filename: attachment.name,
+        },
+      ],
+    }
+  },
+  async remove({ id }) {
+    stored.delete(id) // the blob is swept by the server when no message names it
+  },
+}

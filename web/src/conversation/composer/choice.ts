@@ -1,0 +1,41 @@
+import { useState } from 'react'
+import type { Conversation } from '@/api/types'
+import type { Choice } from '@/conversation/composer/Pickers'
+
+const KEY = 'moot.choice'
+
+/** Agent, model and mode of the next prompt: what was chosen here, else what the conversation was last run with, else the last choice. */
+export function useChoice(conversation: Conversation | null): [Choice, (change: Partial<Choice>) => void] {
+  const [chosen, setChosen] = useState<Partial<Choice>>({})
+  const before = conversation
+    ? { agent: conversation.agent, model: conversation.model, mode: modeOf(conversation) }
+    : { agent: 'default', model: '', mode: 'ask', ...kept() }
+  const choice = { ...before, ...chosen }
+  function choose(change: Partial<Choice>) {
+    setChosen({ ...chosen, ...change })
+    keep({ ...choice, ...change })
+  }
+  return [choice, choose]
+}
+
+function modeOf(conversation: Conversation): string {
+  const mode = conversation.settings?.mode
+  return typeof mode === 'string' ? mode : 'ask'
+}
+
+function kept(): Partial<Choice> {
+  try {
+    const { agent, model } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Choice>
+    return { ...(agent && { agent }), ...(model && { model }) } // a mode is given anew to each conversation
+  } catch {
+    return {}
+  }
+}
+
+function keep(choice: Choice): void {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(choice))
+  } catch {
+    // a browser that keeps nothing
+  }
+}

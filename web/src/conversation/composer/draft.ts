@@ -1,0 +1,38 @@
+import { useAui, useAuiState } from '@assistant-ui/react'
+import { useEffect, useRef } from 'react'
+
+const KEY = 'moot.draft.'
+
+/** Keeps what is written and not sent in this browser, and brings it back. */
+export function useDraft(id: string): void {
+  const aui = useAui()
+  const text = useAuiState((state) => state.composer.text)
+  const restored = useRef(false)
+  useEffect(() => {
+    if (restored.current) return
+    restored.current = true
+    const kept = read(id)
+    if (kept && !aui.composer.getState().text) aui.composer.setText(kept)
+  }, [aui, id])
+  useEffect(() => {
+    const timer = setTimeout(() => restored.current && write(id, text), 250)
+    return () => clearTimeout(timer)
+  }, [id, text])
+}
+
+function read(id: string): string {
+  try {
+    return localStorage.getItem(KEY + id) ?? ''
+  } catch {
+    return '' // a browser that keeps nothing
+  }
+}
+
+function write(id: string, text: string): void {
+  try {
+    if (text) localStorage.setItem(KEY + id, text)
+    else localStorage.removeItem(KEY + id)
+  } catch {
+    // a browser that keeps nothing, or no more
+  }
+}

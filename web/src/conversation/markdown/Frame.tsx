@@ -1,0 +1,46 @@
+import mermaid from 'mermaid/dist/mermaid.min.js?url'
+import { useEffect, useRef, useState } from 'react'
+
+interface Props {
+  kind: 'html' | 'svg' | 'mermaid'
+  source: string
+}
+
+/**
+ * Shows what a text describes in a frame of an origin of its own: it has no cookies, may fetch nothing, and can neither reach nor leave for
+ * anything of the page. The frame's own policy says so a second time.
+ */
+export default function Frame({ kind, source }: Props) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const [height, setHeight] = useState(kind === 'html' ? 360 : 200)
+  const [loads, setLoads] = useState(0)
+
+  useEffect(() => {
+    const heard = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
+      if (from !== frame.current?.contentWindow || typeof data?.height !== 'number') return
+      setHeight(Math.max(80, Math.min(800, Math.ceil(data.height))))
+    }
+    addEventListener('message', heard)
+    return () => removeEventListener('message', heard)
+  }, [])
+
+  useEffect(() => {
+    if (loads !== 1) return // a frame that has gone elsewhere is told nothing
+    const program = kind === 'mermaid' ? fetch(mermaid).then((response) => response.text()) : Promise.resolve('')
+    const dark = matchMedia('(prefers-color-scheme: dark)').matches
+    void program.then((text) => frame.current?.contentWindow?.postMessage({ kind, source, program: text, dark }, '*'))
+  }, [loads, kind, source])
+
+  return (
+    <iframe
+      ref={frame}
+      src="/frames/frame.html"
+      sandbox="allow-scripts"
+      referrerPolicy="no-referrer"
+      title={kind === 'mermaid' ? 'Diagram' : 'Preview'}
+      onLoad={() => setLoads((count) => count + 1)}
+      style={{ height }}
+      className="block w-full bg-white"
+    />
+  )
+}

@@ -1,0 +1,166 @@
+import { ActionBarPrimitive, MessagePrimitive, useAuiState } from '@assistant-ui/react'
+import { Braces, CornerDownRight, Info, RefreshCw } from 'lucide-react'
+import { memo, useMemo } from 'react'
+import type { Message } from '@/api/types'
+import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
+import { Questions } from '@/conversation/approvals/Questions'
+import { MarkdownLink } from '@/conversation/markdown/links'
+import { Branches } from '@/conversation/messages/Branches'
+import { useAround } from '@/conversation/messages/context'
+import { FileChip } from '@/conversation/messages/FileChip'
+import { type Block, blocksOf } from '@/conversation/messages/parts'
+import { Reasoning } from '@/conversation/messages/Reasoning'
+import { Text } from '@/conversation/messages/Text'
+import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
+import { LooksCard } from '@/conversation/tools/LooksCard'
+import { ToolCard } from '@/conversation/tools/ToolCard'
+import { IconButton } from '@/ui/Button'
+import { sayProblem } from '@/ui/toasts'
+import { money } from '@/ui/words'
+
+/** What a model said and did. */
+export function AssistantMessage() {
+  const { find, live } = useAround()
+  const id = useAuiState((state) => state.message.id)
+  const message = find(id)
+  const isLive = live !== null && (live === id || !message)
+  return (
+    <MessagePrimitive.Root className="group/message pt-5" aria-busy={isLive}>
+      <h3 className="sr-only">Answer</h3>
+      {message && <Blocks message={message} live={isLive} />}
+      {isLive && <Working message={message} />}
+      {message && !isLive && <Foot message={message} />}
+    </MessagePrimitive.Root>
+  )
+}
+
+const Blocks = memo(function Blocks({ message, live }: { message: Message; live: boolean }) {
+  const blocks = useMemo(() => blocksOf(message), [message])
+  return blocks.map((block) => <Drawn key={block.key} block={block} live={live} />)
+})
+
+function Drawn({ block, live }: { block: Block; live: boolean }) {
+  switch (block.kind) {
+    case 'text':
+      return <Text text={block.text} streaming={live && block.open} />
+    case 'reasoning':
+      return <Reasoning text={block.text} thinking={live && block.open} />
+    case 'call':
+      return (
+        <>
+          <ToolCard call={block.call} live={live} />
+          {block.call.state === 'asked' && <Asked id={block.call.approvalId} />}
+        </>
+      )
+    case 'looks':
+      return <LooksCard calls={block.calls} />
+    case 'file':
+      return (
+        <div className="my-2">
+          <FileChip url={block.url} name={block.name} mediaType={block.mediaType} />
+        </div>
+      )
+    case 'source':
+      return (
+        <p className="my-1 text-sm text-muted">
+          Source: <MarkdownLink href={block.url}>{block.title || block.url}</MarkdownLink>
+        </p>
+      )
+    case 'steer':
+      return (
+        <div className="my-3 flex justify-end gap-2">
+          <CornerDownRight size={16} aria-label="Said meanwhile" className="mt-2.5 shrink-0 text-faint" />
+          <div className="max-w-[85%] rounded-2xl rounded-br-md bg-hover px-4 py-2.5 whitespace-pre-wrap">
+            {block.text}
+          </div>
+        </div>
+      )
+    case 'questions':
+      return <Asked id={block.approvalId} />
+    case 'note':
+      return block.text ? (
+        <p className="my-2 flex items-start gap-2 text-sm text-muted">
+          <Info size={15} aria-hidden className="mt-0.5 shrink-0" />
+          {block.text}
+        </p>
+      ) : null
+  }
+}
+
+/** What has to be answered before the run goes on; nothing when it was. */
+function Asked({ id }: { id: string }) {
+  const { session, approvals } = useAround()
+  const approval = approvals.find((one) => one.id === id)
+  if (!approval) return null
+  const answer = session.answer.bind(session, id)
+  return approval.questions ? (
+    <Questions approval={approval} answer={answer} />
+  ) : (
+    <ApprovalCard approval={approval} answer={answer} />
+  )
+}
+
+/** Three dots for as long as nothing else shows that something goes on. */
+function Working({ message }: { message: Message | undefined }) {
+  const last = message?.parts.at(-1)
+  const speaks = last && 'state' in last && (last.state === 'streaming' || last.state === 'input-streaming')
+  if (speaks) return null
+  return (
+    <p className="flex h-8 items-center gap-1 px-2.5" aria-hidden>
+      {[0, 1, 2].map((dot) => (
+        <span key={dot} className="dot size-1.5 rounded-full bg-faint" />
+      ))}
+    </p>
+  )
+}
+
+const ENDS: Record<string, string> = {
+  cancelled: 'Stopped',
+  failed: 'Ended with an error',
+  interrupted: 'Interrupted',
+  length: 'Cut off at the model’s longest answer',
+  'content-filter': 'Ended by the provider’s filter',
+}
+
+function Foot({ message }: { message: Message }) {
+  const { session, showRaw, approvals } = useAround()
+  const facts = message.metadata
+  if (approvals.length && message.parts.some((part) => 'approval' in part && part.state === 'approval-requested'))
+    return null
+  const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
+  return (
+    <div className="mt-1 flex min-h-8 flex-wrap items-center gap-0.5 text-xs text-faint">
+      <ActionBarPrimitive.Root className="-ml-2 flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0 in-[.last-message]:opacity-100">
+        <CopyMessage />
+        <IconButton label="Answer again" onClick={() => session.regenerate(message.id).catch(sayProblem)}>
+          <RefreshCw size={15} aria-hidden />
+        </IconButton>
+        <Fork id={message.id} />
+        <IconButton label="What the model sent" onClick={() => showRaw(message)}>
+          <Braces size={15} aria-hidden />
+        </IconButton>
+      </ActionBarPrimitive.Root>
+      <Branches id={message.id} />
+      {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
+      <Took message={message} />
+    </div>
+  )
+}
+
+function Took({ message }: { message: Message }) {
+  const steps = message.metadata?.steps
+  if (!steps?.length) return null
+  const ms = steps.reduce((sum, step) => sum + step.ms, 0)
+  const costs = steps.map((step) => step.cost)
+  const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const facts = [
+    message.metadata?.model,
+    `${(ms / 1_000).toFixed(1)} s`,
+    cost !== null && cost > 0 && money(cost),
+  ].filter(Boolean)
+  return (
+    <span className="px-1.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
+      {facts.join(' · ')}
+    </span>
+  )
+}

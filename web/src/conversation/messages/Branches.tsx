@@ -1,0 +1,31 @@
+import { ChevronLeft, ChevronRight } from 'lucide-react'
+import { siblings } from '@/conversation/messages/branches'
+import { useAround } from '@/conversation/messages/context'
+import { IconButton } from '@/ui/Button'
+import { sayProblem } from '@/ui/toasts'
+
+/** Steps among the versions of a message; nothing where there is only one. */
+export function Branches({ id }: { id: string }) {
+  const { session, nodes, live } = useAround()
+  const all = siblings(nodes, id)
+  const at = all.findIndex((node) => node.id === id || node.client_id === id)
+  if (all.length < 2) return null
+  const step = (by: number) => {
+    const next = all[at + by]
+    if (next) session.switchTo(next.id).catch(sayProblem)
+  }
+  return (
+    <span className="flex items-center text-xs text-muted">
+      <IconButton label="Previous version" disabled={at <= 0 || live !== null} onClick={() => step(-1)}>
+        <ChevronLeft size={15} aria-hidden />
+      </IconButton>
+      <span className="tabular-nums">
+        <span className="sr-only">Version </span>
+        {at + 1}/{all.length}
+      </span>
+      <IconButton label="Next version" disabled={at >= all.length - 1 || live !== null} onClick={() => step(1)}>
+        <ChevronRight size={15} aria-hidden />
+      </IconButton>
+    </span>
+  )
+}

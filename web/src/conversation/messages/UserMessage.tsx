@@ -1,0 +1,125 @@
+import { ActionBarPrimitive, ComposerPrimitive, MessagePrimitive, useAui, useAuiState } from '@assistant-ui/react'
+import { Check, Copy, GitFork, Pencil } from 'lucide-react'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { conversations } from '@/api/conversations'
+import { Branches } from '@/conversation/messages/Branches'
+import { useAround } from '@/conversation/messages/context'
+import { FileChip } from '@/conversation/messages/FileChip'
+import { textOf } from '@/conversation/messages/parts'
+import { Button, IconButton } from '@/ui/Button'
+import { say, sayProblem } from '@/ui/toasts'
+
+const LONG = 1_200
+
+/** What a person said. */
+export function UserMessage() {
+  const { find, live } = useAround()
+  const message = find(useAuiState((state) => state.message.id))
+  const [whole, setWhole] = useState(false)
+  if (!message) return null
+  const text = textOf(message)
+  const files = message.parts.flatMap((part) => (part.type === 'file' ? [part] : []))
+  const long = text.length > LONG && !whole
+  return (
+    <MessagePrimitive.Root className="group/message flex flex-col items-end pt-7">
+      <h3 className="sr-only">You</h3>
+      {files.length > 0 && (
+        <ul aria-label="Attachments" className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
+          {files.map((file) => (
+            <li key={file.url}>
+              <FileChip url={file.url} name={file.filename ?? ''} mediaType={file.mediaType} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {text && (
+        <div
+          dir="auto"
+          className="max-w-[85%] rounded-2xl rounded-br-md bg-hover px-4 py-2.5 leading-relaxed break-words whitespace-pre-wrap"
+        >
+          {long ? `${text.slice(0, LONG)}…` : text}
+          {text.length > LONG && (
+            <button
+              type="button"
+              onClick={() => setWhole(!whole)}
+              className="ml-1 font-medium text-accent hover:underline"
+            >
+              {whole ? 'less' : 'all of it'}
+            </button>
+          )}
+        </div>
+      )}
+      <div className="mt-0.5 flex min-h-8 items-center gap-0.5">
+        <ActionBarPrimitive.Root className="flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0">
+          <CopyMessage />
+          {live === null && (
+            <ActionBarPrimitive.Edit asChild>
+              <IconButton label="Edit">
+                <Pencil size={15} aria-hidden />
+              </IconButton>
+            </ActionBarPrimitive.Edit>
+          )}
+          <Fork id={message.id} />
+        </ActionBarPrimitive.Root>
+        <Branches id={message.id} />
+      </div>
+    </MessagePrimitive.Root>
+  )
+}
+
+/** Copies what a message says. */
+export function CopyMessage() {
+  const copied = useAuiState((state) => state.message.isCopied)
+  return (
+    <ActionBarPrimitive.Copy asChild copiedDuration={2_000}>
+      <IconButton label={copied ? 'Copied' : 'Copy'}>
+        {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
+      </IconButton>
+    </ActionBarPrimitive.Copy>
+  )
+}
+
+/** Goes on from this message in a conversation of its own. */
+export function Fork({ id }: { id: string }) {
+  const { session } = useAround()
+  const [, go] = useLocation()
+  return (
+    <IconButton
+      label="Go on from here in a new conversation"
+      onClick={() =>
+        conversations.fork(session.id, id).then((made) => {
+          say('A copy up to that message')
+          go(`/c/${made.id}`)
+        }, sayProblem)
+      }
+    >
+      <GitFork size={15} aria-hidden />
+    </IconButton>
+  )
+}
+
+/** A field with the words of a message; what is sent from it becomes a version beside the old one. */
+export function UserEdit() {
+  const aui = useAui()
+  return (
+    <ComposerPrimitive.Root className="mt-7 ml-auto w-full max-w-[85%] rounded-2xl border border-accent bg-raised p-2.5">
+      <ComposerPrimitive.Input
+        aria-label="Edit the message"
+        autoFocus
+        maxRows={14}
+        onKeyDown={(event) => event.key === 'Escape' && aui.composer.cancel()}
+        className="w-full resize-none bg-transparent px-1.5 leading-relaxed outline-none"
+      />
+      <div className="mt-1.5 flex items-center justify-end gap-2">
+        <span className="mr-auto px-1.5 text-xs text-faint">The old version stays beside it</span>
+        <ComposerPrimitive.Cancel asChild>
+          <Button look="quiet">Cancel</Button>
+        </ComposerPrimitive.Cancel>
+        <ComposerPrimitive.Send asChild>
+          <Button look="primary">Send</Button>
+        </ComposerPrimitive.Send>
+      </div>
+    </ComposerPrimitive.Root>
+  )
+}

@@ -1,0 +1,24 @@
+import { createContext, useContext } from 'react'
+import type { Approval, Message, Node } from '@/api/types'
+import type { Session } from '@/conversation/session'
+
+/** What every message of a conversation can reach. */
+export interface Around {
+  session: Session
+  /** The message that is being written, if one is. */
+  live: string | null
+  approvals: readonly Approval[]
+  nodes: readonly Node[]
+  find: (id: string) => Message | undefined
+  showRaw: (message: Message) => void
+}
+
+const Context = createContext<Around | null>(null)
+
+export const AroundProvider = Context.Provider
+
+export function useAround(): Around {
+  const around = useContext(Context)
+  if (!around) throw new Error('a message stands outside of a conversation')
+  return around
+}

@@ -1,0 +1,105 @@
+import type { Message, Part } from '@/api/types'
+import { type Call, callOf, isTool } from '@/conversation/tools/call'
+import { LOOKING } from '@/conversation/tools/describe'
+
+/** A stretch of a message that is drawn as one thing. */
+export type Block =
+  | { kind: 'text'; key: string; text: string; open: boolean }
+  | { kind: 'reasoning'; key: string; text: string; open: boolean }
+  | { kind: 'call'; key: string; call: Call }
+  | { kind: 'looks'; key: string; calls: Call[] }
+  | { kind: 'file'; key: string; url: string; mediaType: string; name: string }
+  | { kind: 'source'; key: string; url: string; title: string }
+  | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
+  | { kind: 'steer'; key: string; text: string }
+  | { kind: 'questions'; key: string; approvalId: string }
+
+const FOLDED = 3
+/** So many calls in a row that only look share a line. */
+
+/** What a message is drawn as, in order. */
+export function blocksOf(message: Message): Block[] {
+  const blocks: Block[] = []
+  message.parts.forEach((part, at) => {
+    const block = blockOf(part, `${at}`)
+    const last = blocks.at(-1)
+    if (!block) return
+    if (block.kind === 'reasoning' && last?.kind === 'reasoning') {
+      blocks[blocks.length - 1] = { ...last, text: `${last.text}\n\n${block.text}`, open: block.open }
+    } else blocks.push(block)
+  })
+  return folded(blocks)
+}
+
+function blockOf(part: Part, key: string): Block | null {
+  if (isTool(part)) return { kind: 'call', key: part.toolCallId, call: callOf(part) }
+  switch (part.type) {
+    case 'text':
+      return part.text ? { kind: 'text', key, text: part.text, open: part.state === 'streaming' } : null
+    case 'reasoning':
+      return part.text ? { kind: 'reasoning', key, text: part.text, open: part.state === 'streaming' } : null
+    case 'file':
+    case 'reasoning-file':
+      return {
+        kind: 'file',
+        key,
+        url: part.url,
+        mediaType: part.mediaType,
+        name: 'filename' in part ? (part.filename ?? '') : '',
+      }
+    case 'source-url':
+      return { kind: 'source', key, url: part.url, title: part.title ?? '' }
+    case 'steering-message':
+      return { kind: 'steer', key, text: steered(part) }
+    default:
+      return dataOf(part as { type: string; data?: unknown }, key)
+  }
+}
+
+function dataOf(part: { type: string; data?: unknown }, key: string): Block | null {
+  const data = (part.data && typeof part.data === 'object' ? part.data : {}) as Record<string, unknown>
+  switch (part.type) {
+    case 'data-note':
+      return { kind: 'note', key, text: String(data.text ?? ''), look: 'note' }
+    case 'data-attempt':
+      return { kind: 'note', key, text: 'The answer broke off here and was begun again', look: 'break' }
+    case 'data-damaged':
+      return { kind: 'note', key, text: 'A stretch of this answer can’t be read', look: 'note' }
+    case 'data-questions':
+      return { kind: 'questions', key, approvalId: String(data.approvalId ?? '') }
+    default:
+      return null
+  }
+}
+
+function steered(part: { parts?: unknown }): string {
+  const pieces = Array.isArray(part.parts) ? part.parts : []
+  return pieces.map((piece: { text?: unknown }) => (typeof piece?.text === 'string' ? piece.text : '')).join('\n')
+}
+
+function folded(blocks: Block[]): Block[] {
+  const out: Block[] = []
+  let row: { kind: 'call'; key: string; call: Call }[] = []
+  const flush = () => {
+    const [first] = row
+    if (first && row.length >= FOLDED)
+      out.push({ kind: 'looks', key: `looks-${first.key}`, calls: row.map(({ call }) => call) })
+    else out.push(...row)
+    row = []
+  }
+  for (const block of blocks) {
+    if (block.kind === 'call' && LOOKING.has(block.call.name) && block.call.over && block.call.state === 'done')
+      row.push(block)
+    else {
+      flush()
+      out.push(block)
+    }
+  }
+  flush()
+  return out
+}
+
+/** What a message says in words: what is copied, and what stands in the field of an edit. */
+export function textOf(message: Message): string {
+  return message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+}

@@ -1,0 +1,66 @@
+import {
+  type AppendMessage,
+  AssistantRuntimeProvider,
+  type ThreadMessageLike,
+  useExternalStoreRuntime,
+} from '@assistant-ui/react'
+import { type ReactNode, useMemo } from 'react'
+import type { Message, Part } from '@/api/types'
+import { attachments } from '@/conversation/composer/attachments'
+import { textOf } from '@/conversation/messages/parts'
+import type { Session } from '@/conversation/session'
+import { sayProblem } from '@/ui/toasts'
+
+interface Props {
+  session: Session
+  messages: Message[]
+  busy: boolean
+  send: (parts: Part[]) => void
+  children: ReactNode
+}
+
+/** Puts a session behind the parts that assistant-ui brings: composer, edit, copy, the place of a message. */
+export function Runtime({ session, messages, busy, send, children }: Props) {
+  const runtime = useExternalStoreRuntime<Message>({
+    messages,
+    isRunning: busy,
+    convertMessage,
+    adapters: useMemo(() => ({ attachments }), []),
+    onNew: async (message) => send(partsOf(message)),
+    onEdit: async (message) => {
+      if (message.sourceId)
+        await session
+          .edit(message.sourceId, [...filesOf(session, message.sourceId), ...partsOf(message)])
+          .catch(sayProblem)
+    },
+    onReload: async (_, { sourceId }) => {
+      await session.regenerate(sourceId ?? undefined).catch(sayProblem)
+    },
+    onCancel: async () => {
+      await session.stop().catch(sayProblem)
+    },
+  })
+  return <AssistantRuntimeProvider runtime={runtime}>{children}</AssistantRuntimeProvider>
+}
+
+/** The page draws messages from their own parts; of them assistant-ui knows who spoke and the words, which is what is copied and edited. */
+function convertMessage(message: Message): ThreadMessageLike {
+  return { id: message.id, role: message.role, content: [{ type: 'text', text: textOf(message) }] }
+}
+
+/** What a composer holds as parts of a message. */
+export function partsOf(message: Pick<AppendMessage, 'content' | 'attachments'>): Part[] {
+  const files = (message.attachments ?? []).flatMap((attachment) => attachment.content)
+  const parts: Part[] = files.flatMap((file) =>
+    file.type === 'file'
+      ? [{ type: 'file' as const, url: file.data, mediaType: file.mimeType, filename: file.filename }]
+      : [],
+  )
+  const text = message.content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  return text.trim() ? [...parts, { type: 'text', text }] : parts
+}
+
+function filesOf(session: Session, id: string): Part[] {
+  const message = session.chat.messages.find((one) => one.id === id)
+  return message?.parts.filter((part) => part.type === 'file') ?? []
+}

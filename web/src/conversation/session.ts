@@ -1,0 +1,304 @@
+import { Chat } from '@ai-sdk/react'
+import { Problem } from '@/api/client'
+import { approvals, conversations } from '@/api/conversations'
+import type { Answer, Approval, Conversation, Message, Node, Part, Run } from '@/api/types'
+import { type Extra, isLost, transport } from '@/conversation/transport'
+import { Watch } from '@/conversation/watch'
+
+const PAGE = 40
+/** Messages of the first page: more than a screen shows, few enough to be there at once. */
+
+export interface State {
+  conversation: Conversation | null
+  /** Where the messages before the shown ones begin; null: all are here. */
+  older: string | null
+  loading: boolean
+  loadingOlder: boolean
+  approvals: readonly Approval[]
+  queue: readonly Run[]
+  nodes: readonly Node[]
+  /** The run that goes on, waits or was interrupted. */
+  live: string | null
+  /** What went wrong with opening the conversation. */
+  error: unknown
+  /** The connection is lost and being sought again. */
+  lost: boolean
+}
+
+const EMPTY: State = {
+  conversation: null,
+  older: null,
+  loading: true,
+  loadingOlder: false,
+  approvals: [],
+  queue: [],
+  nodes: [],
+  live: null,
+  error: null,
+  lost: false,
+}
+
+/** One conversation as this page has it open: its messages, what streams, and what other clients do to it. */
+export class Session {
+  readonly id: string
+  readonly chat: Chat<Message>
+  private state: State = EMPTY
+  private readonly listeners = new Set<() => void>()
+  private readonly watch: Watch
+  private again: ReturnType<typeof setTimeout> | undefined
+  private tries = 0
+  private fresh: boolean
+  private opened = false
+  private syncing: Promise<void> | null = null
+
+  constructor(id: string, fresh: boolean) {
+    this.id = id
+    this.fresh = fresh
+    if (fresh) this.state = { ...EMPTY, loading: false }
+    this.chat = new Chat<Message>({
+      id,
+      transport: transport(),
+      generateId: () => crypto.randomUUID(),
+      onError: (error) => this.failed(error),
+      onFinish: ({ isDisconnect, isError }) => {
+        if (!isDisconnect && !isError) this.settled()
+      },
+    })
+    this.watch = new Watch(id, () => void this.sync(true))
+  }
+
+  // ── what React reads ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  get = (): State => this.state
+
+  private set(changes: Partial<State>): void {
+    this.state = { ...this.state, ...changes }
+    for (const listener of this.listeners) listener()
+  }
+
+  get busy(): boolean {
+    return this.chat.status === 'streaming' || this.chat.status === 'submitted'
+  }
+
+  // ── opening, and keeping up with what others do ──────────────────────────────────────────────────────────────────────────
+
+  /** Called while a view shows it; gives back what ends that. */
+  show(): () => void {
+    if (!this.opened && !this.fresh) void this.sync(true)
+    else if (!this.busy) this.follow()
+    this.opened = true
+    const awake = () => this.awake()
+    addEventListener('online', awake)
+    document.addEventListener('visibilitychange', awake)
+    return () => {
+      removeEventListener('online', awake)
+      document.removeEventListener('visibilitychange', awake)
+      this.watch.stop()
+      clearTimeout(this.again)
+      this.opened = false
+    }
+  }
+
+  private awake(): void {
+    if (document.visibilityState === 'hidden') {
+      this.watch.stop()
+    } else if (this.state.lost) {
+      this.tries = 0
+      void this.recover()
+    } else if (!this.busy && !this.fresh) {
+      void this.sync(true)
+    }
+  }
+
+  /** Takes over what the server has, and joins a run that goes on. */
+  async sync(join = false): Promise<void> {
+    this.syncing ??= this.load(join).finally(() => {
+      this.syncing = null
+    })
+    return this.syncing
+  }
+
+  private async load(join: boolean): Promise<void> {
+    try {
+      const [conversation, page] = await Promise.all([
+        conversations.get(this.id),
+        conversations.messages(this.id, null, PAGE),
+      ])
+      this.fresh = false
+      if (!this.busy) this.take(page.messages, page.older)
+      this.set({ conversation, loading: false, error: null, lost: false })
+      this.tries = 0
+      const live = ['running', 'queued'].includes(conversation.status)
+      void this.around(conversation)
+      if (join && live && !this.busy) void this.resume()
+      else this.follow()
+    } catch (error) {
+      if (isLost(error)) this.lose()
+      else this.set({ loading: false, error })
+    }
+  }
+
+  /** What stands around the messages; none of it is needed to show them. */
+  private async around(conversation: Conversation): Promise<void> {
+    const waiting = conversation.status === 'waiting'
+    const [asked, queue, tree] = await Promise.all([
+      waiting ? approvals.of(this.id) : [],
+      conversation.status === 'standby' ? [] : conversations.queue(this.id),
+      conversation.message_count <= 2000 ? conversations.tree(this.id) : null,
+    ]).catch(() => [[], [], null] as const)
+    this.set({ approvals: asked, queue, nodes: tree?.data ?? [] })
+  }
+
+  /** Puts the newest page behind what was loaded of the same branch before. Messages that did not change stay the same objects. */
+  private take(page: Message[], older: string | null): void {
+    const before = this.chat.messages
+    const first = page[0]
+    const from = first ? before.findIndex((message) => message.id === first.id) : -1
+    const known = new Map(before.map((message) => [message.id, message]))
+    const kept = page.map((message) => {
+      const same = known.get(message.id)
+      return same && JSON.stringify(same) === JSON.stringify(message) ? same : message
+    })
+    const next = from > 0 ? [...before.slice(0, from), ...kept] : kept
+    if (next.length !== before.length || next.some((message, at) => message !== before[at])) this.chat.messages = next
+    if (from <= 0) this.set({ older })
+  }
+
+  /** Loads the page before the first message. */
+  async loadOlder(): Promise<void> {
+    const { older, loadingOlder } = this.state
+    if (!older || loadingOlder) return
+    this.set({ loadingOlder: true })
+    try {
+      const page = await conversations.messages(this.id, older, PAGE * 2)
+      const have = new Set(this.chat.messages.map((message) => message.id))
+      this.chat.messages = [...page.messages.filter((message) => !have.has(message.id)), ...this.chat.messages]
+      this.set({ older: page.older })
+    } finally {
+      this.set({ loadingOlder: false })
+    }
+  }
+
+  private async resume(): Promise<void> {
+    this.watch.stop()
+    await this.chat.resumeStream({ headers: { 'x-ai-sdk-version': '7' } })
+    if (this.chat.status === 'ready') this.follow()
+  }
+
+  private follow(): void {
+    const seq = this.state.conversation?.last_seq
+    if (this.opened && document.visibilityState === 'visible' && seq !== undefined) this.watch.start(seq)
+  }
+
+  /** A stream came to its end: the rest (sums, titles, what waits) is asked for. */
+  private settled(): void {
+    setTimeout(() => void this.sync(true), 60)
+  }
+
+  // ── a lost connection ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private failed(error: Error): void {
+    if (isLost(error)) this.lose()
+    else this.settled()
+  }
+
+  private lose(): void {
+    this.watch.stop()
+    this.set({ lost: true, loading: false })
+    clearTimeout(this.again)
+    const pause = Math.min(10_000, 500 * 2 ** this.tries++)
+    this.again = setTimeout(() => void this.recover(), pause)
+  }
+
+  private async recover(): Promise<void> {
+    clearTimeout(this.again)
+    if (!this.opened) return
+    const unsent = this.unsent
+    if (unsent) {
+      this.chat.clearError()
+      await this.post(unsent.message, unsent.extra)
+    } else {
+      this.chat.clearError()
+      await this.sync(true)
+    }
+  }
+
+  /** A prompt of which nobody knows whether it reached the server; sent again it joins its own run. */
+  private unsent: { message: { id: string; parts: Part[] }; extra: Extra } | null = null
+
+  // ── what a person does ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sends a prompt and follows its answer. */
+  async send(parts: Part[], extra: Extra = {}): Promise<void> {
+    await this.post({ id: crypto.randomUUID(), parts }, extra)
+  }
+
+  private async post(message: { id: string; parts: Part[] }, extra: Extra): Promise<void> {
+    this.watch.stop()
+    this.fresh = false
+    this.unsent = { message, extra }
+    this.set({ lost: false, error: null })
+    const known = this.chat.messages.some((one) => one.id === message.id)
+    await this.chat.sendMessage(
+      known ? { role: 'user', parts: message.parts, messageId: message.id } : { ...message, role: 'user' },
+      { body: extra },
+    )
+    if (!isLost(this.chat.error)) this.unsent = null
+    if (this.chat.error instanceof Problem && this.chat.error.status === 409) void this.sync(true)
+  }
+
+  /** Says something while a run goes on: it waits its turn, or is taken in at the next step. */
+  async sayMeanwhile(parts: Part[], on_busy: 'queue' | 'steer', extra: Extra = {}): Promise<void> {
+    await conversations.say(this.id, { id: crypto.randomUUID(), parts, on_busy, ...extra })
+    await this.sync()
+  }
+
+  /** Puts other words in the place of a message; the old ones stay beside it. */
+  async edit(id: string, parts: Part[], extra: Extra = {}): Promise<void> {
+    this.watch.stop()
+    await this.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
+  }
+
+  /** Has a message answered once more; the old answer stays beside it. */
+  async regenerate(id?: string, extra: Extra = {}): Promise<void> {
+    this.watch.stop()
+    await this.chat.regenerate({ messageId: id, body: extra })
+  }
+
+  async stop(): Promise<void> {
+    await conversations.stop(this.id)
+  }
+
+  /** Answers what was asked, and follows what comes of it. */
+  async answer(id: string, answer: Answer): Promise<void> {
+    await approvals.answer(id, answer)
+    this.set({ approvals: this.state.approvals.filter((one) => one.id !== id) })
+    if (!this.busy) void this.resume()
+  }
+
+  /** Shows the branch through that message. */
+  async switchTo(message: string): Promise<void> {
+    await conversations.switch(this.id, message)
+    await this.sync(true)
+  }
+}
+
+const open = new Map<string, Session>()
+const KEPT = 8
+
+/** The one session of a conversation; a fresh one is of a conversation that the server does not know yet. */
+export function sessionOf(id: string, fresh = false): Session {
+  const found = open.get(id) ?? new Session(id, fresh)
+  open.delete(id)
+  open.set(id, found)
+  for (const [other, session] of open) {
+    if (open.size <= KEPT) break
+    if (!session.busy) open.delete(other)
+  }
+  return found
+}

@@ -1,0 +1,55 @@
+import { clsx } from 'clsx'
+import { useState } from 'react'
+import { counted, type DiffLine } from '@/conversation/tools/diff'
+
+const FIRST = 400
+
+const LOOKS = {
+  add: 'bg-good-soft',
+  del: 'bg-danger-soft',
+  same: 'text-muted',
+  hunk: 'bg-sunken text-faint',
+}
+const SIGNS = { add: '+', del: '−', same: ' ', hunk: '' }
+const SPOKEN = { add: 'added: ', del: 'removed: ', same: '', hunk: '' }
+
+/** A change to a file, line by line. */
+export function Diff({ lines }: { lines: readonly DiffLine[] }) {
+  const [all, setAll] = useState(false)
+  const shown = all ? lines : lines.slice(0, FIRST)
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too
+    <div className="max-h-128 overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed" tabIndex={0} dir="ltr">
+      <div className="w-max min-w-full">
+        {shown.map((line, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name than their place
+          <div key={at} className={clsx('flex px-3.5', LOOKS[line.kind])}>
+            <span className="w-5 shrink-0 select-none text-faint" aria-hidden>
+              {SIGNS[line.kind]}
+            </span>
+            <span className="whitespace-pre">
+              {SPOKEN[line.kind] && <span className="sr-only">{SPOKEN[line.kind]}</span>}
+              {line.text || ' '}
+            </span>
+          </div>
+        ))}
+      </div>
+      {shown.length < lines.length && (
+        <button type="button" className="px-3.5 py-2 text-accent hover:underline" onClick={() => setAll(true)}>
+          Show all {lines.length} lines
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** `+3 −1` beside the name of a file. */
+export function DiffCount({ lines }: { lines: readonly DiffLine[] }) {
+  const { added, removed } = counted(lines)
+  return (
+    <span className="shrink-0 font-mono text-xs">
+      {added > 0 && <span className="text-good">+{added}</span>}{' '}
+      {removed > 0 && <span className="text-danger">−{removed}</span>}
+    </span>
+  )
+}

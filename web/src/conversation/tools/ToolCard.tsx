@@ -1,0 +1,156 @@
+import { clsx } from 'clsx'
+import { Ban, Check, ChevronRight, CircleAlert, Hand, LoaderCircle, Square } from 'lucide-react'
+import { memo, useMemo, useState } from 'react'
+import type { Json } from '@/api/types'
+import { Code } from '@/conversation/markdown/Code'
+import type { Call } from '@/conversation/tools/call'
+import { Diff, DiffCount } from '@/conversation/tools/Diff'
+import { describe } from '@/conversation/tools/describe'
+import { type DiffLine, diffLines, proposed } from '@/conversation/tools/diff'
+import { Elapsed } from '@/conversation/tools/Elapsed'
+import { Output } from '@/conversation/tools/Output'
+import { TodoList } from '@/conversation/tools/TodoList'
+
+const FILES = new Set(['edit_file', 'write_file'])
+
+/** One call of a tool: a line when closed, everything about it when open. What failed or still speaks is open by itself. */
+export const ToolCard = memo(function ToolCard({ call, live }: { call: Call; live: boolean }) {
+  const [chosen, setChosen] = useState<boolean | null>(null)
+  const running = live && !call.over && call.state !== 'asked'
+  const lines = useMemo(() => diffOf(call), [call])
+  const open = chosen ?? (call.name === 'todo' || (running && call.preliminary))
+  const described = describe(call.name, call.input)
+  return (
+    <section
+      className={clsx(
+        'my-1.5 overflow-hidden rounded-xl border',
+        open ? 'border-line bg-raised' : 'border-transparent',
+      )}
+    >
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={() => setChosen(!open)}
+        className={clsx(
+          'flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11',
+        )}
+      >
+        <State call={call} running={running} />
+        <span className="shrink-0 text-muted">{described.verb}</span>
+        <span className={clsx('min-w-0 truncate', described.literal && 'font-mono text-[0.8125rem]')}>
+          {described.object}
+        </span>
+        {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
+        {lines && <DiffCount lines={lines} />}
+        <span className="grow" />
+        {call.edited && <span className="shrink-0 text-xs text-accent">edited by you</span>}
+        <Outcome call={call} running={running} live={live} />
+        <ChevronRight
+          size={15}
+          aria-hidden
+          className={clsx('shrink-0 text-faint transition-transform', open && 'rotate-90')}
+        />
+      </button>
+      {open && <Body call={call} lines={lines} />}
+    </section>
+  )
+})
+
+function Body({ call, lines }: { call: Call; lines: DiffLine[] | null }) {
+  if (call.name === 'todo' && call.state !== 'failed') return <TodoList input={call.input} output={call.output} />
+  return (
+    <div className="divide-y divide-line border-t border-line">
+      {lines ? <Diff lines={lines} /> : <Input call={call} />}
+      {call.state === 'failed' && <Failure text={call.errorText} />}
+      {call.state === 'denied' && (
+        <p className="px-3.5 py-3 text-sm text-muted">
+          Not run{call.reason ? `: ${call.reason}` : ': the answer was no'}.
+        </p>
+      )}
+      {(call.state === 'done' || call.preliminary) && !(lines && isQuiet(call.output)) && (
+        <Labelled label={call.preliminary ? 'Output so far' : 'Output'}>
+          <Output
+            value={call.output}
+            language={call.name === 'fetch_url' || call.name === 'web_search' ? 'markdown' : ''}
+          />
+        </Labelled>
+      )}
+    </div>
+  )
+}
+
+function Input({ call }: { call: Call }) {
+  const { input } = call
+  const given = input && typeof input === 'object' && !Array.isArray(input) ? input : null
+  if (call.name === 'shell' && given && typeof given.command === 'string') {
+    return (
+      <Labelled label="Command">
+        <Code text={given.command} language="bash" wrapped />
+      </Labelled>
+    )
+  }
+  const text = call.state === 'typing' ? call.typed : JSON.stringify(input ?? {}, null, 2)
+  return (
+    <Labelled label="Input">
+      <Code text={text} language="json" wrapped settled={call.state !== 'typing'} />
+    </Labelled>
+  )
+}
+
+function Labelled({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <div className="bg-sunken">
+      <p className="px-3.5 pt-2 text-xs font-medium text-faint">{label}</p>
+      {children}
+    </div>
+  )
+}
+
+function Failure({ text }: { text: string }) {
+  return (
+    <div className="bg-danger-soft">
+      <p className="px-3.5 pt-2 text-xs font-medium text-danger">Failed</p>
+      <Code text={text} language="" wrapped />
+    </div>
+  )
+}
+
+function State({ call, running }: { call: Call; running: boolean }) {
+  if (call.state === 'asked')
+    return <Hand size={16} className="shrink-0 text-warn" aria-label="Waits for your answer" />
+  if (running) return <LoaderCircle size={16} className="shrink-0 animate-spin text-accent" aria-label="Running" />
+  if (call.state === 'failed') return <CircleAlert size={16} className="shrink-0 text-danger" aria-label="Failed" />
+  if (call.state === 'denied') return <Ban size={16} className="shrink-0 text-muted" aria-label="Not run" />
+  if (call.state === 'done') return <Check size={16} className="shrink-0 text-good" aria-label="Done" />
+  return <Square size={14} className="mx-px shrink-0 text-faint" aria-label="Did not end" />
+}
+
+function Outcome({ call, running, live }: { call: Call; running: boolean; live: boolean }) {
+  if (running && call.state === 'running') return <Elapsed since={call.id} />
+  if (call.state === 'failed') {
+    return (
+      <span className="max-w-48 shrink-0 truncate text-xs text-danger max-sm:hidden">
+        {call.errorText.split('\n')[0]}
+      </span>
+    )
+  }
+  if (!live && !call.over && call.state !== 'asked')
+    return <span className="shrink-0 text-xs text-faint">did not end</span>
+  return null
+}
+
+function isQuiet(output: Json | undefined): boolean {
+  return (
+    output === undefined ||
+    typeof output === 'string' ||
+    (typeof output === 'object' && output !== null && 'diff' in output)
+  )
+}
+
+function diffOf(call: Call): DiffLine[] | null {
+  if (!FILES.has(call.name) || call.state === 'failed') return null
+  const { output, input } = call
+  if (output && typeof output === 'object' && !Array.isArray(output) && typeof output.diff === 'string')
+    return diffLines(output.diff)
+  return input && typeof input === 'object' && !Array.isArray(input) ? proposed(call.name, input) : null
+}

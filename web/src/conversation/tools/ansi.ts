@@ -1,0 +1,13 @@
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is control characters that are looked for
+const SEQUENCES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[@-Z\\-_])/g
+// biome-ignore lint/suspicious/noControlCharactersInRegex: as above
+const CONTROLS = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g
+
+/** Terminal output as plain text: colours and cursor moves are left out, a rewritten line stands as it was written last. */
+export function plain(text: string): string {
+  return text
+    .replace(SEQUENCES, '')
+    .replace(/\r\n/g, '\n')
+    .replace(/[^\n]*\r(?=[^\n])/g, '')
+    .replace(CONTROLS, '')
+}

@@ -1,0 +1,67 @@
+import type { DynamicToolUIPart, ToolUIPart } from 'ai'
+import type { Json, Part } from '@/api/types'
+
+/** A tool part of a message, as the page speaks of it. */
+export interface Call {
+  id: string
+  name: string
+  state: 'typing' | 'running' | 'asked' | 'done' | 'failed' | 'denied'
+  over: boolean
+  input: Json | undefined
+  /** The arguments as far as they have come. */
+  typed: string
+  output: Json | undefined
+  /** The output is what a call shows on its way. */
+  preliminary: boolean
+  errorText: string
+  approvalId: string
+  /** Why it was not allowed. */
+  reason: string
+  edited: boolean
+}
+
+export type ToolPart = ToolUIPart | DynamicToolUIPart
+
+export function isTool(part: Part): part is ToolPart & Part {
+  return part.type.startsWith('tool-') || part.type === 'dynamic-tool'
+}
+
+const STATES: Record<ToolPart['state'], Call['state']> = {
+  'input-streaming': 'typing',
+  'input-available': 'running',
+  'approval-requested': 'asked',
+  'approval-responded': 'running',
+  'output-available': 'done',
+  'output-error': 'failed',
+  'output-denied': 'denied',
+}
+
+const cache = new WeakMap<object, Call>()
+
+/** The call of a part; the same object as long as the part is. */
+export function callOf(part: ToolPart): Call {
+  const known = cache.get(part)
+  if (known) return known
+  const approval = 'approval' in part ? part.approval : undefined
+  const preliminary = 'preliminary' in part && part.preliminary === true
+  const state = preliminary ? 'running' : STATES[part.state]
+  const call: Call = {
+    id: part.toolCallId,
+    name: part.type === 'dynamic-tool' ? part.toolName : part.type.slice('tool-'.length),
+    state: approval && 'approved' in approval && approval.approved === false ? 'denied' : state,
+    over: state === 'done' || state === 'failed' || state === 'denied',
+    input: part.input as Json | undefined,
+    typed:
+      'rawInput' in part && typeof part.rawInput === 'string'
+        ? part.rawInput
+        : JSON.stringify(part.input ?? {}, null, 2),
+    output: 'output' in part ? (part.output as Json) : undefined,
+    preliminary,
+    errorText: 'errorText' in part ? (part.errorText ?? '') : '',
+    approvalId: approval?.id ?? '',
+    reason: approval && 'reason' in approval ? (approval.reason ?? '') : '',
+    edited: false,
+  }
+  cache.set(part, call)
+  return call
+}

@@ -1,0 +1,39 @@
+/** A line of a unified diff. */
+export interface DiffLine {
+  kind: 'add' | 'del' | 'same' | 'hunk'
+  text: string
+}
+
+/** The lines of a unified diff without the names of the files. */
+export function diffLines(diff: string): DiffLine[] {
+  const lines: DiffLine[] = []
+  for (const line of diff.replace(/\n$/, '').split('\n')) {
+    if (/^(---|\+\+\+) /.test(line) && !lines.length) continue
+    if (line.startsWith('@@')) lines.push({ kind: 'hunk', text: line })
+    else if (line.startsWith('+')) lines.push({ kind: 'add', text: line.slice(1) })
+    else if (line.startsWith('-')) lines.push({ kind: 'del', text: line.slice(1) })
+    else lines.push({ kind: 'same', text: line.slice(1) })
+  }
+  return lines
+}
+
+/** How many lines a diff adds and takes away. */
+export function counted(lines: readonly DiffLine[]): { added: number; removed: number } {
+  const of = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
+  return { added: of('add'), removed: of('del') }
+}
+
+/** What `edit_file` and `write_file` are about to do, where the tool has not yet said what it did. */
+export function proposed(tool: string, input: Record<string, unknown>): DiffLine[] {
+  if (tool === 'write_file') return split(input.content).map((text) => ({ kind: 'add', text }))
+  const edits = Array.isArray(input.edits) ? (input.edits as Record<string, unknown>[]) : []
+  return edits.flatMap((edit) => [
+    { kind: 'hunk' as const, text: '@@' },
+    ...split(edit?.old_text).map((text) => ({ kind: 'del' as const, text })),
+    ...split(edit?.new_text).map((text) => ({ kind: 'add' as const, text })),
+  ])
+}
+
+function split(value: unknown): string[] {
+  return typeof value === 'string' && value ? value.replace(/\n$/, '').split('\n') : []
+}

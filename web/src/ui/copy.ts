@@ -1,0 +1,12 @@
+import { useEffect, useState } from 'react'
+
+/** Copies a text, and says for two seconds that it did. */
+export function useCopy(): { copied: boolean; copy: (text: string) => void } {
+  const [copied, setCopied] = useState(false)
+  useEffect(() => {
+    if (!copied) return
+    const timer = setTimeout(() => setCopied(false), 2_000)
+    return () => clearTimeout(timer)
+  }, [copied])
+  return { copied, copy: (text) => void navigator.clipboard.writeText(text).then(() => setCopied(true)) }
+}
