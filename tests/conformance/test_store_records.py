@@ -8,6 +8,7 @@ import pytest
 
 from conformance.stores import end, frame, prompt
 from moot.errors import Busy, NotFound, StoreError, UsageError
+from moot.store.migrations import released
 from moot.types.approval import Answer, Approval
 from moot.types.chunk import tool_output
 from moot.types.conversation import Conversation
@@ -215,8 +216,8 @@ async def test_an_edit_takes_over_the_clients_id(store: Store) -> None:
 
 
 async def test_there_is_always_a_default_project(store: Store) -> None:
-    assert (await store.conversations.project(None)).id == "default"
-    assert (await store.conversations.project("/nowhere\udcff")).id == "default"
+    assert (await store.projects.at(None)).id == "default"
+    assert (await store.projects.at("/nowhere\udcff")).id == "default"
 
 
 # ── search and blobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,7 +277,7 @@ async def test_blobs_are_kept_by_content(store: Store) -> None:
 
 async def test_health_names_library_and_schema(store: Store) -> None:
     health = await store.health()
-    assert health["integrity"] == "ok" and health["schema"] == 3
+    assert health["integrity"] == "ok" and health["schema"] == len(released())
     assert {"library", "version", "protection", "bytes"} <= health.keys()
 
 

@@ -80,10 +80,11 @@ class LocalRuns:
     async def _existing(self, prompt: Prompt) -> Conversation | None:
         """The conversation that the prompt is for, if it is there. A dead owner's run in it keeps nobody from going on."""
         store = self._runtime.store
+        conversations = (store if prompt.user is None else store.of(prompt.user)).conversations
         if prompt.conversation is not None:
-            existing = await store.conversations.get(prompt.conversation)
+            existing = await conversations.get(prompt.conversation)
         else:
-            existing = None if prompt.key is None else await store.conversations.keyed(prompt.key)
+            existing = None if prompt.key is None else await conversations.keyed(prompt.key)
         if existing is not None:
             for live in reversed(await store.records.runs(conversation=existing.id, statuses=OWNED)):
                 await self._current(live.id)

@@ -17,6 +17,7 @@ from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
 from moot.types.store import Submission
+from moot.types.token import LOCAL_USER
 
 __all__ = ["submission_of"]
 
@@ -45,6 +46,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         trigger=prompt.trigger,
         on_crash=prompt.on_crash,
         settings=settings,
+        user=prompt.user or LOCAL_USER,
     )
     user = None
     if prompt.parts:
@@ -96,4 +98,5 @@ def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, age
         model=model,
         directory=prompt.directory or str(Path.cwd()),
         allowed_uris=prompt.allowed_uris,
+        owner=prompt.user or LOCAL_USER,
     )

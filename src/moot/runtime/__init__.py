@@ -6,6 +6,7 @@
 | `drive.py` | one leg from claim to end: the run border |
 | `serving.py` | what another program said before its call, read back |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
+| `ports.py` | `LegPorts`: bytes of the conversation's owner, time and chance, for one leg |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |
 | `explaining.py` | what a pending call would do, told by a model |

@@ -49,7 +49,8 @@ async def aside(
     choice = await runtime.providers.choice(model)
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
     pieces = split(choice.dialect.to_request(prompt))
-    blobs = await runtime.blobs.put_all(pieces, "application/json")
+    owner = (await runtime.store.conversations.get(conversation)).owner
+    blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json")
     translator = choice.dialect.translator
     exchange = Exchange(
         id=f"{conversation}:{purpose}:{new_id()}",  # not derived: nothing resumes it, so nothing has to find it again

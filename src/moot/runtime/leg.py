@@ -12,6 +12,7 @@ from moot.convert.history import estimate
 from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
+from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
 from moot.runtime.serving import told_history
 from moot.runtime.setup import find_agent, step_setup
@@ -64,6 +65,7 @@ class Leg:
         self.fence = fence
         self.index = Journal(events)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
+        self.ports = LegPorts(runtime, runtime.store.of(request.conversation.owner).blobs)
         self._message = message
         self._events = list(events)
         self._history: list[Message] = []
@@ -72,10 +74,6 @@ class Leg:
         self._order = asyncio.Lock()
         self.torn = False
         """What became of an append is not known here, so fold and index may lack what the log holds."""
-
-    @property
-    def ports(self) -> Runtime:
-        return self.runtime
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         now = self.runtime.clock.now()
@@ -206,7 +204,7 @@ class Leg:
 
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
-        return Tooling(directory, roots, settings, name, self.runtime.blobs, drawer, questions, preliminary, fact)
+        return Tooling(directory, roots, settings, name, self.ports.blobs, drawer, questions, preliminary, fact)
 
 
 async def mend(leg: Leg) -> None:

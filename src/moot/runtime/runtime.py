@@ -16,7 +16,7 @@ from moot.runtime.hub import Hub
 from moot.tools.offers import offered
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
-from moot.types.store import Blobs, Store
+from moot.types.store import Store
 
 T = TypeVar("T")
 
@@ -82,10 +82,6 @@ class Runtime:
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
-
-    @property
-    def blobs(self) -> Blobs:
-        return self.store.blobs
 
     def now(self) -> int:
         """Wall time, µs."""

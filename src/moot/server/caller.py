@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from moot.types.store import Store
+from moot.types.store import Holdings
 from moot.types.token import Scope
 
 
@@ -18,7 +18,7 @@ class Caller:
     owner_id: str
     scopes: frozenset[Scope]
     """With all that a scope holds: `admin` alone is never in it."""
-    store: Store
+    store: Holdings
     """The owner's own view: what belongs to others is not there."""
     revoked: anyio.Event = field(default_factory=anyio.Event)
     """Set once the token opens nothing any more: open streams end then."""

@@ -70,7 +70,7 @@ class Credentials:
             self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("admin",))
 
     def _caller(self, id: str, owner: str, scopes: tuple[Scope, ...]) -> Caller:
-        return Caller(id, owner, held(scopes), self._store)
+        return Caller(id, owner, held(scopes), self._store.of(owner))
 
     @property
     def now(self) -> int:

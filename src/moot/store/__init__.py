@@ -5,6 +5,10 @@ writes goes to the `writer`, the one thread with the one writing connection: it 
 (after a failure anew, each conversation's share under a savepoint), commits once, and tells everybody. What reads goes to the `reader`,
 another thread: each read sees one snapshot and comes back whole. Nobody else opens the file, and nobody reads it past the library.
 
+Everything is somebody's: `of(owner)` gives the same parts for one owner. They look for that owner's rows only, in the same statement
+that looks for the row at all, so what is another's is not found like what there is not. What hangs on a conversation is whose the
+conversation is, for ever; bytes are read by those who have put them there.
+
 | file | what it holds |
 |---|---|
 | `library` | the one SQLite library of the process, and whether it has the WAL-reset bug |
@@ -16,6 +20,7 @@ another thread: each read sees one snapshot and comes back whole. Nobody else op
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
+| `projects` | `Projects`: folders of conversations, and the default one of each owner |
 | `listing`, `glance` | the list of conversations; a look at it without an event loop |
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
 | `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |

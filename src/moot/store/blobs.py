@@ -8,15 +8,20 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from moot.errors import NotFound, StoreCorrupt, StoreError, StoreFull
-from moot.store.connect import Connection
+from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
+from moot.store.connect import Connection, Queries
+from moot.store.lookup import THEIRS
+from moot.store.projects import settled
 from moot.store.reader import Reader
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
-from moot.types.store import Blob
+from moot.types.blob import Blob
+from moot.types.conversation import DEFAULT_PROJECT
+from moot.types.token import LOCAL_USER
 
-__all__ = ["PACKED", "ContentStore"]
+__all__ = ["PACKED", "BlobFiles", "ContentStore"]
 
 PACKED = 256 << 10
 """Bytes up to which a blob lies in the database."""
@@ -28,57 +33,20 @@ _NAMED = 500
 """Blobs asked for in one statement."""
 
 
-class ContentStore:
-    """`Blobs` on SQLite and a folder beside it."""
+class BlobFiles:
+    """The folder of the large ones."""
 
-    def __init__(self, folder: Path, writer: Writer, reader: Reader) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._writer = writer
-        self._reader = reader
         self._sound: dict[str, tuple[int, int, int]] = {}
         """Files whose hash was checked: inode, size and time of change as they were then."""
 
-    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        return (await self.put_all((data,), media_type))[0]
-
-    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
-        def hashed() -> list[str]:
-            return [hashlib.sha256(piece).hexdigest() for piece in pieces]
-
-        # a few small ones are hashed sooner than the other thread is woken
-        names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
-        blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
-        packed: dict[str, bytes] = {}
-        for name, piece in zip(names, pieces, strict=True):
-            if len(piece) <= PACKED:
-                packed[name] = piece
-            else:
-                await self._reader.call(partial(_write, self._file(name), piece))
-        return await self._writer.write(partial(_insert, blobs, packed))
-
-    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        if not _SHA256.fullmatch(sha256):
-            raise NotFound(f"{sha256[:80]!r} is no blob's name: 64 hexadecimal digits were expected")
-        end = None if limit is None else offset + limit
-
-        def work(connection: Connection) -> bytes:
-            row = connection.execute("SELECT data, size FROM blob WHERE sha256 = ?", (sha256,)).fetchone()
-            if row is None:
-                raise NotFound(f"no blob with the hash {sha256!r}")
-            if row[0] is None:
-                return self._stretch(sha256, row[1], offset, end)
-            if hashlib.sha256(row[0]).hexdigest() != sha256:
-                raise _broken(sha256)
-            return row[0][offset:end]
-
-        return await self._reader.read(work)
-
-    def _file(self, sha256: str) -> Path:
+    def path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256
 
-    def _stretch(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
+    def stretch(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
         """Part of a file, whose whole hash is checked when we see that file for the first time."""
-        path = self._file(sha256)
+        path = self.path(sha256)
         try:
             with path.open("rb") as file:
                 state = os.fstat(file.fileno())
@@ -97,6 +65,73 @@ class ContentStore:
             ) from error
         except OSError as error:
             raise StoreError(f"can't read {str(path)!r}: {error.strerror}") from error
+
+
+class ContentStore:
+    """`Blobs` on SQLite and a folder beside it. The bytes are kept once; `blob_owner` says who has them, and as what."""
+
+    def __init__(self, files: BlobFiles, writer: Writer, reader: Reader, owner: str | None = None) -> None:
+        self._files = files
+        self._writer = writer
+        self._reader = reader
+        self._owner = owner
+
+    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
+        return (await self.put_all((data,), media_type))[0]
+
+    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        def hashed() -> list[str]:
+            return [hashlib.sha256(piece).hexdigest() for piece in pieces]
+
+        # a few small ones are hashed sooner than the other thread is woken
+        names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
+        packed = await self._laid_down(dict(zip(names, pieces, strict=True)))
+        blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
+        return await self._writer.write(partial(_insert, blobs, packed, self._owner or LOCAL_USER))
+
+    async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
+        owner = self._owner or LOCAL_USER
+        name = await self._reader.call(lambda: hashlib.sha256(data).hexdigest())
+        blob = Blob(name, len(data), media_type)
+        await self._reader.read(partial(_check_quota, owner, blob, quota))  # before any file is written; the transaction looks again
+        packed = await self._laid_down({name: data})
+        return await self._writer.write(partial(_upload, blob, packed, owner, quota), sync=True)
+
+    async def about(self, sha256: str) -> Blob:
+        return (await self._reader.read(partial(self._row, sha256)))[1]
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        end = None if limit is None else offset + limit
+
+        def work(connection: Connection) -> bytes:
+            data, blob = self._row(sha256, connection)
+            if data is None:
+                return self._files.stretch(sha256, blob.size, offset, end)
+            if hashlib.sha256(data).hexdigest() != sha256:
+                raise _broken(sha256)
+            return data[offset:end]
+
+        return await self._reader.read(work)
+
+    async def _laid_down(self, pieces: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """The small ones, which go into the database; the large ones lie in their files now."""
+        for name, piece in pieces.items():
+            if len(piece) > PACKED:
+                await self._reader.call(partial(_write, self._files.path(name), piece))
+        return {name: piece for name, piece in pieces.items() if len(piece) <= PACKED}
+
+    def _row(self, sha256: str, connection: Connection) -> tuple[bytes | None, Blob]:
+        """The bytes, if they lie in the database, and what is known of them. Raises NotFound."""
+        if not _SHA256.fullmatch(sha256):
+            raise NotFound(f"{sha256[:80]!r} is no blob's name: 64 hexadecimal digits were expected")
+        row: Any = connection.execute(
+            "SELECT b.data, b.size, o.media_type FROM blob AS b JOIN blob_owner AS o ON o.sha256 = b.sha256"
+            f" WHERE b.sha256 = ?{THEIRS} LIMIT 1",
+            (sha256, self._owner),
+        ).fetchone()
+        if row is None:
+            raise NotFound(f"no blob with the hash {sha256!r}")
+        return row[0], Blob(sha256, row[1], row[2])
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -127,22 +162,62 @@ def _sync(folder: Path) -> None:
         os.close(file)
 
 
-def _insert(blobs: Sequence[Blob], packed: Mapping[str, bytes], transaction: Transaction) -> list[Blob]:
-    """The blobs as they are kept: one that was there before has the media type of then."""
-    found: dict[str, str] = {}
-    for begin in range(0, len(blobs), _NAMED):
-        names = [blob.sha256 for blob in blobs[begin : begin + _NAMED]]
-        found |= transaction.execute(
-            f"SELECT sha256, media_type FROM blob WHERE sha256 IN ({', '.join('?' * len(names))})", names
-        ).fetchall()
+def _insert(blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
+    """The blobs as that owner has them: one that was theirs before has the media type of then."""
+    kept = _kept(transaction, [blob.sha256 for blob in blobs], owner)
+    now = transaction.now_ms
+    if any(kept.get(blob.sha256) is None for blob in blobs):
+        settled(transaction, DEFAULT_PROJECT, owner)
     for blob in blobs:
-        if blob.sha256 not in found:
-            found[blob.sha256] = blob.media_type
+        if blob.sha256 not in kept:
             transaction.execute(
                 "INSERT INTO blob (sha256, size, media_type, created_at, data) VALUES (?, ?, ?, ?, ?)",
-                (blob.sha256, blob.size, blob.media_type, transaction.now_ms, packed.get(blob.sha256)),
+                (blob.sha256, blob.size, blob.media_type, now, packed.get(blob.sha256)),
             )
-    return [Blob(blob.sha256, blob.size, found[blob.sha256]) for blob in blobs]
+        if kept.get(blob.sha256) is None:
+            kept[blob.sha256] = blob.media_type
+            transaction.execute(
+                "INSERT INTO blob_owner (sha256, owner_id, media_type, created_at) VALUES (?, ?, ?, ?)",
+                (blob.sha256, owner, blob.media_type, now),
+            )
+    return [Blob(blob.sha256, blob.size, kept[blob.sha256] or blob.media_type) for blob in blobs]
+
+
+def _kept(transaction: Transaction, names: Sequence[str], owner: str) -> dict[str, str | None]:
+    """Those that are there → as what that owner has them; None = it is not theirs."""
+    found: dict[str, str | None] = {}
+    for begin in range(0, len(names), _NAMED):
+        some = names[begin : begin + _NAMED]
+        found |= transaction.execute(
+            "SELECT b.sha256, o.media_type FROM blob AS b LEFT JOIN blob_owner AS o ON o.sha256 = b.sha256 AND o.owner_id = ?"
+            f" WHERE b.sha256 IN ({', '.join('?' * len(some))})",
+            (owner, *some),
+        ).fetchall()
+    return found
+
+
+def _upload(blob: Blob, packed: Mapping[str, bytes], owner: str, quota: int, transaction: Transaction) -> Blob:
+    _check_quota(owner, blob, quota, transaction)
+    (kept,) = _insert((blob,), packed, owner, transaction)
+    transaction.execute(
+        "UPDATE blob_owner SET uploaded_at = coalesce(uploaded_at, ?) WHERE sha256 = ? AND owner_id = ?",
+        (transaction.now_ms, blob.sha256, owner),
+    )
+    return kept
+
+
+def _check_quota(owner: str, blob: Blob, quota: int, queries: Queries) -> None:
+    """Raises LimitReached."""
+    row: Any = queries.execute(
+        "SELECT coalesce(sum(b.size), 0) FROM blob_owner AS o JOIN blob AS b ON b.sha256 = o.sha256"
+        " WHERE o.owner_id = ? AND o.uploaded_at IS NOT NULL AND o.sha256 <> ?",
+        (owner, blob.sha256),
+    ).fetchone()
+    if quota and row[0] + blob.size > quota:
+        raise LimitReached(
+            f"these {blob.size:,} bytes are more than there is room for: {row[0]:,} of {quota:,} bytes are taken",
+            fix="raise limits.uploads in the configuration",
+        )
 
 
 def _broken(sha256: str) -> StoreCorrupt:

@@ -1,8 +1,7 @@
-"""Conversations, projects, and the tree of messages."""
+"""Conversations, and messages as they are said."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,16 +12,18 @@ from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.listing import Listed, page
+from moot.store.projects import default_of, settled
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
 from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject, dumps
-from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
+from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.store import Page
+from moot.types.page import Page
+from moot.types.token import LOCAL_USER
 
 __all__ = ["ConversationTree"]
 
@@ -32,26 +33,29 @@ _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 class ConversationTree:
     """`Conversations` on SQLite."""
 
-    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+    def __init__(self, writer: Writer, reader: Reader, events: Events, owner: str | None = None) -> None:
         self._writer = writer
         self._reader = reader
         self._events = events
+        self._owner = owner
 
     async def create(self, conversation: Conversation) -> Conversation:
+        theirs = conversation if self._owner is None else replace(conversation, owner=self._owner)
+
         def work(transaction: Transaction) -> Conversation:
-            return new_conversation(transaction, conversation)
+            return new_conversation(transaction, theirs)
 
         return await self._writer.write(work, sync=True)
 
     async def get(self, reference: str) -> Conversation:
         def work(connection: Connection) -> Conversation:
-            return lookup.find_conversation(connection, reference)
+            return lookup.find_conversation(connection, reference, self._owner)
 
         return await self._reader.read(work)
 
     async def keyed(self, key: str) -> Conversation | None:
         def work(connection: Connection) -> Conversation | None:
-            return lookup.conversation_by(connection, "key", key)
+            return lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER)
 
         return await self._reader.read(work)
 
@@ -66,7 +70,8 @@ class ConversationTree:
         archived: bool | None = False,
         query: str = "",
     ) -> Page[Conversation]:
-        listed = Listed(limit, cursor, directory, project, deleted, archived, query)
+        folder = default_of(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
+        listed = Listed(limit, cursor, directory, folder, deleted, archived, query, self._owner)
         return await self._reader.read(lambda connection: page(connection, listed))
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
@@ -89,10 +94,19 @@ class ConversationTree:
         return await self._change(id, work)
 
     async def update(
-        self, id: str, *, agent: tuple[str, str] | None = None, model: str | None = None, archived: bool | None = None, touch: bool = False
+        self,
+        id: str,
+        *,
+        agent: tuple[str, str] | None = None,
+        model: str | None = None,
+        archived: bool | None = None,
+        project: str | None = None,
+        touch: bool = False,
     ) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
             facts: JsonObject = {}
+            if project is not None:
+                facts["project"] = settled(transaction, project, found.owner)
             name, kind = agent or (found.agent, found.agent_type)
             if agent is not None:
                 facts |= {"agent": clean(name), "agent_type": clean(kind)}
@@ -106,8 +120,8 @@ class ConversationTree:
                 transaction.add(found.no, (Event("meta", body=facts),))
             transaction.execute(
                 "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
-                " updated_at = max(updated_at, ?) WHERE no = ?",
-                (clean(name), clean(kind), facts.get("model"), archived_at, now if touch else 0, found.no),
+                " project_id = coalesce(?, project_id), updated_at = max(updated_at, ?) WHERE no = ?",
+                (clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project"), now if touch else 0, found.no),
             )
 
         return await self._change(id, work)
@@ -126,22 +140,21 @@ class ConversationTree:
 
     async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
         def work(connection: Connection) -> list[Message]:
-            row = connection.execute("SELECT no, head_id FROM conversation WHERE id = ?", (id,)).fetchone()
-            if row is None:
-                raise NotFound(f"no conversation with the id {id!r}")
-            end = head or row[1]
+            no = lookup.number(connection, id, self._owner)
+            end = head or connection.execute("SELECT head_id FROM conversation WHERE no = ?", (no,)).fetchone()[0]
             if end is None:
                 return []
-            rows = branch_rows(connection, row[0], end, limit)
+            rows = branch_rows(connection, no, end, limit)
             if not rows:
-                check_message(connection, row[0], end)
+                check_message(connection, no, end)
             return [self._message(connection, found) for found in rows]
 
         return await self._reader.read(work)
 
-    async def message(self, id: str) -> Message:
+    async def message(self, id: str, *, conversation: str | None = None) -> Message:
         def work(connection: Connection) -> Message:
-            return self._message(connection, lookup.message_row(connection, id))
+            row = lookup.message_row(connection, id, self._owner) if conversation is None else self._inside(connection, conversation, id)
+            return self._message(connection, row)
 
         return await self._reader.read(work)
 
@@ -149,7 +162,7 @@ class ConversationTree:
         self, message: Message, *, raw: bytes | None = None, body: JsonObject | None = None, move_head: bool = True
     ) -> Message:
         def work(transaction: Transaction) -> Message:
-            no = transaction.conversation_no(message.conversation)
+            no = lookup.number(transaction, message.conversation, self._owner)
             if message.parent is not None:
                 check_message(transaction, no, message.parent)
             now = transaction.now_ms
@@ -163,26 +176,21 @@ class ConversationTree:
 
         return await self._writer.write(work, message.conversation)
 
-    async def project(self, root_path: str | None) -> Project:
-        columns = "id, name, description, root_path, context, rules, created_at"
-
-        def work(connection: Connection) -> Project:
-            row = None
-            if root_path is not None:
-                row = connection.execute(f"SELECT {columns} FROM project WHERE root_path = ?", (os.fsencode(root_path),)).fetchone()
-            row = row or connection.execute(f"SELECT {columns} FROM project WHERE id = ?", (DEFAULT_PROJECT,)).fetchone()
-            values: list[Any] = [*row]
-            values[3] = os.fsdecode(row[3]) if row[3] is not None else None
-            return Project(*values)
-
-        return await self._reader.read(work)
-
     async def _change(self, id: str, change: Callable[[Transaction, Conversation], None], *, sync: bool = False) -> Conversation:
         def work(transaction: Transaction) -> Conversation:
-            change(transaction, lookup.conversation(transaction, id))
+            change(transaction, lookup.conversation(transaction, id, self._owner))
             return lookup.conversation(transaction, id)
 
         return await self._writer.write(work, id, sync=sync)
+
+    def _inside(self, connection: Connection, conversation: str, id: str) -> Any:
+        """A row of `MESSAGE`: by id or by the client's id, and of that conversation only. Raises NotFound."""
+        no = lookup.number(connection, conversation, self._owner)
+        for which in ("id", "client_id"):
+            found = connection.execute(f"SELECT id FROM message WHERE {which} = ? AND conversation = ?", (id, no)).fetchone()
+            if found is not None:
+                return lookup.message_row(connection, found[0], self._owner)
+        raise NotFound(f"no message with the id {id!r} in that conversation", fix="moot chat tree ID")
 
     def _message(self, connection: Connection, row: Any) -> Message:
         return self._events.folded(connection, message_of(row), row[13])

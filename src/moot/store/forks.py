@@ -28,9 +28,9 @@ _MARK = re.compile(r" \(fork(?: \d+)?\)$")
 _ENDED = frozenset({"finished", "failed", "cancelled"})
 
 
-def fork(id: str, message: str | None, title: str, events: Events, transaction: Transaction) -> Conversation:
+def fork(id: str, message: str | None, title: str, events: Events, owner: str | None, transaction: Transaction) -> Conversation:
     """As `Tree.fork`."""
-    source = lookup.conversation(transaction, id)
+    source = lookup.conversation(transaction, id, owner)
     if source.deleted_at is not None:
         raise NotFound(f"the conversation {id!r} is deleted", fix=f"bring it back with `moot chat restore {id}`")
     end = message or source.head
@@ -61,14 +61,16 @@ def _like(transaction: Transaction, source: Conversation, message: str, title: s
         directory=source.directory,
         allowed_uris=source.allowed_uris,
         settings=source.settings,
+        owner=source.owner,
     )
 
 
 def _title(transaction: Transaction, source: Conversation) -> str:
     """Numbered, so that each can be called by its title."""
     base = _MARK.sub("", source.title) or "untitled"
+    sql = "SELECT 1 FROM conversation WHERE title = ? AND owner_id = ?"
     number = 1
-    while transaction.row("SELECT 1 FROM conversation WHERE title = ?", (title := _marked(base, number),)):
+    while transaction.row(sql, (title := _marked(base, number), source.owner)):
         number += 1
     return title
 

@@ -18,12 +18,13 @@ __all__ = ["ConversationGrants", "change_grants"]
 class ConversationGrants:
     """`Grants` on SQLite."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, owner: str | None = None) -> None:
         self._writer = writer
+        self._owner = owner
 
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
         def work(transaction: Transaction) -> bool:
-            no = transaction.conversation_no(lookup.find_conversation(transaction, conversation).id)
+            no = transaction.conversation_no(lookup.find_conversation(transaction, conversation, self._owner).id)
             return change_grants(transaction, no, lambda kept: [grant for grant in kept if (grant.tool, grant.match) != (tool, match)])
 
         return await self._writer.write(work, sync=True)

@@ -11,8 +11,8 @@ from moot.store import words
 from moot.store.connect import Queries
 from moot.store.rows import CONVERSATION, conversation_of
 from moot.types.conversation import Conversation
+from moot.types.page import Page
 from moot.types.run import STARTED, RunStatus
-from moot.types.store import Page
 
 _LIKE = "title || char(10) || model || char(10) || agent || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
@@ -29,6 +29,8 @@ class Listed:
     deleted: bool = False
     archived: bool | None = False
     query: str = ""
+    owner: str | None = None
+    """None = everybody's."""
 
 
 def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
@@ -37,6 +39,9 @@ def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
     values: list[object] = []
     if wanted.archived is not None:
         wheres.append(f"archived_at IS {'NOT ' if wanted.archived else ''}NULL")
+    if wanted.owner is not None:
+        wheres.append("owner_id = ?")
+        values.append(wanted.owner)
     if wanted.directory is not None:
         wheres.append("directory = ?")
         values.append(os.fsencode(wanted.directory))

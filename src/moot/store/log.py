@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from moot.errors import FenceLost, NotFound, StoreError
+from moot.errors import FenceLost, StoreError
 from moot.store import changes as changing
+from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.reader import Reader
@@ -16,16 +17,39 @@ from moot.store.writer import Writer
 from moot.types.event import Event
 from moot.types.store import Change, CloseExchange, Fence, OpenExchange
 
-__all__ = ["EventLog"]
+__all__ = ["EventLog", "LogReader"]
 
 
-class EventLog:
+class LogReader:
+    """`LogReading` on SQLite."""
+
+    def __init__(self, reader: Reader, events: Events, owner: str | None = None) -> None:
+        self._reader = reader
+        self._events = events
+        self._owner = owner
+
+    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
+        def page(connection: Connection) -> list[Event]:
+            return self._events.page(connection, lookup.number(connection, conversation, self._owner), after, limit, run)
+
+        return await self._reader.read(page)
+
+    async def last_seq(self, conversation: str) -> int:
+        def head(connection: Connection) -> int:
+            row = connection.execute(
+                "SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (lookup.number(connection, conversation, self._owner),)
+            ).fetchone()
+            return 0 if row is None else row[0]
+
+        return await self._reader.read(head)
+
+
+class EventLog(LogReader):
     """`Log` on SQLite."""
 
     def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+        super().__init__(reader, events)
         self._writer = writer
-        self._reader = reader
-        self._events = events
 
     async def append(
         self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
@@ -33,28 +57,6 @@ class EventLog:
         if not events and not changes:
             return range(0)
         return await self._writer.write(partial(_append, conversation, events, fence, changes), conversation, sync=sync)
-
-    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
-        def page(connection: Connection) -> list[Event]:
-            return self._events.page(connection, _number(connection, conversation), after, limit, run)
-
-        return await self._reader.read(page)
-
-    async def last_seq(self, conversation: str) -> int:
-        def head(connection: Connection) -> int:
-            row = connection.execute(
-                "SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (_number(connection, conversation),)
-            ).fetchone()
-            return 0 if row is None else row[0]
-
-        return await self._reader.read(head)
-
-
-def _number(connection: Connection, id: str) -> int:
-    row: Any = connection.execute("SELECT no FROM conversation WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        raise NotFound(f"no conversation with the id {id!r}")
-    return row[0]
 
 
 def _append(conversation: str, events: Sequence[Event], fence: Fence | None, changes: Sequence[Change], transaction: Transaction) -> range:

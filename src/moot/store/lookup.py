@@ -1,4 +1,8 @@
-"""Finds rows by what people and programs call them, inside any transaction."""
+"""Finds rows by what people and programs call them, inside any transaction.
+
+Where an `owner` is given, what is another's is looked for and not found like what there is not, in the same words and with the same
+queries; None = everybody's.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,58 @@ from typing import Any, LiteralString
 
 from moot.errors import NotFound
 from moot.store.connect import Queries
-from moot.store.rows import CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
+from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = ["conversation", "conversation_by", "find_conversation", "message_row", "run"]
+__all__ = [
+    "ASKED_OF_THEM",
+    "OF_THEIRS",
+    "THEIRS",
+    "approval_row",
+    "conversation",
+    "conversation_by",
+    "find_conversation",
+    "message_row",
+    "number",
+    "run",
+]
 
 SHORTEST_PREFIX = 4
 _HIGHEST = "\U0010ffff"
 _CANDIDATES = 5
+THEIRS = " AND owner_id = coalesce(?, owner_id)"
+"""Keeps a WHERE to the rows of the owner that is bound; of everybody with NULL."""
+OF_THEIRS = " AND c.owner_id = coalesce(?, c.owner_id)"
+"""The same where a conversation is joined as `c`."""
+ASKED_OF_THEM = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{OF_THEIRS})"
+"""The same for rows of `approval`."""
 
 
-def conversation_by(queries: Queries, where: LiteralString, value: object) -> Conversation | None:
-    row = queries.execute(f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?", (value,)).fetchone()
+def conversation_by(queries: Queries, where: LiteralString, value: object, owner: str | None = None) -> Conversation | None:
+    row = queries.execute(f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?{THEIRS}", (value, owner)).fetchone()
     return None if row is None else conversation_of(row)
 
 
-def conversation(queries: Queries, id: str) -> Conversation:
+def conversation(queries: Queries, id: str, owner: str | None = None) -> Conversation:
     """By its exact id. Raises NotFound."""
-    found = conversation_by(queries, "id", id)
+    found = conversation_by(queries, "id", id, owner)
     if found is None:
-        raise NotFound(f"no conversation with the id {id!r}")
+        raise _no_conversation(id)
     return found
 
 
-def find_conversation(queries: Queries, reference: str) -> Conversation:
+def number(queries: Queries, id: str, owner: str | None = None) -> int:
+    """A conversation's `no`, by its exact id. Raises NotFound."""
+    row: Any = queries.execute(f"SELECT no FROM conversation WHERE id = ?{THEIRS}", (id, owner)).fetchone()
+    if row is None:
+        raise _no_conversation(id)
+    return row[0]
+
+
+def find_conversation(queries: Queries, reference: str, owner: str | None = None) -> Conversation:
     """By id, client id, unique prefix or exact title; deleted ones only when nothing else fits. Raises NotFound."""
-    exact = conversation_by(queries, "id", reference) or conversation_by(queries, "client_id", reference)
+    exact = conversation_by(queries, "id", reference, owner) or conversation_by(queries, "client_id", reference, owner)
     if exact is not None:
         return exact
     tries: list[tuple[str, tuple[str, ...]]] = [("title = ?", (reference,))]
@@ -41,7 +70,8 @@ def find_conversation(queries: Queries, reference: str) -> Conversation:
     for deleted in ("deleted_at IS NULL", "deleted_at IS NOT NULL"):
         for where, values in tries:
             rows = queries.execute(
-                f"SELECT {CONVERSATION} FROM conversation WHERE {where} AND {deleted} ORDER BY updated_at DESC LIMIT {_CANDIDATES}", values
+                f"SELECT {CONVERSATION} FROM conversation WHERE {where} AND {deleted}{THEIRS} ORDER BY updated_at DESC LIMIT {_CANDIDATES}",
+                (*values, owner),
             ).fetchall()
             if len(rows) == 1:
                 return conversation_of(rows[0])
@@ -50,29 +80,39 @@ def find_conversation(queries: Queries, reference: str) -> Conversation:
     raise NotFound(f"no conversation {reference!r}: no id begins so, and no title is that", fix="see `moot chat list`")
 
 
+def _no_conversation(id: str) -> NotFound:
+    return NotFound(f"no conversation with the id {id!r}")
+
+
 def _several(reference: str, found: list[Conversation]) -> str:
     return f"{reference!r} fits several conversations: " + ", ".join(f"{each.id} ({each.title!r})" for each in found)
 
 
-def message_row(queries: Queries, id: str) -> Any:
+def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
     """A row of `MESSAGE`. Raises NotFound."""
     row = queries.execute(
-        f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?", (id,)
+        f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?{OF_THEIRS}", (id, owner)
     ).fetchone()
     if row is None:
         raise NotFound(f"no message with the id {id!r}")
     return row
 
 
-def run(queries: Queries, reference: str) -> Run:
+def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
+    """A row of `APPROVAL`; None when there is none."""
+    return queries.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?{ASKED_OF_THEM}", (id, owner)).fetchone()
+
+
+def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
     """By id or unique prefix. Raises NotFound."""
-    row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?", (reference,)).fetchone()
+    row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{OF_THEIRS}", (reference, owner)).fetchone()
     if row is not None:
         return run_of(row)
     rows: list[Any] = []
     if len(reference) >= SHORTEST_PREFIX:
         rows = queries.execute(
-            f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id >= ? AND r.id < ? LIMIT {_CANDIDATES}", (reference, reference + _HIGHEST)
+            f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id >= ? AND r.id < ?{OF_THEIRS} LIMIT {_CANDIDATES}",
+            (reference, reference + _HIGHEST, owner),
         ).fetchall()
     if len(rows) == 1:
         return run_of(rows[0])

@@ -10,6 +10,7 @@ from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.grants import change_grants
+from moot.store.lookup import ASKED_OF_THEM, OF_THEIRS
 from moot.store.reader import Reader
 from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
 from moot.store.submit import no_room, post, submit
@@ -24,12 +25,101 @@ from moot.types.store import Accepted, Fence, InboxItem, Submission
 __all__ = ["RunRecords"]
 
 
-class RunRecords:
+class RunReader:
+    """`RunReading` on SQLite."""
+
+    def __init__(self, reader: Reader, owner: str | None = None) -> None:
+        self._reader = reader
+        self._owner = owner
+
+    async def run(self, id: str) -> Run:
+        def work(connection: Connection) -> Run:
+            return lookup.run(connection, id, self._owner)
+
+        return await self._reader.read(work)
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        statuses: frozenset[RunStatus] | None = None,
+        limit: int = 200,
+        before: int | None = None,
+    ) -> list[Run]:
+        wheres = ["true"]
+        values: list[object] = []
+        if conversation is not None:
+            wheres.append("r.conversation = (SELECT no FROM conversation WHERE id = ?)")
+            values.append(conversation)
+        if statuses is not None:
+            wheres.append(f"r.status IN ({', '.join('?' * len(statuses))})")
+            values.extend(sorted(statuses))
+        if before is not None:
+            wheres.append("r.no < ?")
+            values.append(before)
+        sql = f"SELECT {RUN} FROM {RUN_TABLES} WHERE {' AND '.join(wheres)}{OF_THEIRS} ORDER BY r.no DESC LIMIT ?"
+
+        def work(connection: Connection) -> list[Run]:
+            found = connection.execute(sql, (*values, self._owner, limit))
+            return [run_of(row) for row in found]
+
+        return await self._reader.read(work)
+
+    async def inbox(self, run: str) -> list[InboxItem]:
+        sql = (
+            f"SELECT i.kind, i.body, i.no, i.at FROM {RUN_TABLES} JOIN inbox AS i ON i.run = r.id"
+            f" WHERE i.run = ? AND i.taken_at IS NULL{OF_THEIRS} ORDER BY i.no"
+        )
+
+        def work(connection: Connection) -> list[InboxItem]:
+            found = connection.execute(sql, (run, self._owner))
+            return [InboxItem(kind, kept(body) if body is not None else None, no, at) for kind, body, no, at in found]
+
+        return await self._reader.read(work)
+
+    async def approval(self, id: str) -> Approval | None:
+        def work(connection: Connection) -> Approval | None:
+            row = lookup.approval_row(connection, id, self._owner)
+            return None if row is None else approval_of(row)
+
+        return await self._reader.read(work)
+
+    async def approvals(self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True) -> list[Approval]:
+        wheres = ["approved IS NULL"] if open_only else ["true"]
+        values: list[str] = []
+        if run is not None:
+            wheres.append("run = ?")
+            values.append(run)
+        if conversation is not None:
+            wheres.append(f"run IN (SELECT r.id FROM {RUN_TABLES} WHERE c.id = ?)")
+            values.append(conversation)
+        sql = f"SELECT {APPROVAL} FROM approval WHERE {' AND '.join(wheres)}{ASKED_OF_THEM} ORDER BY asked_at, rowid"
+
+        def work(connection: Connection) -> list[Approval]:
+            found = connection.execute(sql, (*values, self._owner))
+            return [approval_of(row) for row in found]
+
+        return await self._reader.read(work)
+
+    async def exchange(self, id: str) -> Exchange | None:
+        def work(connection: Connection) -> Exchange | None:
+            row = connection.execute(
+                "SELECT e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format,"
+                " e.ended FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
+                f" WHERE e.id = ?{OF_THEIRS}",
+                (id, self._owner),
+            ).fetchone()
+            return None if row is None else exchange_of(row)
+
+        return await self._reader.read(work)
+
+
+class RunRecords(RunReader):
     """`Records` on SQLite."""
 
     def __init__(self, writer: Writer, reader: Reader) -> None:
+        super().__init__(reader)
         self._writer = writer
-        self._reader = reader
         self._written = Events()
         """Used on the writer's thread only."""
 
@@ -45,73 +135,14 @@ class RunRecords:
     async def withdraw(self, run: str) -> bool:
         return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
 
-    async def run(self, id: str) -> Run:
-        def work(connection: Connection) -> Run:
-            return lookup.run(connection, id)
-
-        return await self._reader.read(work)
-
-    async def runs(self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200) -> list[Run]:
-        wheres: list[str] = []
-        values: list[object] = []
-        if conversation is not None:
-            wheres.append("r.conversation = (SELECT no FROM conversation WHERE id = ?)")
-            values.append(conversation)
-        if statuses is not None:
-            wheres.append(f"r.status IN ({', '.join('?' * len(statuses))})")
-            values.extend(sorted(statuses))
-        where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
-
-        def work(connection: Connection) -> list[Run]:
-            found = connection.execute(f"SELECT {RUN} FROM {RUN_TABLES}{where} ORDER BY r.no DESC LIMIT ?", (*values, limit))
-            return [run_of(row) for row in found]
-
-        return await self._reader.read(work)
-
     async def post(self, run: str, item: InboxItem) -> int:
         def work(transaction: Transaction) -> int:
             return post(transaction, run, item)
 
         return await self._writer.write(work, sync=True)
 
-    async def inbox(self, run: str) -> list[InboxItem]:
-        def work(connection: Connection) -> list[InboxItem]:
-            found = connection.execute("SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NULL ORDER BY no", (run,))
-            return [InboxItem(kind, kept(body) if body is not None else None, no, at) for kind, body, no, at in found]
-
-        return await self._reader.read(work)
-
-    async def approval(self, id: str) -> Approval | None:
-        def work(connection: Connection) -> Approval | None:
-            row = connection.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?", (id,)).fetchone()
-            return None if row is None else approval_of(row)
-
-        return await self._reader.read(work)
-
-    async def approvals(self, *, run: str | None = None, open_only: bool = True) -> list[Approval]:
-        wheres = [*(["run = ?"] if run is not None else []), *(["approved IS NULL"] if open_only else [])]
-        where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
-        values = () if run is None else (run,)
-
-        def work(connection: Connection) -> list[Approval]:
-            found = connection.execute(f"SELECT {APPROVAL} FROM approval{where} ORDER BY asked_at, rowid", values)
-            return [approval_of(row) for row in found]
-
-        return await self._reader.read(work)
-
     async def answer(self, id: str, answer: Answer) -> Approval:
         return await self._writer.write(partial(_answer, id, answer), sync=True)
-
-    async def exchange(self, id: str) -> Exchange | None:
-        def work(connection: Connection) -> Exchange | None:
-            row = connection.execute(
-                "SELECT e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format,"
-                " e.ended FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation WHERE e.id = ?",
-                (id,),
-            ).fetchone()
-            return None if row is None else exchange_of(row)
-
-        return await self._reader.read(work)
 
 
 def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, transaction: Transaction) -> Fence:
@@ -126,7 +157,7 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
     )
     if earlier is not None:
         raise Busy(f"the run {run.id!r} stands behind {earlier[0]!r}, which is {earlier[1]}")
-    if run.parent_run is None and no_room(transaction, at_most):
+    if run.parent_run is None and no_room(transaction, run.user, at_most):
         raise Busy(f"the run {run.id!r} waits: {at_most} runs are running already", fix="limits.runs_per_user")
     fence = transaction.row(
         "UPDATE run SET status = 'running', owner = ?, fence = fence + 1, started_at = coalesce(started_at, ?)"
@@ -168,7 +199,7 @@ def _withdraw(id: str, events: Events, transaction: Transaction) -> bool:
 
 
 def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
-    row = transaction.row(f"SELECT {APPROVAL} FROM approval WHERE id = ?", (id,))
+    row = lookup.approval_row(transaction, id)
     if row is None:
         raise NotFound(f"no approval with the id {id!r}")
     approval = approval_of(row)

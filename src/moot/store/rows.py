@@ -22,7 +22,7 @@ CONVERSATION = (
     "id, no, project_id, key, client_id, title, title_source, agent, agent_type, model, parent_id, parent_tool_call_id, forked_from_id,"
     " forked_from_message, directory, allowed_uris, is_task_finished, settings, head_id, origin, message_count, usage_input, usage_output,"
     " usage_cache_read, usage_cache_write, usage_reasoning, cost, unpriced_runs, context_usage, created_at, updated_at, archived_at,"
-    " deleted_at"
+    " deleted_at, owner_id"
 )
 MESSAGE = (
     "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
@@ -31,7 +31,8 @@ MESSAGE = (
 """Of `message AS m JOIN conversation AS c`."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
-    " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq, r.last_seq"
+    " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"
+    " r.last_seq, r.owner_id"
 )
 RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
 APPROVAL = (
@@ -115,6 +116,7 @@ def conversation_row(value: Conversation) -> tuple[object, ...]:
         value.updated_at,
         value.archived_at,
         value.deleted_at,
+        value.owner,
     )
 
 

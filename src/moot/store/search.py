@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from functools import partial
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeAlias
 
 import anyio
 
@@ -32,6 +32,8 @@ _PENDING = (
     f"SELECT {MESSAGE}, m.no FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') LIMIT ?"
 )
+Within: TypeAlias = tuple[str | None, str | None]
+"""A conversation and an owner that hits must be of; None = any."""
 Document = tuple[int, int, int, str, str, int, str]
 """Message no, place in the index, conversation no, id, role, ms, text."""
 
@@ -39,10 +41,11 @@ Document = tuple[int, int, int, str, str, int, str]
 class FullText:
     """`Search` on SQLite's FTS5."""
 
-    def __init__(self, writer: Writer, reader: Reader, lock: FileLock) -> None:
+    def __init__(self, writer: Writer, reader: Reader, lock: FileLock, owner: str | None = None) -> None:
         self._writer = writer
         self._reader = reader
         self._lock = lock
+        self._owner = owner
         self._events = Events()
 
     async def search(
@@ -52,8 +55,8 @@ class FullText:
         parsed = words.parse(query)
 
         def work(connection: Connection) -> SearchPage:
-            hits = _hits(connection, parsed, before, limit + 1, conversation) if parsed else []
-            done, total = _tally(connection)
+            hits = _hits(connection, parsed, before, limit + 1, (conversation, self._owner)) if parsed else []
+            done, total = self._tally(connection)
             next_cursor = f"s{hits[limit - 1][0]:x}" if len(hits) > limit else None
             return SearchPage(tuple(hit for _, hit in hits[:limit]), done, total, next_cursor)
 
@@ -71,7 +74,7 @@ class FullText:
                     pass
             finally:
                 self._lock.release()
-        return await self._reader.read(_tally)
+        return await self._reader.read(self._tally)
 
     async def _caught_up(self, seconds: float) -> None:
         """Indexes what is missing, or waits while another process does."""
@@ -91,6 +94,9 @@ class FullText:
             if self._writer.others():  # as long as it took: others want to write too
                 await anyio.sleep(time.monotonic() - began)
         return await self._reader.read(_is_pending)
+
+    def _tally(self, connection: Connection) -> tuple[int, int]:
+        return _tally(connection) if self._owner is None else _tally_of(connection, self._owner)
 
     def _pending(self, connection: Connection) -> list[Document]:
         found: list[Document] = []
@@ -122,6 +128,21 @@ def _tally(connection: Connection) -> tuple[int, int]:
     return rows["indexed"], rows["messages"] - live
 
 
+def _tally_of(connection: Connection, owner: str) -> tuple[int, int]:
+    """The same of one owner's messages."""
+    total = connection.execute("SELECT coalesce(sum(message_count), 0) FROM conversation WHERE owner_id = ?", (owner,)).fetchone()[0]
+    missing: dict[bool, int] = dict(
+        connection.execute(
+            "SELECT m.status IN ('finished', 'failed', 'cancelled'), count(*) FROM message AS m"
+            " JOIN conversation AS c ON c.no = m.conversation"
+            " WHERE m.is_indexed = 0 AND m.deleted_at IS NULL AND c.owner_id = ? GROUP BY 1",
+            (owner,),
+        ).fetchall()
+    )
+    could = max(total - missing.get(False, 0), 0)
+    return max(could - missing.get(True, 0), 0), could
+
+
 def _is_pending(connection: Connection) -> bool:
     return connection.execute(_PENDING, (1,)).fetchone() is not None
 
@@ -150,14 +171,14 @@ def _index(documents: list[Document], transaction: Transaction) -> int:
     return count
 
 
-def _hits(connection: Connection, query: words.Query, before: int, wanted: int, conversation: str | None) -> list[tuple[int, Hit]]:
+def _hits(connection: Connection, query: words.Query, before: int, wanted: int, within: Within) -> list[tuple[int, Hit]]:
     """Newest first, each with its place in the index."""
     found: list[tuple[int, Hit]] = []
     while len(found) < wanted:
-        certain = _places(connection, "search_words", query.words, (0, before), wanted, conversation)
+        certain = _places(connection, "search_words", query.words, (0, before), wanted, within)
         # a whole page of words is there already: of the rest only what is newer than its end can still stand on it
         after = min(certain) if len(certain) == wanted else 0
-        possible = _places(connection, "search_substrings", query.substrings, (after, before), wanted, conversation)
+        possible = _places(connection, "search_substrings", query.substrings, (after, before), wanted, within)
         places = sorted(certain | possible, reverse=True)[:wanted]
         for row in _rows(connection, places):
             if row[0] in certain or query.inside(row[6]):
@@ -178,17 +199,22 @@ def _rows(connection: Connection, places: list[int]) -> list[Any]:
     ).fetchall()
 
 
-def _places(
-    connection: Connection, table: LiteralString, match: str, between: tuple[int, int], wanted: int, conversation: str | None
-) -> set[int]:
+def _places(connection: Connection, table: LiteralString, match: str, between: tuple[int, int], wanted: int, within: Within) -> set[int]:
     """The newest places between the two, which are left out; none for an empty query."""
     if not match:
         return set()
     values: tuple[object, ...] = (match, *between)
     inside = ""
+    conversation, owner = within
     if conversation is not None:
         inside = " AND rowid IN (SELECT s.no FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE c.id = ?)"
         values = (*values, conversation)
+    if owner is not None:
+        inside += (
+            f" AND EXISTS (SELECT 1 FROM search AS s JOIN conversation AS c ON c.no = s.conversation"
+            f" WHERE s.no = {table}.rowid AND c.owner_id = ?)"
+        )
+        values = (*values, owner)
     rows = connection.execute(
         f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? AND rowid < ?{inside} ORDER BY rowid DESC LIMIT ?",
         (*values, wanted),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -10,18 +11,19 @@ from anyio import to_thread
 
 from moot.config.settings import Settings
 from moot.store import library
-from moot.store.blobs import ContentStore
+from moot.store.blobs import BlobFiles, ContentStore
 from moot.store.conversations import ConversationTree
 from moot.store.events import Events
 from moot.store.grants import ConversationGrants
 from moot.store.health import report
 from moot.store.locks import FileLock
-from moot.store.log import EventLog
+from moot.store.log import EventLog, LogReader
 from moot.store.migrate import prepare
 from moot.store.migrations import newest
 from moot.store.poller import Poller
+from moot.store.projects import OwnProjects
 from moot.store.reader import Reader
-from moot.store.records import RunRecords
+from moot.store.records import RunReader, RunRecords
 from moot.store.search import FullText
 from moot.store.tokens import AccessTokens
 from moot.store.tree import MessageTree
@@ -30,6 +32,32 @@ from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
 
 __all__ = ["SqliteStore", "open_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What all the parts of a store stand on, whoever looks through them."""
+
+    writer: Writer
+    reader: Reader
+    events: Events
+    indexer: FileLock
+    files: BlobFiles
+
+
+class SqliteHoldings:
+    """`Holdings` on one SQLite file; `owner` None = everybody's."""
+
+    def __init__(self, base: _Base, owner: str | None = None) -> None:
+        writer, reader, events = base.writer, base.reader, base.events
+        self.log = LogReader(reader, events, owner)
+        self.records = RunReader(reader, owner)
+        self.conversations = ConversationTree(writer, reader, events, owner)
+        self.tree = MessageTree(writer, reader, events, owner)
+        self.projects = OwnProjects(writer, reader, owner)
+        self.grants = ConversationGrants(writer, owner)
+        self.search = FullText(writer, reader, base.indexer, owner)
+        self.blobs = ContentStore(base.files, writer, reader, owner)
 
 
 class SqliteStore:
@@ -43,46 +71,21 @@ class SqliteStore:
         self._writer = Writer(path, clock, state / "writers.lock", durability=durability, version=newest(), protection=protection)
         self._poller = Poller(path, self._writer)
         events = Events()
-        self._log = EventLog(self._writer, self._reader, events)
-        self._records = RunRecords(self._writer, self._reader)
-        self._conversations = ConversationTree(self._writer, self._reader, events)
-        self._tree = MessageTree(self._writer, self._reader, events)
-        self._grants = ConversationGrants(self._writer)
-        self._search = FullText(self._writer, self._reader, FileLock(state / "indexer.lock"))
-        self._blobs = ContentStore(path.parent / "blobs", self._writer, self._reader)
-        self._tokens = AccessTokens(self._writer, self._reader, clock)
+        self._base = _Base(self._writer, self._reader, events, FileLock(state / "indexer.lock"), BlobFiles(path.parent / "blobs"))
+        whole = SqliteHoldings(self._base)
+        self.log = EventLog(self._writer, self._reader, events)
+        self.records = RunRecords(self._writer, self._reader)
+        self.conversations = whole.conversations
+        self.tree = whole.tree
+        self.projects = whole.projects
+        self.grants = whole.grants
+        self.search = whole.search
+        self.blobs = whole.blobs
+        self.tokens = AccessTokens(self._writer, self._reader, clock)
 
-    @property
-    def log(self) -> EventLog:
-        return self._log
-
-    @property
-    def records(self) -> RunRecords:
-        return self._records
-
-    @property
-    def conversations(self) -> ConversationTree:
-        return self._conversations
-
-    @property
-    def tree(self) -> MessageTree:
-        return self._tree
-
-    @property
-    def grants(self) -> ConversationGrants:
-        return self._grants
-
-    @property
-    def search(self) -> FullText:
-        return self._search
-
-    @property
-    def blobs(self) -> ContentStore:
-        return self._blobs
-
-    @property
-    def tokens(self) -> AccessTokens:
-        return self._tokens
+    def of(self, owner: str) -> SqliteHoldings:
+        """What is that owner's and nothing else."""
+        return SqliteHoldings(self._base, owner)
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

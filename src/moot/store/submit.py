@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, LiteralString
 
 from moot.errors import Busy, NotFound, UsageError
 from moot.store import lookup, messages
 from moot.store.connect import Queries
 from moot.store.events import Events
+from moot.store.projects import settled
 from moot.store.rows import CONVERSATION, conversation_row, placeholders
 from moot.store.supersede import supersede
 from moot.store.transaction import Transaction
@@ -18,9 +19,7 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.store import Accepted, Fence, InboxItem, Submission
 
-__all__ = ["LOCAL_USER", "check_message", "new_conversation", "no_room", "post", "submit"]
-
-LOCAL_USER = "local"
+__all__ = ["check_message", "new_conversation", "no_room", "post", "submit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def submit(submission: Submission, events: Events, transaction: Transaction) -> 
 def _conversation(transaction: Transaction, wanted: Conversation, *, remember: bool) -> Conversation:
     found = lookup.conversation_by(transaction, "id", wanted.id)
     if found is None and wanted.key is not None:
-        found = lookup.conversation_by(transaction, "key", wanted.key)
+        found = lookup.conversation_by(transaction, "key", wanted.key, wanted.owner)
     if found is None:
         return new_conversation(transaction, wanted)
     if found.deleted_at is not None:
@@ -73,18 +72,20 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
 
 def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
     """Its row and its place in the log; what comes back has its `no` and times. Raises Busy when id, key or client id is taken."""
-    for name, value in (("id", wanted.id), ("key", wanted.key), ("client_id", wanted.client_id)):
-        if value is not None and transaction.row(f"SELECT 1 FROM conversation WHERE {name} = ?", (value,)):
+    taken: tuple[tuple[LiteralString, str | None, str | None], ...] = (
+        ("id", wanted.id, None),
+        ("key", wanted.key, wanted.owner),
+        ("client_id", wanted.client_id, wanted.owner),
+    )
+    for name, value, theirs in taken:
+        if value is not None and lookup.conversation_by(transaction, name, value, theirs):
             raise Busy(f"a conversation with the {name.replace('_', ' ')} {value!r} exists already")
-    if transaction.row("SELECT 1 FROM project WHERE id = ?", (wanted.project,)) is None:
-        raise NotFound(f"no project with the id {wanted.project!r}")
     now = transaction.now_ms
     created = wanted.created_at or now
-    value = replace(wanted, created_at=created, updated_at=wanted.updated_at or created)
-    columns = f"{CONVERSATION.replace('no, ', '', 1)}, owner_id"
-    no = transaction.execute(
-        f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", (*conversation_row(value), LOCAL_USER)
-    ).lastrowid
+    project = settled(transaction, wanted.project, wanted.owner)
+    value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
+    columns = CONVERSATION.replace("no, ", "", 1)
+    no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
     transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
     return lookup.conversation(transaction, wanted.id)
 
@@ -143,7 +144,7 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     )
     messages.insert(transaction, conversation.no, answer)
     messages.count(transaction, conversation.no, 1 if submission.user is None else 2, now, run.message)
-    full = submission.run.parent_run is None and no_room(transaction, submission.at_most)
+    full = run.parent_run is None and no_room(transaction, run.user, submission.at_most)
     claimed = submission.owner if standing.last is None and not full else None
     _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
     fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
@@ -153,12 +154,12 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     )
 
 
-def no_room(transaction: Transaction, at_most: int) -> bool:
-    """Whether the user has that many top-level runs running; counted in the claiming transaction, so the limit holds in races."""
+def no_room(transaction: Transaction, user: str, at_most: int) -> bool:
+    """Whether that user has that many top-level runs running; counted in the claiming transaction, so the limit holds in races."""
     if not at_most:
         return False
     sql = "SELECT count(*) FROM run WHERE status = 'running' AND parent_run IS NULL AND owner_id = ?"
-    return transaction.row(sql, (LOCAL_USER,))[0] >= at_most
+    return transaction.row(sql, (user,))[0] >= at_most
 
 
 def _parent(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing, now: int) -> str:
@@ -228,7 +229,7 @@ def _insert_run(transaction: Transaction, conversation: int, submission: Submiss
             run.id,
             conversation,
             run.message,
-            LOCAL_USER,
+            run.user,
             run.agent,
             run.agent_type,
             run.agent_session_id,

@@ -37,22 +37,23 @@ _KEPT = ("agent", "model", "provider")
 class MessageTree:
     """`Tree` on SQLite."""
 
-    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
+    def __init__(self, writer: Writer, reader: Reader, events: Events, owner: str | None = None) -> None:
         self._writer = writer
         self._reader = reader
         self._events = events
+        self._owner = owner
         self._written = Events()
         """Used on the writer's thread only."""
 
     async def nodes(self, conversation: str) -> list[Node]:
         def work(connection: Connection) -> list[Node]:
-            return nodes(connection, lookup.conversation(connection, conversation), self._events)
+            return nodes(connection, lookup.conversation(connection, conversation, self._owner), self._events)
 
         return await self._reader.read(work)
 
     async def edit(self, message: str, parts: Sequence[Part]) -> Message:
         def work(connection: Connection) -> str:
-            return lookup.message_row(connection, message)[4]
+            return lookup.message_row(connection, message, self._owner)[4]
 
         return await self._write(partial(_edit, message, tuple(parts)), await self._reader.read(work))
 
@@ -63,13 +64,17 @@ class MessageTree:
         return await self._write(partial(_delete, conversation, tuple(messages), restore), conversation)
 
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
-        return await self._write(partial(fork, conversation, message, clean(title), self._written), conversation)
+        return await self._write(partial(fork, conversation, message, clean(title), self._written, self._owner), conversation)
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
         return await self._write(partial(_switch, conversation, message, exactly), conversation)
 
     async def _write(self, work: Callable[[Transaction], T], conversation: str) -> T:
-        return await self._writer.write(work, conversation, sync=True)
+        def theirs(transaction: Transaction) -> T:
+            lookup.number(transaction, conversation, self._owner)
+            return work(transaction)
+
+        return await self._writer.write(theirs, conversation, sync=True)
 
 
 def _edit(id: str, parts: tuple[Part, ...], transaction: Transaction) -> Message:

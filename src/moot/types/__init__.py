@@ -2,8 +2,9 @@
 
 A `conversation` holds `message`s made of `part`s. A prompt becomes a `run`; the run makes `step`s, each an `exchange` with a
 vendor, whose own bytes (raw) and the `chunk`s they stand for are stored together as an `event` under one seq. What is needed from
-above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent` (AgentService), `context` (RunContext), `store`
-(Log, Records, Conversations, Tree, Search, Blobs), `engine` (Runs, Tail), `format` (Format) and `channel` (Channel, ChannelRuntime).
+above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent` (AgentService), `context` (RunContext),
+`store` (Log, Records, Conversations, Tree, Projects, Search, Blobs), `engine` (Runs, Tail),
+`format` (Format) and `channel` (Channel, ChannelRuntime).
 
 | file | what it holds |
 |---|---|
@@ -11,7 +12,8 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `run.py`, `exchange.py`, `event.py`, `chunk.py` | one prompt to its end, one talk with a vendor, what is stored of it, a streamed piece |
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
-| `store.py`, `search.py`, `tree.py`, `engine.py` | the seams to what keeps and runs |
+| `store.py`, `search.py`, `tree.py`, `projects.py`, `blob.py`, `engine.py` | the seams to what keeps and runs |
+| `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
 | `served.py` | what a run serves another program that uses moot as a model |

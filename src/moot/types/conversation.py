@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from moot.types.canonical import JsonObject, empty
+from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
 TitleSource: TypeAlias = Literal["none", "first-line", "model", "user"]
@@ -25,6 +26,7 @@ class Project:
     rules: str = ""
     created_at: int = 0
     """ms since the epoch, as all listing times."""
+    owner: str = LOCAL_USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +72,5 @@ class Conversation:
     """The last activity, ms."""
     archived_at: int | None = None
     deleted_at: int | None = None
+    owner: str = LOCAL_USER
+    """Whose it is, and with it all that hangs on it: messages, runs, approvals. Never changes."""

@@ -11,6 +11,7 @@ from moot.types.conversation import Conversation
 from moot.types.exchange import Failure
 from moot.types.limits import Limits
 from moot.types.part import Part
+from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "interrupted", "finished", "failed", "cancelled"]
@@ -57,6 +58,8 @@ class Run:
     result_seq: int | None = None
     first_seq: int = 0
     last_seq: int = 0
+    user: str = LOCAL_USER
+    """Who submitted it, and whose `runs_per_user` it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,9 @@ class Prompt:
     on_crash: OnCrash = "ask"
     settings: JsonObject = field(default_factory=empty)
     """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/setup.py`."""
+    user: str | None = None
+    """Whose prompt it is: it reaches that owner's conversations only, and one that it makes is theirs. None = the person at this
+    machine, who reaches all."""
 
 
 @dataclass(frozen=True, slots=True)

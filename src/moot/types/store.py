@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
+from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Conversation, Project
+from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure
 from moot.types.message import Message, MessageStatus
+from moot.types.page import Page
 from moot.types.part import Part
+from moot.types.projects import Projects
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
-
-Item = TypeVar("Item", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,17 @@ class Expire:
 Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | Took | OpenExchange | CloseExchange
 
 
-class Log(Protocol):
+class LogReading(Protocol):
+    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
+        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named."""
+        ...
+
+    async def last_seq(self, conversation: str) -> int:
+        """0 = no events."""
+        ...
+
+
+class Log(LogReading, Protocol):
     async def append(
         self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
     ) -> range:
@@ -122,14 +133,6 @@ class Log(Protocol):
         Shielded: once queued it is awaited to its outcome, also under cancellation. Raises FenceLost when the fence is not the
         newest, NotFound for an unknown conversation, StoreFull.
         """
-        ...
-
-    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
-        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named."""
-        ...
-
-    async def last_seq(self, conversation: str) -> int:
-        """0 = no events."""
         ...
 
 
@@ -188,8 +191,39 @@ class InboxItem:
     """ms"""
 
 
-class Records(Protocol):
-    """Runs, their inboxes and approvals."""
+class RunReading(Protocol):
+    """Runs, their inboxes and approvals, to be looked at. What changes them goes through the engine (`Runs`)."""
+
+    async def run(self, id: str) -> Run:
+        """By id or unique prefix. Raises NotFound."""
+        ...
+
+    async def runs(
+        self,
+        *,
+        conversation: str | None = None,
+        statuses: frozenset[RunStatus] | None = None,
+        limit: int = 200,
+        before: int | None = None,
+    ) -> list[Run]:
+        """Newest first; only those before that `no`, when given."""
+        ...
+
+    async def inbox(self, run: str) -> list[InboxItem]:
+        """What has not been taken yet, in order."""
+        ...
+
+    async def approval(self, id: str) -> Approval | None: ...
+
+    async def approvals(self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True) -> list[Approval]:
+        """Oldest first."""
+        ...
+
+    async def exchange(self, id: str) -> Exchange | None: ...
+
+
+class Records(RunReading, Protocol):
+    """The same, and what the engine does to them."""
 
     async def submit(self, submission: Submission) -> Accepted:
         """One transaction, fsynced: conversation, user message, assistant message, run, head. `steer` on a running run posts to its inbox.
@@ -213,26 +247,8 @@ class Records(Protocol):
         """queued → cancelled, with its message closed, fsynced: a run that never had its turn. False when it is not queued any more."""
         ...
 
-    async def run(self, id: str) -> Run:
-        """By id or unique prefix. Raises NotFound."""
-        ...
-
-    async def runs(self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200) -> list[Run]:
-        """Newest first."""
-        ...
-
     async def post(self, run: str, item: InboxItem) -> int:
         """Puts it into the run's inbox, fsynced; its number. Raises Busy when the run has ended."""
-        ...
-
-    async def inbox(self, run: str) -> list[InboxItem]:
-        """What has not been taken yet, in order."""
-        ...
-
-    async def approval(self, id: str) -> Approval | None: ...
-
-    async def approvals(self, *, run: str | None = None, open_only: bool = True) -> list[Approval]:
-        """Oldest first."""
         ...
 
     async def answer(self, id: str, answer: Answer) -> Approval:
@@ -242,17 +258,9 @@ class Records(Protocol):
         """
         ...
 
-    async def exchange(self, id: str) -> Exchange | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    items: Sequence[Item]
-    next_cursor: str | None = None
-
 
 class Conversations(Protocol):
-    """Conversations, projects and the tree of messages. Lists are newest activity first."""
+    """Conversations and the tree of messages. Lists are newest activity first."""
 
     async def create(self, conversation: Conversation) -> Conversation:
         """With its `no` and times. Raises Busy when id or key exists."""
@@ -262,7 +270,9 @@ class Conversations(Protocol):
         """By id, client id, unique prefix (4 characters or more) or exact title. Raises NotFound, naming the candidates if several fit."""
         ...
 
-    async def keyed(self, key: str) -> Conversation | None: ...
+    async def keyed(self, key: str) -> Conversation | None:
+        """Keys are each owner's own; in the view of everybody they are the local user's."""
+        ...
 
     async def list(
         self,
@@ -290,9 +300,16 @@ class Conversations(Protocol):
         ...
 
     async def update(
-        self, id: str, *, agent: tuple[str, str] | None = None, model: str | None = None, archived: bool | None = None, touch: bool = False
+        self,
+        id: str,
+        *,
+        agent: tuple[str, str] | None = None,
+        model: str | None = None,
+        archived: bool | None = None,
+        project: str | None = None,
+        touch: bool = False,
     ) -> Conversation:
-        """Sets what is given: (agent, agent_type), model, archived or not; `touch` makes now its last activity.
+        """Sets what is given: (agent, agent_type), model, archived or not, project; `touch` makes now its last activity.
 
         An agent and a model set so stick: a run that is under way does not put its own in their place.
         """
@@ -306,8 +323,8 @@ class Conversations(Protocol):
         """The shown branch (or the one that ends with `head`), oldest first; the last `limit` of it. A live message is folded to now."""
         ...
 
-    async def message(self, id: str) -> Message:
-        """A live one folded to now. Raises NotFound."""
+    async def message(self, id: str, *, conversation: str | None = None) -> Message:
+        """A live one folded to now; with a conversation only one of it, and by the client's id too. Raises NotFound."""
         ...
 
     async def add_message(
@@ -316,51 +333,44 @@ class Conversations(Protocol):
         """A whole message outside any run (an import, an edit, a system line), as one `message` event."""
         ...
 
-    async def project(self, root_path: str | None) -> Project:
-        """The project with that root; the default one when there is none."""
-        ...
 
-
-@dataclass(frozen=True, slots=True)
-class Blob:
-    sha256: str
-    size: int
-    media_type: str = "application/octet-stream"
-
-
-class Blobs(Protocol):
-    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        """Stores by content; the same bytes again are the same blob. Durable with the next commit that names it."""
-        ...
-
-    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
-        """The same for several in one transaction, in their order."""
-        ...
-
-    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Raises NotFound; StoreCorrupt when the bytes no longer have that hash."""
-        ...
-
-
-class Store(Protocol):
-    """One open database."""
+class Holdings(Protocol):
+    """What is kept for everybody, or for one owner: see `Store.of`."""
 
     @property
-    def log(self) -> Log: ...
+    def log(self) -> LogReading: ...
     @property
-    def records(self) -> Records: ...
+    def records(self) -> RunReading: ...
     @property
     def conversations(self) -> Conversations: ...
     @property
     def tree(self) -> Tree: ...
+    @property
+    def projects(self) -> Projects: ...
     @property
     def grants(self) -> Grants: ...
     @property
     def search(self) -> Search: ...
     @property
     def blobs(self) -> Blobs: ...
+
+
+class Store(Holdings, Protocol):
+    """One open database, with what is everybody's."""
+
+    @property
+    def log(self) -> Log: ...
+    @property
+    def records(self) -> Records: ...
     @property
     def tokens(self) -> Tokens: ...
+
+    def of(self, owner: str) -> Holdings:
+        """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.
+
+        A new owner has nothing, and is made with the first thing that is stored.
+        """
+        ...
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

@@ -9,17 +9,21 @@ from typing import TypeAlias
 import pytest
 
 from moot.config.settings import Settings
-from moot.errors import StoreError, StoreTooNew
+from moot.errors import NotFound, StoreError, StoreTooNew
 from moot.store import open_store
 from moot.store.connect import Connection, connect
 from moot.store.locks import FileLock
 from moot.store.migrate import prepare, version_of
 from moot.store.migrations import Migration, released
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "schemas"
 KEPT = {int(file.name.split(".")[0]): file for file in GOLDEN.glob("*.db.gz")}
 NEWEST = len(released())
 BROKEN = Migration("9999_broken", "DELETE FROM event;\nDROP TABLE approval;\nINSERT INTO nowhere VALUES (1);")
+
+DANGLING = Migration("9999_dangling", "DELETE FROM project;")
 
 Rows: TypeAlias = dict[str, tuple[list[str], list[tuple[object, ...]]]]
 
@@ -93,6 +97,38 @@ def test_a_step_that_fails_leaves_it_as_it_was(tmp_path: Path, old: int) -> None
     assert read(path) == before
     prepare(path, lock)
     assert read(path, before[1]) == (NEWEST, before[1])
+
+
+@pytest.mark.parametrize("old", sorted(KEPT))
+def test_a_step_that_leaves_rows_without_what_they_refer_to_fails(tmp_path: Path, old: int) -> None:
+    path, lock = put(old, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
+    before = read(path)
+    with pytest.raises(StoreError, match="conversation refers to one of project"):
+        prepare(path, lock, [*released(), DANGLING])
+    assert read(path) == before
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("old", sorted(KEPT))
+async def test_all_that_was_there_is_the_local_users(tmp_path: Path, old: int) -> None:
+    settings = Settings(home=tmp_path)
+    _, before = read(put(old, settings.database))
+    names, rows = before["blob"]
+    store = await open_store(settings)
+    try:
+        local, nobody = store.of("local"), store.of("nobody")
+        assert (await local.conversations.list(archived=None)).items == (await store.conversations.list(archived=None)).items
+        assert not (await nobody.conversations.list(archived=None)).items
+        for row in rows:
+            blob = await local.blobs.about(str(row[names.index("sha256")]))
+            assert blob.media_type == row[names.index("media_type")]
+            with pytest.raises(NotFound):
+                await nobody.blobs.about(blob.sha256)
+        made = await store.conversations.create(Conversation(new_id()))
+        numbers = [row[0] for row in before["conversation"][1]]
+        assert made.no > max(int(str(number)) for number in numbers)
+    finally:
+        await store.close()
 
 
 @pytest.mark.anyio
