@@ -50,7 +50,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     )
     user = None
     if prompt.parts:
-        user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, client_id=prompt.client_id)
+        user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, parent=prompt.parent, client_id=prompt.client_id)
     return Submission(
         run,
         conversation,

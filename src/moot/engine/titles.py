@@ -13,6 +13,7 @@ from moot.types.message import Message
 from moot.types.model import ModelSettings
 from moot.types.part import Part, text_of, text_part
 from moot.types.run import Run
+from moot.types.served import Served
 
 __all__ = ["cleaned", "entitle", "first_line"]
 
@@ -63,6 +64,8 @@ async def entitle(runtime: Runtime, run: Run) -> None:
     store = runtime.store
     if not runtime.settings.models.small or run.parent_run is not None:
         return
+    if (served := Served.of(run.settings)) is not None and served.plain:
+        return  # a program's calls of a model can be many, and none of them asked for a second one
     conversation = await store.conversations.get(run.conversation)
     answers = await store.records.runs(conversation=run.conversation, statuses=frozenset({"finished"}), limit=2)
     if conversation.title_source not in ("none", "first-line") or [answer.id for answer in answers] != [run.id]:

@@ -16,6 +16,8 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `routing.py` | `Router`: routes that read bodies to the letter |
 | `metrics.py` | what the server counts |
 | `serving.py` | runs it all until a signal |
+| `given.py` | the answers that programs may go on from |
+| `dialects/` | moot as a model for other programs |
 | `routes/` | the operations, one file for each resource |
 | `wire/` | what goes over the wire |
 """

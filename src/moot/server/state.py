@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
 from moot.server.credentials import Credentials
+from moot.server.given import Given
 from moot.server.metrics import Metrics
 
 
@@ -36,6 +37,8 @@ class Server:
     """What a request's Host may say, in lower case and with the port."""
     metrics: Metrics = field(default_factory=Metrics)
     limits: Limits = field(default_factory=Limits)
+    given: Given = field(default_factory=Given)
+    """The answers that callers of `/v1` may go on from."""
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is about to stop: open streams say so and end."""
 

@@ -78,6 +78,8 @@ class Prompt:
     """Id of the user message that `parts` take the place of, as its sibling."""
     answers: str | None = None
     """Without `parts`: the message to answer instead of the last; an answer stands for what it answers, so it is made once more."""
+    parent: str | None = None
+    """The message that `parts` come behind; None = the end of the shown branch."""
     directory: str = ""
     allowed_uris: tuple[str, ...] = ()
     agent: str | None = None

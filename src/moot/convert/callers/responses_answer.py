@@ -11,7 +11,7 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.usage import Usage
 
-__all__ = ["Head", "ResponsesAnswer", "response_answer"]
+__all__ = ["Head", "ResponsesAnswer", "response_answer", "response_begun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,11 @@ def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> Js
         return _response(head, "failed", pieces, error=error, usage=outcome.usage)
     why = {"length": "max_output_tokens", "content-filter": "content_filter"}.get(outcome.reason)
     return _response(head, "incomplete" if why else "completed", pieces, why=why, usage=outcome.usage)
+
+
+def response_begun(head: Head, pieces: Sequence[Piece]) -> JsonObject:
+    """An answer that is still being given."""
+    return _response(head, "in_progress", pieces)
 
 
 def _response(

@@ -8,6 +8,7 @@
 | `login.py` | a browser's way in and out |
 """
 
+from moot.server.dialects import ROUTERS as DIALECTS
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.health import router as health
 from moot.server.routes.login import router as login
@@ -20,5 +21,6 @@ ROUTERS = (
     health,
     login,
     tokens,
+    *DIALECTS,
 )
 """Every router of the application, in the order of the documentation."""

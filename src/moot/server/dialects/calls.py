@@ -1,0 +1,224 @@
+"""A caller's request as a run: which model or agent it means, what its history is, and where it lands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from moot.convert.callers.asked import OUTPUT, Asked
+from moot.convert.callers.digests import answer_digest, digests
+from moot.convert.callers.telling import Piece
+from moot.errors import Busy, ConfigError, NotFound, UsageError
+from moot.runtime.setup import find_agent, mode_of
+from moot.server.caller import Caller
+from moot.server.dialects.histories import after_run, before, kept_files, stored
+from moot.server.given import Given, Place
+from moot.server.state import Server
+from moot.types.canonical import JsonObject, loads_object
+from moot.types.canonical import dumps as to_json
+from moot.types.message import Message
+from moot.types.part import Part, is_tool
+from moot.types.run import Prompt, Submitted
+from moot.types.served import Served
+
+__all__ = ["AGENT", "Call", "place", "previous"]
+
+AGENT = "agent:"
+"""Before the name of an agent, where a model is named."""
+
+KEY = "v1:"
+"""Before a conversation's key that a caller has chosen."""
+
+_NAME = re.compile(r"[\x21-\x7e]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is being answered."""
+
+    server: Server
+    caller: Caller
+    asked: Asked
+    served: Served
+    submitted: Submitted
+    given: Given
+    digest: str
+    """Of what was sent; empty when the answer can only be gone on from by its id."""
+
+    @property
+    def id(self) -> str:
+        return self.submitted.run.id
+
+    @property
+    def created(self) -> int:
+        """Seconds since the epoch."""
+        return self.submitted.run.created_at // 1000
+
+    def answered(self, pieces: Sequence[Piece]) -> None:
+        """Remembers the answer as the caller has it."""
+        if self.digest:
+            found = Place(self.submitted.conversation.id, self.submitted.run.message)
+            self.given.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What `model` names."""
+
+    agent: str | None = None
+    model: str | None = None
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The history of a call, and the conversation that it lands in; neither id nor key = a new one."""
+
+    history: tuple[str, ...]
+    new: tuple[Part, ...]
+    """What the caller says that it has not said before, or that nobody remembers."""
+    conversation: str | None = None
+    key: str | None = None
+    parent: str | None = None
+    digest: str = ""
+
+
+async def place(server: Server, caller: Caller, asked: Asked, given: Given) -> Call:
+    """Submits the call. Raises UsageError, NotFound (no such model, no such earlier answer), Busy, StoreError."""
+    meant = await _meant(server, asked.model)
+    found, total = digests(asked.messages)
+    asked = replace(asked, messages=await kept_files(caller.store, asked.messages))
+    if asked.after or asked.conversation:
+        where = await _behind(caller, asked, total)
+    else:
+        where = await _by_content(caller, asked, given, (found, total), meant.provider)
+    served = _served(asked, where.history, plain=meant.agent is None)
+    prompt = _prompt(server, caller, asked, meant, served, where)
+    try:
+        submitted = await server.engine.runs.submit(prompt)
+    except Busy:
+        if where.key is not None or asked.after:
+            raise
+        # another call goes on from the same answer: each has a conversation of its own
+        submitted = await server.engine.runs.submit(replace(prompt, conversation=None, parent=None))
+    return Call(server, caller, asked, served, submitted, given, where.digest)
+
+
+async def previous(caller: Caller, id: str) -> str:
+    """The run behind the id of a response. Raises NotFound."""
+    run = id.removeprefix("resp_")
+    if run == id or len(run) != 36:
+        raise NotFound(f"no response with the id {id!r}")
+    return (await caller.store.records.run(run)).id
+
+
+async def _meant(server: Server, name: str) -> _Meant:
+    engine = server.engine
+    if name.startswith(AGENT):
+        try:
+            find_agent(engine.runtime.settings, name.removeprefix(AGENT), {})
+        except UsageError as error:
+            raise NotFound(error.message, fix="GET /v1/models lists what there is") from error
+        return _Meant(agent=name.removeprefix(AGENT))
+    try:
+        choice = await engine.providers.choice(name)
+    except ConfigError:
+        raise
+    except UsageError as error:
+        raise NotFound(error.message, fix="GET /v1/models lists what there is") from error
+    return _Meant(model=str(choice.model.id), provider=choice.provider.name)
+
+
+async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
+    """A call that names what it goes on from: moot has the history, the caller sends what is new."""
+    new = _new(asked.messages, 0)
+    if asked.after:
+        run = await caller.store.records.run(await previous(caller, asked.after))
+        blobs, entries = await after_run(caller.store, run, asked.messages)
+        history = (*blobs, *await stored(caller.store, entries))
+        return _Where(history, new, run.conversation, parent=run.message)
+    if _NAME.fullmatch(asked.conversation) is None:
+        raise UsageError("a conversation's name has 1 to 100 printable characters without spaces")
+    key = KEY + asked.conversation
+    conversation = await caller.store.conversations.keyed(key)
+    if conversation is None or conversation.head is None:
+        entries = before(asked.messages, [None] * len(asked.messages), "")
+        return _Where(await stored(caller.store, entries), new, key=key, digest=total)
+    head = await caller.store.conversations.message(conversation.head)
+    if head.run is None:
+        return _Where((), new, conversation.id)
+    blobs, entries = await after_run(caller.store, await caller.store.records.run(head.run), asked.messages)
+    return _Where((*blobs, *await stored(caller.store, entries)), new, conversation.id)
+
+
+async def _by_content(caller: Caller, asked: Asked, given: Given, known: tuple[list[str], str], provider: str) -> _Where:
+    """A call that sends all there is: it goes on from the last answer in it that we gave, where that was said."""
+    found, total = known
+    places = [
+        given.find(caller.owner_id, digest) if message.role == "assistant" else None
+        for message, digest in zip(asked.messages, found, strict=True)
+    ]
+    history = await stored(caller.store, before(asked.messages, places, provider))
+    answers = [at for at, message in enumerate(asked.messages) if message.role == "assistant"]
+    last = answers[-1] if answers else -1
+    goes_on = places[last] if answers else None
+    new = _new(asked.messages, last) if answers else _new(asked.messages, 0)
+    if goes_on is None:
+        return _Where(history, new, digest=total)
+    return _Where(history, new, goes_on.conversation, parent=goes_on.message, digest=total)
+
+
+def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
+    """What is shown as the caller's message: what it says, and what came of the calls of the answer before."""
+    parts: list[Part] = []
+    for message in messages[start:]:
+        if message.role == "user":
+            parts += message.parts
+        elif message.role == "assistant":
+            parts += [_output(part) for part in message.parts if is_tool(part) and ("output" in part or "errorText" in part)]
+    return tuple(parts) or ({"type": "data-note", "data": {"text": "The program said nothing new: it asks for more of the last answer."}},)
+
+
+def _output(part: Part) -> Part:
+    kept = {name: part[name] for name in ("toolCallId", "output", "errorText") if name in part}
+    return {"type": OUTPUT, "data": kept}
+
+
+def _served(asked: Asked, history: tuple[str, ...], *, plain: bool) -> Served:
+    settings = asked.settings
+    return Served(
+        plain=plain,
+        system=asked.system,
+        tools=asked.tools,
+        tool_choice=settings.tool_choice,
+        parallel_calls=settings.parallel_calls,
+        max_tokens=settings.max_tokens,
+        top_p=settings.top_p,
+        stop=settings.stop,
+        show_reasoning=settings.show_reasoning,
+        history=history,
+    )
+
+
+def _prompt(server: Server, caller: Caller, asked: Asked, meant: _Meant, served: Served, where: _Where) -> Prompt:
+    settings: JsonObject = {"unattended": "deny", **served.to_settings()}
+    told: JsonObject = {"effort": asked.settings.effort, "temperature": asked.settings.temperature}
+    settings |= {name: value for name, value in told.items() if value is not None}
+    if asked.settings.schema is not None:
+        settings["schema"] = loads_object(to_json(asked.settings.schema))
+    mode = None
+    if not caller.may("tools"):  # nothing of a chat alone may have an effect
+        mode = "plan" if mode_of(server.engine.runtime.settings, {}) == "plan" else "ask"
+    return Prompt(
+        where.new,
+        conversation=where.conversation,
+        key=where.key,
+        parent=where.parent,
+        agent=meant.agent or "default",
+        model=meant.model,
+        mode=mode,
+        trigger="api",
+        on_crash="ask" if served.plain else "resume",
+        settings=settings,
+    )

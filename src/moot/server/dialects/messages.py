@@ -1,0 +1,66 @@
+"""`POST /v1/messages`, and the count of tokens beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from moot.convert.callers.messages_answer import MessagesAnswer, message_answer
+from moot.convert.callers.messages_request import read_messages
+from moot.convert.callers.telling import Change, Outcome, Piece
+from moot.convert.history import estimate
+from moot.server.auth import Chatter, Reader
+from moot.server.dialects.answering import Answering
+from moot.server.dialects.calls import Call, place
+from moot.server.dialects.routing import BODY, Tongue, body_of, router_of
+from moot.server.state import Here
+from moot.types.canonical import JsonObject, dumps
+from moot.types.part import text_part
+
+router = router_of("message")
+
+
+@router.post("/messages", response_class=Response, openapi_extra=BODY)
+async def messages(here: Here, caller: Chatter, request: Request) -> Response:
+    """Answers as a model does in Anthropic messages; `model` is `agent:NAME` or `model@provider`."""
+    asked = read_messages(await body_of(request))
+    asked = replace(asked, conversation=request.headers.get("x-moot-conversation", ""))
+    call = await place(here, caller, asked, here.given)
+    return Answering(call, _Scribe(call))
+
+
+@router.post("/messages/count_tokens", response_class=Response, openapi_extra=BODY)
+async def count_tokens(_: Reader, request: Request) -> Response:
+    """Estimates the tokens that a request would send; no model is asked."""
+    asked = read_messages(await body_of(request), counting=True)
+    tools = [text_part(f"{tool.name} {tool.description} {dumps(tool.schema).decode()}") for tool in asked.tools]
+    parts = [text_part(asked.system), *tools, *(part for message in asked.messages for part in message.parts)]
+    return Response(dumps({"input_tokens": estimate(parts)}), media_type="application/json")
+
+
+class _Scribe:
+    tongue: Tongue = "message"
+    beat = b'event: ping\ndata: {"type":"ping"}\n\n'
+    last = b""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._answer = MessagesAnswer(call.id, call.asked.model, thinking=call.served.show_reasoning)
+
+    def begin(self) -> list[JsonObject]:
+        return self._answer.begin()
+
+    def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
+        return self._answer.tell(changes)
+
+    def end(self, outcome: Outcome) -> list[JsonObject]:
+        return self._answer.end(outcome)
+
+    def whole(self, pieces: tuple[Piece, ...], outcome: Outcome) -> JsonObject:
+        return message_answer(self._call.id, self._call.asked.model, pieces, outcome, thinking=self._call.served.show_reasoning)
+
+    def frames(self, data: list[JsonObject]) -> bytes:
+        return b"".join(b"event: " + str(frame["type"]).encode() + b"\ndata: " + dumps(frame) + b"\n\n" for frame in data)

@@ -1,0 +1,70 @@
+"""`GET /v1/models`: agents and models, in one shape that both kinds of clients read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from starlette.responses import Response
+
+from moot.errors import NotFound
+from moot.runtime.setup import find_agent
+from moot.server.auth import Reader
+from moot.server.dialects.calls import AGENT
+from moot.server.dialects.routing import router_of
+from moot.server.state import Here, Server
+from moot.types.canonical import JsonObject, dumps
+
+router = router_of("completion")
+
+MOST = 1000
+
+
+@router.get("/models", response_class=Response)
+async def models(
+    here: Here,
+    _: Reader,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+    after_id: Annotated[str, Query(max_length=500)] = "",
+) -> Response:
+    """Lists what may be named as `model`: the agents first, then the models of all available providers."""
+    found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(here)]
+    listing = await here.engine.providers.models()
+    found += [_model(str(model.id), model.id.provider, str(model.id)) for model in listing.models]
+    start = next((at + 1 for at, model in enumerate(found) if model["id"] == after_id), 0)
+    page = found[start : start + limit]
+    body: JsonObject = {"object": "list", "data": [*page], "has_more": start + limit < len(found)}
+    body |= {"first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
+    return Response(dumps(body), media_type="application/json")
+
+
+@router.get("/models/{model_id:path}", response_class=Response)
+async def model(here: Here, _: Reader, model_id: str) -> Response:
+    """Shows one of them."""
+    engine = here.engine
+    if model_id.startswith(AGENT):
+        name = model_id.removeprefix(AGENT)
+        if name not in _agents(here):
+            raise NotFound(f"no agent named {name!r}", fix="GET /v1/models lists what there is")
+        find_agent(engine.runtime.settings, name, {})
+        return Response(dumps(_model(model_id, "moot", f"the agent {name}")), media_type="application/json")
+    choice = await engine.providers.choice(model_id)
+    shown = _model(str(choice.model.id), choice.provider.name, str(choice.model.id))
+    return Response(dumps(shown), media_type="application/json")
+
+
+def _agents(server: Server) -> list[str]:
+    return sorted({"default", *server.engine.runtime.settings.agents})
+
+
+def _model(id: str, owner: str, name: str) -> JsonObject:
+    """Nobody knows when a model was made: both clients take the beginning of time for that."""
+    return {
+        "id": id,
+        "object": "model",
+        "created": 0,
+        "owned_by": owner,
+        "type": "model",
+        "display_name": name,
+        "created_at": "1970-01-01T00:00:00Z",
+    }
