@@ -63,7 +63,20 @@ _REPEATED: JsonObject = {
     "schema": {"type": "string", "maxLength": 255},
 }
 
-_SHARED = {"400": "Problem", "401": "Problem", "403": "Problem", "422": "Problem", "default": "Problem"}
+_REFUSAL: JsonObject = {
+    "type": "object",
+    "description": "What went wrong, as the clients of the dialect read it.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type"],
+            "properties": {"message": {"type": "string"}, "type": {"type": "string"}},
+        }
+    },
+}
+
+_SHARED = ("400", "401", "403", "422", "default")
 
 
 def routes_of(app: FastAPI) -> Iterator[RouteContext]:
@@ -87,9 +100,16 @@ def specification(app: FastAPI) -> JsonObject:
             _complete(operation, path, method, scopes[path, method])
     components = _objects(told, "components")
     schemas = {name: schema for name, schema in _objects(components, "schemas").items() if name not in _REPLACED}
-    components["schemas"] = dict(sorted({**schemas, "Problem": _PROBLEM}.items()))
+    components["schemas"] = dict(sorted({**schemas, "Problem": _PROBLEM, "Refusal": _REFUSAL}.items()))
     components["responses"] = {
-        "Problem": {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": _reference("schemas", "Problem")}}}
+        "Problem": {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": _reference("schemas", "Problem")}}},
+        "Refusal": {
+            "description": "An error in the words of the dialect; a problem when the request did not come that far.",
+            "content": {
+                "application/json": {"schema": _reference("schemas", "Refusal")},
+                MEDIA_TYPE: {"schema": _reference("schemas", "Problem")},
+            },
+        },
     }
     components["securitySchemes"] = _SCHEMES
     return told
@@ -109,7 +129,8 @@ def _complete(operation: JsonObject, path: str, method: str, scope: str | None) 
     else:
         operation.pop("description", None)
     skipped = () if scope is not None else ("401", "403")
-    shared = {status: _reference("responses", name) for status, name in _SHARED.items() if status not in skipped}
+    kind = "Refusal" if path.startswith(FOREIGN) else "Problem"
+    shared = {status: _reference("responses", kind) for status in _SHARED if status not in skipped}
     operation["responses"] = dict(sorted({**_objects(operation, "responses"), **shared}.items()))
     if scope is not None:
         schemes = ["token", "browser", *(["key"] if path.startswith(FOREIGN) else [])]

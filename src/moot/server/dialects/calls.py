@@ -221,4 +221,5 @@ def _prompt(server: Server, caller: Caller, asked: Asked, meant: _Meant, served:
         trigger="api",
         on_crash="ask" if served.plain else "resume",
         settings=settings,
+        user=caller.owner_id,
     )

@@ -14,14 +14,14 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.server.auth import Chatter
 from moot.server.dialects.answering import Answering
 from moot.server.dialects.calls import Call, place
-from moot.server.dialects.routing import BODY, Tongue, body_of, router_of
+from moot.server.dialects.routing import ANSWER, BODY, Tongue, body_of, router_of
 from moot.server.state import Here
 from moot.types.canonical import JsonObject, dumps
 
 router = router_of("completion")
 
 
-@router.post("/chat/completions", response_class=Response, openapi_extra=BODY)
+@router.post("/chat/completions", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def chat_completions(here: Here, caller: Chatter, request: Request) -> Response:
     """Answers as a model does in OpenAI chat completions; `model` is `agent:NAME` or `model@provider`."""
     asked = read_chat(await body_of(request))

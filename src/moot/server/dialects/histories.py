@@ -15,7 +15,7 @@ from moot.types.message import Message
 from moot.types.part import Part, is_tool
 from moot.types.run import Run
 from moot.types.served import Served
-from moot.types.store import Store
+from moot.types.store import Holdings
 
 __all__ = ["after_run", "before", "kept_files", "stored"]
 
@@ -23,7 +23,7 @@ GROUP = 32
 """Messages of a piece that will not change any more; what is behind the last full piece lies in pieces of one."""
 
 
-async def stored(store: Store, entries: Sequence[JsonObject]) -> tuple[str, ...]:
+async def stored(store: Holdings, entries: Sequence[JsonObject]) -> tuple[str, ...]:
     """The blobs of these entries, for `Served.history`."""
     full = len(entries) - len(entries) % GROUP
     groups = [entries[at : at + GROUP] for at in range(0, full, GROUP)] + [[entry] for entry in entries[full:]]
@@ -45,7 +45,7 @@ def before(messages: Sequence[Message], places: Sequence[Place | None], provider
     return entries
 
 
-async def after_run(store: Store, run: Run, messages: Sequence[Message]) -> tuple[tuple[str, ...], list[JsonObject]]:
+async def after_run(store: Holdings, run: Run, messages: Sequence[Message]) -> tuple[tuple[str, ...], list[JsonObject]]:
     """What goes before `messages` that come behind that run's answer: blobs as they are, and the entries behind them."""
     outputs: JsonObject = {}
     for message in messages:
@@ -63,12 +63,12 @@ async def after_run(store: Store, run: Run, messages: Sequence[Message]) -> tupl
     return (), [*(_named(message.id, {}) for message in branch if message.id != run.message), last, *own]
 
 
-async def kept_files(store: Store, messages: Sequence[Message]) -> tuple[Message, ...]:
+async def kept_files(store: Holdings, messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with the bytes of their files in blobs. Raises UsageError for base64 that is none."""
     return tuple([dataclasses.replace(message, parts=tuple([await _kept(store, part) for part in message.parts])) for message in messages])
 
 
-async def _kept(store: Store, part: Part) -> Part:
+async def _kept(store: Holdings, part: Part) -> Part:
     output = part.get("output")
     if is_tool(part) and isinstance(output, dict) and isinstance(pieces := output.get("value"), list):
         kept: list[Json] = [await _kept(store, piece) if isinstance(piece, dict) else piece for piece in pieces]

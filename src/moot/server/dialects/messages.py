@@ -15,7 +15,7 @@ from moot.convert.history import estimate
 from moot.server.auth import Chatter, Reader
 from moot.server.dialects.answering import Answering
 from moot.server.dialects.calls import Call, place
-from moot.server.dialects.routing import BODY, Tongue, body_of, router_of
+from moot.server.dialects.routing import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
 from moot.server.state import Here
 from moot.types.canonical import JsonObject, dumps
 from moot.types.part import text_part
@@ -23,7 +23,7 @@ from moot.types.part import text_part
 router = router_of("message")
 
 
-@router.post("/messages", response_class=Response, openapi_extra=BODY)
+@router.post("/messages", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def messages(here: Here, caller: Chatter, request: Request) -> Response:
     """Answers as a model does in Anthropic messages; `model` is `agent:NAME` or `model@provider`."""
     asked = read_messages(await body_of(request))
@@ -32,7 +32,7 @@ async def messages(here: Here, caller: Chatter, request: Request) -> Response:
     return Answering(call, _Scribe(call))
 
 
-@router.post("/messages/count_tokens", response_class=Response, openapi_extra=BODY)
+@router.post("/messages/count_tokens", response_class=Response, responses=OBJECT, openapi_extra=BODY)
 async def count_tokens(_: Reader, request: Request) -> Response:
     """Estimates the tokens that a request would send; no model is asked."""
     asked = read_messages(await body_of(request), counting=True)

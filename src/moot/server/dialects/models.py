@@ -11,7 +11,7 @@ from moot.errors import NotFound
 from moot.runtime.setup import find_agent
 from moot.server.auth import Reader
 from moot.server.dialects.calls import AGENT
-from moot.server.dialects.routing import router_of
+from moot.server.dialects.routing import OBJECT, router_of
 from moot.server.state import Here, Server
 from moot.types.canonical import JsonObject, dumps
 
@@ -20,7 +20,7 @@ router = router_of("completion")
 MOST = 1000
 
 
-@router.get("/models", response_class=Response)
+@router.get("/models", response_class=Response, responses=OBJECT)
 async def models(
     here: Here,
     _: Reader,
@@ -38,7 +38,7 @@ async def models(
     return Response(dumps(body), media_type="application/json")
 
 
-@router.get("/models/{model_id:path}", response_class=Response)
+@router.get("/models/{model_id:path}", response_class=Response, responses=OBJECT)
 async def model(here: Here, _: Reader, model_id: str) -> Response:
     """Shows one of them."""
     engine = here.engine

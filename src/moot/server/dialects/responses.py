@@ -16,7 +16,7 @@ from moot.server.caller import Caller
 from moot.server.dialects.answering import Answering
 from moot.server.dialects.calls import AGENT, Call, place, previous
 from moot.server.dialects.following import ending
-from moot.server.dialects.routing import BODY, Tongue, body_of, router_of
+from moot.server.dialects.routing import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
 from moot.server.state import Here, Server
 from moot.types.canonical import JsonObject, dumps
 from moot.types.run import TERMINAL
@@ -25,7 +25,7 @@ from moot.types.served import Served
 router = router_of("completion")
 
 
-@router.post("/responses", response_class=Response, openapi_extra=BODY)
+@router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def responses(here: Here, caller: Chatter, request: Request) -> Response:
     """Answers as a model does in OpenAI responses; `model` is `agent:NAME` or `model@provider`."""
     asked = read_responses(await body_of(request))
@@ -35,13 +35,13 @@ async def responses(here: Here, caller: Chatter, request: Request) -> Response:
     return Answering(call, _Scribe(call))
 
 
-@router.get("/responses/{response_id}", response_class=Response)
+@router.get("/responses/{response_id}", response_class=Response, responses=OBJECT)
 async def response(here: Here, caller: Reader, response_id: str) -> Response:
     """Shows an answer that was given, or what has come of it so far."""
     return await _shown(here, caller, await previous(caller, response_id))
 
 
-@router.post("/responses/{response_id}/cancel", response_class=Response)
+@router.post("/responses/{response_id}/cancel", response_class=Response, responses=OBJECT)
 async def cancel_response(here: Here, caller: Chatter, response_id: str) -> Response:
     """Stops an answer that is being given; what was said is kept."""
     run = await previous(caller, response_id)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, ClassVar, Literal
 
 from fastapi import APIRouter
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,16 +13,23 @@ from starlette.responses import Response
 from moot.convert.callers.refusals import completion_error, message_error, status_of
 from moot.errors import MootError, UsageError
 from moot.server.problems import CODES, Problem
+from moot.server.routing import Route
 from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.exchange import Failure
 
-__all__ = ["BODY", "Tongue", "body_of", "refuse", "router_of"]
+__all__ = ["ANSWER", "BODY", "OBJECT", "Tongue", "body_of", "refuse", "router_of"]
 
 Tongue = Literal["completion", "message"]
 """In which of two ways a dialect tells errors."""
 
 BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
 """For the specification: the body is described by whoever made the dialect."""
+
+OBJECT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
+ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}}
+}
+"""What comes back: an object of the dialect, or with `stream` its events."""
 
 
 def refuse(tongue: Tongue, failure: Failure, *, status: int = 0, headers: Mapping[str, str] | None = None) -> Response:
@@ -46,7 +52,7 @@ async def body_of(request: Request) -> Json:
         raise UsageError(f"the body is no JSON: {error}", fix="send one JSON document in UTF-8") from error
 
 
-class _Route(APIRoute):
+class _Route(Route):
     """One operation of a dialect."""
 
     tongue: ClassVar[Tongue]
