@@ -139,7 +139,12 @@ def test_edited_arguments_run_to_the_byte_and_the_model_is_told(
     screen.send("y")
     assert screen.wait_exit(20) == 0
     assert (moot.work / "mine").exists() and not (moot.work / "model").exists()
-    assert "touch mine · edited by you" in screen.text
+    assert "touch mine · edited by you" in screen.text and "instead of $ touch model" in screen.text
+    later = PtyScreen(moot, "chat", "show", "1")
+    assert later.wait_exit(20) == 0
+    assert "touch mine · edited by you" in later.text and "instead of $ touch model" in later.text
+    (call,) = [part for part in json.loads(said(moot))["data"][-1]["parts"] if "approval" in part]
+    assert (call["input"], call["approval"]["input"]) == ({"command": "touch model"}, {"command": "touch mine"})
     told = json.dumps(model.requests()[-1]["body"])
     assert "The person changed the arguments" in told and "touch model" in told and "touch mine" in told
 

@@ -17,6 +17,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `completing/` | what a shell offers behind `moot` |
 | `config.py` `config_editing.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
 | `permissions.py` | `moot permissions` |
+| `edited.py` | calls that ran with other arguments than the model's |
 | `editor.py` | a text in the person's own editor |
 | `errors.py` | an exception as words on stderr and an exit code |
 | `configured.py` | the configuration for a command |

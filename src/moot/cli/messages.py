@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.cli.edited import edited_input
 from moot.cli.output import Output
 from moot.cli.showing import brief, first_line
 from moot.cli.times import moment
@@ -88,7 +89,10 @@ def _part(part: Part) -> str:
 def _tool(part: Part) -> str:
     state = str(part.get("state", ""))
     outcome = {"output-error": f" failed: {first_line(part.get('errorText'))}", "output-denied": " denied"}.get(state, "")
-    return f"→ {tool_name(part)} {brief(part.get('input'))}{outcome}"
+    edited = edited_input(part)
+    if edited is None:
+        return f"→ {tool_name(part)} {brief(part.get('input'))}{outcome}"
+    return f"→ {tool_name(part)} {brief(edited)} (edited by you){outcome}\n  instead of {brief(part.get('input'))}"
 
 
 def _outcome(part: Part) -> str:

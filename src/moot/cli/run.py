@@ -7,6 +7,7 @@ from typing import Annotated
 
 from moot.cli.arguments import LATEST, PREVIOUS
 from moot.cli.configured import configured, here
+from moot.cli.edited import with_edits
 from moot.cli.following import Follower
 from moot.cli.messages import print_messages
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
@@ -163,7 +164,8 @@ async def _answers(engine: Engine, request: Request, existing: Conversation) -> 
 
 async def _retell(engine: Engine, existing: Conversation, output: Output) -> None:
     output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
-    print_messages(await engine.store.conversations.branch(existing.id), output)
+    branch = await engine.store.conversations.branch(existing.id)
+    print_messages(await with_edits(engine.store, branch), output)
 
 
 def agent_type(settings: Settings, agent: str) -> str:

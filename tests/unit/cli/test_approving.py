@@ -141,3 +141,15 @@ async def test_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
     texts = [row.text for row in CallPrompt(Approval("r/t", "r", "c", "write_file", looked.arguments, b"", 0), looked, "", "").body()]
     assert {"-two", "+2", " one"} <= set(texts) and looked.fact == "replaces 2 lines, 8 bytes"
     assert (await look(dumps({"path": "b.txt", "content": ""}), (), (tmp_path,), tmp_path)).fact == "a new file"
+
+
+def test_a_change_has_its_words_marked_and_no_line_of_it_is_taken_for_a_files_name() -> None:
+    edits = [{"old_text": "-- a", "new_text": "++ b"}, {"old_text": "size = 1\n\x1b[2J", "new_text": "size = 2\n\x1b[2J"}]
+    arguments = dumps({"path": "x.py", "edits": edits})
+    approval = Approval("run/tool:1.0", "run", "call", "edit_file", arguments, b"", 0)
+    lines, _ = draw(CallPrompt(approval, Looked(arguments), "/work", "default · step 1"), Glance(60, 60, 0, None, ""))
+    said = ["".join(text for _, text in line).strip() for line in lines]
+    for wanted in ("--- a", "+++ b", "-size = 1", "+size = 2", "-\\x1b[2J"):
+        assert wanted in said
+    assert ("bad,marked", "1") in [span for line in lines for span in line]
+    assert ("good,marked", "2") in [span for line in lines for span in line]

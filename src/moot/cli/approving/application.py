@@ -31,8 +31,16 @@ TIMER_SECONDS = 0.02
 LOOK_SECONDS = 0.5
 """Between two looks at the clock and at what others have answered."""
 
-_STYLES = {"bold": "bold", "dim": "fg:ansibrightblack", "good": "fg:ansigreen", "warn": "fg:ansiyellow", "bad": "fg:ansired", "key": "bold"}
-_PLAIN_STYLES = {"bold": "bold", "dim": "", "good": "", "warn": "", "bad": "bold", "key": "bold"}
+_STYLES = {
+    "bold": "bold",
+    "dim": "fg:ansibrightblack",
+    "good": "fg:ansigreen",
+    "warn": "fg:ansiyellow",
+    "bad": "fg:ansired",
+    "key": "bold",
+    "marked": "reverse",
+}
+_PLAIN_STYLES = {"bold": "bold", "dim": "", "good": "", "warn": "", "bad": "bold", "key": "bold", "marked": "underline"}
 
 Settled = Callable[[], Awaitable[Decided | None]]
 Perform = Callable[[], Awaitable[Decided | None]]

@@ -12,6 +12,8 @@ from pathlib import Path
 import anyio.to_thread
 
 from moot.cli.approving.rows import Row, spelled
+from moot.cli.screen.diffs import diff_lines
+from moot.cli.screen.styles import ADDED, DIM, REMOVED, REVERSE, Style
 from moot.errors import MootError
 from moot.guard.paths import Paths
 from moot.tools.basics import count, size_word
@@ -97,11 +99,7 @@ def _file(path: str, looked: Looked) -> Iterator[Row]:
 
 def _diff(before: str, after: str) -> Iterator[Row]:
     old, new = before.splitlines(), after.splitlines()
-    if not old:
-        yield from (_changed(f"+{line}") for line in new)
-    else:
-        for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
-            yield _changed(line)
+    yield from _changed(list(difflib.unified_diff(old, new, lineterm=""))[2:] if old else [f"+{line}" for line in new])
     if after and not after.endswith("\n"):
         yield Row("(no newline at its end)", "dim")
 
@@ -111,13 +109,23 @@ def _edits(edits: Sequence[Json]) -> Iterator[Row]:
         known = edit if isinstance(edit, dict) else {}
         every = ", every place" if known.get("replace_all") is True else ""
         yield Row(f"edit {number} of {len(edits)}{every}", "dim")
-        yield from (_changed(f"-{line}") for line in str(known.get("old_text", "")).split("\n"))
-        yield from (_changed(f"+{line}") for line in str(known.get("new_text", "")).split("\n"))
+        removed = [f"-{line}" for line in str(known.get("old_text", "")).split("\n")]
+        added = [f"+{line}" for line in str(known.get("new_text", "")).split("\n")]
+        yield from _changed([*removed, *added])
 
 
-def _changed(line: str) -> Row:
-    style = {"+": "good", "-": "bad", "@": "dim"}.get(line[:1], "")
-    return Row(" ".join(spelled(line)), style)
+def _changed(lines: Sequence[str]) -> Iterator[Row]:
+    """Lines of a diff as every other place draws them, but spelled out, and none taken for a file's name."""
+    if not lines:
+        return
+    for line in diff_lines("\n".join(" ".join(spelled(line)) for line in lines), headed=False):
+        yield Row("".join(text for text, _ in line), spans=tuple((_named(style), text) for text, style in line))
+
+
+def _named(style: Style) -> str:
+    """A style of the screen by our own names."""
+    name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
+    return f"{name},marked" if style & REVERSE else name
 
 
 def _before(roots: Sequence[Path], directory: Path, path: str) -> tuple[str, str | None]:

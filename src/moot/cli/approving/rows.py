@@ -24,6 +24,8 @@ class Row:
     right: str = ""
     right_style: str = "dim"
     indent: int = 2
+    spans: tuple[tuple[str, str], ...] = ()
+    """The text in pieces of (style, text), where it has more than one style."""
     prose: bool = False
     """Our own words, or a model's: broken between words where that goes."""
 
@@ -66,11 +68,24 @@ def _row(row: Row, width: int) -> Iterator[Spans]:
     pieces = list((_prose if row.prose else wrapped)(row.text, width - len(indent)))
     last = len(indent) + width_of(pieces[-1])
     beside = bool(row.right) and last + 2 + width_of(row.right) <= width
+    rest = list(row.spans) if not row.prose else []
     for at, piece in enumerate(pieces):
-        line: Spans = [("", indent), (row.style, piece)]
+        line: Spans = [("", indent), *(_taken(rest, len(piece)) if rest else [(row.style, piece)])]
         if beside and at == len(pieces) - 1:
             line += [("", " " * (width - last - width_of(row.right))), (row.right_style, row.right)]
         yield line
     if row.right and not beside:
         for piece in _prose(row.right, width - len(indent) - 2):
             yield [("", f"{indent}  "), (row.right_style, piece)]
+
+
+def _taken(spans: Spans, characters: int) -> Spans:
+    """The first so many characters of the spans, which are taken from them."""
+    taken: Spans = []
+    while characters and spans:
+        style, text = spans.pop(0)
+        taken.append((style, text[:characters]))
+        if len(text) > characters:
+            spans.insert(0, (style, text[characters:]))
+        characters -= min(characters, len(text))
+    return taken

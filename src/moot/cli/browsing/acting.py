@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from moot.cli.asking import ask_line, confirm
+from moot.cli.edited import with_edits
 from moot.cli.messages import print_messages
 from moot.cli.output import Output
 from moot.cli.revising.editing import edit_whole
@@ -89,7 +90,8 @@ async def copy_id(_: Engine, conversation: Conversation, output: Output) -> None
 async def show(engine: Engine, conversation: Conversation, output: Output) -> None:
     """Its messages, into the scrollback."""
     output.say(f"{_name(conversation)} · {conversation.id}", "bold")
-    print_messages(await engine.store.conversations.branch(conversation.id), output)
+    branch = await engine.store.conversations.branch(conversation.id)
+    print_messages(await with_edits(engine.store, branch), output)
 
 
 async def use_as_previous(engine: Engine, conversation: Conversation, output: Output) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import conversation_json, live_statuses, node_json
+from moot.cli.edited import with_edits
 from moot.cli.messages import message_json, print_call, print_messages
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
@@ -29,6 +30,7 @@ async def show(
     async with opened_at(conversation, output) as (engine, found):
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
+        branch = await with_edits(engine.store, branch)
         live = await live_statuses(engine.store)
     if call is not None:
         print_call(branch, call, output, json=json)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.cli.edited import with_edits
 from moot.cli.repl.deciding import ask_all
 from moot.cli.repl.face import Face
 from moot.commands import Situation
@@ -81,7 +82,7 @@ class Talk:
         runs = await self._engine.store.records.runs(conversation=found.id, statuses=_LIVE)
         live = {run.message: run for run in runs if run.status != "queued"}
         after = await self._engine.store.log.last_seq(found.id)
-        for message in await self._engine.store.conversations.branch(found.id):
+        for message in await with_edits(self._engine.store, await self._engine.store.conversations.branch(found.id)):
             run = live.get(message.id)
             if run is not None and run.status != "interrupted":
                 after = min(after, max(message.first_seq - 1, 0))

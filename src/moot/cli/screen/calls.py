@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moot.cli.edited import edited_input
 from moot.cli.screen.cards import Call, Folded, State
 from moot.cli.screen.look import Look
 from moot.cli.screen.pieces import Card, Group, Piece
@@ -156,6 +157,8 @@ def call_of(part: Part, number: int) -> Call:
 
 def _recall(call: Call, part: Part) -> None:
     call.arguments = part.get("input")
+    if (edited := edited_input(part)) is not None:
+        call.edit(edited)
     approval = part.get("approval")
     if isinstance(approval, dict) and approval.get("approved") is False and isinstance(reason := approval.get("reason"), str):
         call.reason = reason
@@ -173,5 +176,4 @@ def _value(event: Event) -> Json:
 def _edit(call: Call, event: Event) -> None:
     """What a person put in the place of the arguments is what runs; it rides beside their yes."""
     if isinstance(event.body, dict) and "input" in event.body and call.state == "running":
-        call.arguments, call.reason = event.body["input"], "edited by you"
-        call.views.clear()
+        call.edit(event.body["input"])

@@ -62,6 +62,8 @@ class Call:
     number: int
     name: str
     arguments: Json = None
+    wanted: Json = None
+    """What the model had asked for, where a person put other arguments in its place."""
     characters: int = 0
     """Of its arguments, while they come."""
     state: State = "input"
@@ -85,6 +87,11 @@ class Call:
         """Whether its being done is all that is shown of it."""
         return self.state == "done" and reads(self.name)
 
+    def edit(self, arguments: Json) -> None:
+        """Puts a person's arguments in the place of the model's: they are what runs."""
+        self.wanted, self.arguments, self.reason = self.arguments, arguments, "edited by you"
+        self.views.clear()
+
     def view(self) -> View:
         """What the tool says of it."""
         return self._view("done" if self.state in ("done", "failed") else "doing")
@@ -100,17 +107,23 @@ class Call:
     def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
         """The card of a call that is over, and whether something was folded away."""
         view = self.view()
-        head = self.head(look, 0)
+        head = [self.head(look, 0), *self._instead(look)]
         if self.folds_away or self.state == "denied":
-            return [head], bool(view.body) and self.folds_away
+            return head, bool(view.body) and self.folds_away
         fold = _FOLDS_BY_TOOL.get(self.name) or _FOLDS.get(view.language, _FOLD)
         below, folded = body(view, look, fold, more)
-        return [head, *below], folded
+        return [*head, *below], folded
 
     def whole(self, look: Look) -> str:
         """All of it."""
-        lines = [self.head(look, 0), *whole_body(self.view(), look)]
+        lines = [self.head(look, 0), *self._instead(look), *whole_body(self.view(), look)]
         return "".join(look.painted(line) + "\n" for line in lines)
+
+    def _instead(self, look: Look) -> list[Line]:
+        if self.wanted is None:
+            return []
+        words = f"instead of {tidy_line(look, doing(self.name, self.wanted).title)}"
+        return [[("  ", PLAIN), (look.cut(words, look.columns - 2), DIM)]]
 
     def live(self, look: Look, now: int) -> list[Line]:
         """The call while it goes on; `now` in µs since the epoch."""

@@ -18,14 +18,18 @@ _ALIKE = 0.4
 """Lines that have less in common are two lines, not a changed one."""
 
 
-def diff_lines(text: str) -> list[Line]:
-    """The diff's lines, coloured; their text is unchanged. Those at its head with the file's name are left out: the card says it."""
+def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
+    """The diff's lines, coloured; their text is unchanged.
+
+    Lines at its head with the file's name are left out: the card says it. With `headed` False there are none, and whatever looks like one
+    is a changed line.
+    """
     lines = [expanded(line) for line in text.split("\n")]
     shown: list[Line] = []
-    at = 2 if len(lines) > 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else 0
+    at = 2 if headed and len(lines) > 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else 0
     while at < len(lines):
-        removed = _run(lines, at, "-")
-        added = _run(lines, at + len(removed), "+")
+        removed = _run(lines, at, "-", headed=headed)
+        added = _run(lines, at + len(removed), "+", headed=headed)
         if removed or added:
             shown += _changed(removed, added)
             at += len(removed) + len(added)
@@ -35,9 +39,9 @@ def diff_lines(text: str) -> list[Line]:
     return shown
 
 
-def _run(lines: Sequence[str], at: int, sign: str) -> list[str]:
+def _run(lines: Sequence[str], at: int, sign: str, *, headed: bool) -> list[str]:
     end = at
-    while end < len(lines) and lines[end].startswith(sign) and not lines[end].startswith(sign * 3 + " "):
+    while end < len(lines) and lines[end].startswith(sign) and not (headed and lines[end].startswith(sign * 3 + " ")):
         end += 1
     return list(lines[at:end])
 
