@@ -26,6 +26,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `schema_prompt.py` | its short prompt |
 | `schema_scan.py` | its answer, read while it streams |
 | `schema_tokens.py` | its estimate of tokens |
+| `schema_wishes.py` | what it is plainly told to do |
 | `anthropic_messages.py` | Anthropic messages: the request |
 | `anthropic_stream.py` | Anthropic messages: the way back |
 | `_anthropic_facts.py` | that wire's finish reasons, counts and citations |

@@ -16,8 +16,9 @@ from moot.convert.openai_chat import OpenAIChat
 from moot.convert.openai_stream import OpenAIStream
 from moot.convert.openai_stream import State as Inner
 from moot.convert.schema_arguments import answer_schema
-from moot.convert.schema_prompt import HISTORY_TOKENS, cost, examples, history, is_settled, system_prompt
+from moot.convert.schema_prompt import HISTORY_TOKENS, cost, examples, history, is_settled, question_of, system_prompt
 from moot.convert.schema_scan import Scan
+from moot.convert.schema_wishes import wish_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
@@ -27,7 +28,7 @@ from moot.types.provider import ModelPrompt, ToolDefinition
 __all__ = ["OpenAISchema", "SchemaStream", "State"]
 
 TOOLS = ("read_file", "list_files", "search_files", "find_files", "ask_user")
-"""What such a model is offered, in this order: nothing that changes anything."""
+"""What such a model is offered, in this order: nothing that changes anything, unless the person's words ask for it (`schema_wishes`)."""
 TEMPERATURE = 0.3
 OUTPUT_TOKENS = 600
 """Enough for the longest reply that the schema lets through."""
@@ -49,7 +50,7 @@ class OpenAISchema:
         Without tools on offer, or when the caller asks for a schema of their own, it is plain chat within the same limits. Once the
         question is settled (see `is_settled`) the reply is the only alternative, so that every prompt gets an answer.
         """
-        tools = () if prompt.settings.schema is not None else _offered(prompt.tools)
+        tools = () if prompt.settings.schema is not None else _offered(prompt.tools, question_of(prompt.messages))
         settings = dataclasses.replace(
             prompt.settings,
             temperature=TEMPERATURE if prompt.settings.temperature is None else prompt.settings.temperature,
@@ -65,14 +66,17 @@ class OpenAISchema:
         return body
 
 
-def _offered(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+def _offered(tools: Sequence[ToolDefinition], question: str) -> tuple[ToolDefinition, ...]:
+    wished = wish_of(question)
+    if wished is not None and (found := [tool for tool in tools if tool.name == wished]):
+        return tuple(found)
     return tuple(tool for name in TOOLS for tool in tools if tool.name == name)
 
 
 def _messages(prompt: ModelPrompt, tools: Sequence[ToolDefinition]) -> list[Json]:
     system = system_prompt(prompt.system, tools)
     first: list[Json] = [{"role": "system", "content": system}] if system else []
-    shown = examples(tools)
+    shown = examples(tools, settled=is_settled(prompt.messages))
     lines = [*shown, *history(prompt.messages, tools, room=HISTORY_TOKENS - cost(shown))]
     return [*first, *({"role": line.role, "content": line.text} for line in lines)]
 

@@ -12,6 +12,11 @@ REPLY_LENGTH = 800
 """Characters of an answer."""
 STRING_LENGTH = 200
 """Characters of any other string."""
+LONG_LENGTH = 1000
+"""Characters of a string that is a command or goes into a file."""
+_LONG = frozenset({"command", "content", "old_text", "new_text"})
+_ALSO = {"shell": ("command",)}
+"""Tool → arguments that a small model is asked for though the tool does not require them."""
 _ITEMS = 4
 _DEPTH = 6
 _KEPT = frozenset({"minimum", "maximum"})
@@ -29,11 +34,11 @@ def small_arguments(tool: ToolDefinition) -> JsonObject:
     """The required arguments alone: a small model fills every blank it sees, mostly with nonsense."""
     root = tool.schema
     properties = _objects(root.get("properties"))
-    names = _names(root.get("required"), properties)
-    return _object({name: _small(properties[name], root, 1) for name in names})
+    names = _names(root.get("required"), properties) or [name for name in _ALSO.get(tool.name, ()) if name in properties]
+    return _object({name: _small(properties[name], root, 1, name) for name in names})
 
 
-def _small(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+def _small(schema: JsonObject, root: JsonObject, depth: int, called: str = "") -> JsonObject:
     if depth > _DEPTH:
         return _STRING
     schema = _resolved(schema, root)
@@ -51,9 +56,9 @@ def _small(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
         case "object":
             properties = _objects(schema.get("properties"))
             names = _names(schema.get("required"), properties) or list(properties)
-            return _object({name: _small(properties[name], root, depth + 1) for name in names})
+            return _object({name: _small(properties[name], root, depth + 1, name) for name in names})
         case _:
-            return {**_STRING, "maxLength": _least(schema.get("maxLength"), STRING_LENGTH)}
+            return {**_STRING, "maxLength": _least(schema.get("maxLength"), LONG_LENGTH if called in _LONG else STRING_LENGTH)}
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:

@@ -11,6 +11,7 @@ from moot.convert._tools import output_of
 from moot.convert.history import split_steps
 from moot.convert.schema_arguments import small_arguments
 from moot.convert.schema_tokens import cut, tokens
+from moot.convert.schema_wishes import ACTING, EXAMPLES, FILE, OUTCOMES, wish_of
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
@@ -27,6 +28,8 @@ _OWN_WORDS_TOKENS = 120
 """Of a system prompt that comes from outside: a small model follows few words better than many."""
 _EXAMPLES_TOKENS = 420
 _QUESTION_TOKENS = 150
+_ONE_CALL = 3
+"""Lines of a question with one call: the question, the call, its output."""
 _PER_MESSAGE = 6
 """The chat template's own tokens around a message."""
 _OPENING = "You are moot, a helpful assistant."
@@ -35,11 +38,14 @@ _RULES = (
     "Never guess what a file says: call read_file with its name first. Greetings, sums and general knowledge need no tool. "
     "After a tool's output, reply in a full sentence with what it says."
 )
+_ACT = (
+    "You answer with one JSON object: the tool call that does what was asked, or a reply. "
+    "Copy names, commands and texts from the user's words to the letter. After the tool's output, reply in one short sentence."
+)
+_TELL = "(Tell in one short sentence what came of it.)"
 _SELDOM = "ask_user"
 """Offered without an example: shown one, the model asks back instead of looking."""
 _REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
-# a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
-_FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
 
@@ -57,13 +63,24 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
         return cut(own, SYSTEM_TOKENS)
     own = own.strip().partition("\n\n")[0]
     listed = "\n".join(["Tools:", *(_tool_line(tool) for tool in tools)])
+    if tools[0].name in ACTING:
+        return cut("\n\n".join([cut(own, _OWN_WORDS_TOKENS) or _OPENING, listed, _ACT]), SYSTEM_TOKENS)
     return cut("\n\n".join([f"{cut(own, _OWN_WORDS_TOKENS) or _OPENING} {_FORM}", listed, _RULES]), SYSTEM_TOKENS)
 
 
-def examples(tools: Sequence[ToolDefinition]) -> list[Line]:
-    """A made-up conversation that shows each tool and two replies, as far as it fits; empty without tools."""
+def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
+    """A made-up conversation that shows each tool and two replies, as far as it fits; empty without tools.
+
+    `settled` says that what was wished has been done, or denied: then it shows how that is told.
+    """
     if not tools:
         return []
+    if tools[0].name in ACTING and settled:
+        return [
+            line for said, told in OUTCOMES for line in (Line("user", f"{said}\n\n{_TELL}"), Line("assistant", _dumps({"reply": told})))
+        ]
+    if tools[0].name in ACTING:
+        return [line for tool in tools for question, given in EXAMPLES[tool.name] for line in _shown(tool.name, question, given)]
     own, *others = [_calls(tool) if tool.name != _SELDOM else [] for tool in tools]
     firsts = [calls[0] for calls in others if calls]
     replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
@@ -83,11 +100,11 @@ def examples(tools: Sequence[ToolDefinition]) -> list[Line]:
 def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
     """The newest lines that fit `room`, oldest first; the last question and what its tools said are always among them."""
     start = _question_at(messages)
-    question = text_of(messages[start].parts) if messages else ""
+    question = question_of(messages)
     as_json = bool(tools)
     current = [line for message in messages[start:] for line in _lines(message, as_json)]
     if as_json:
-        current = _pointed(current, question, messages[start:])
+        current = _pointed(current, question, messages[start:], [tool.name for tool in tools])
     current = _fitted(current, room)
     room -= sum(map(_cost, current))
     kept: list[Line] = []
@@ -110,11 +127,20 @@ def is_settled(messages: Sequence[Message]) -> bool:
     """Whether only an answer is wanted now: the steps are used up, or what the question names has been read."""
     start = _question_at(messages)
     calls = _calls_since(messages, start)
-    if len(calls) >= STEPS - 1:
+    if len(calls) >= STEPS - 1 or any(tool_name(part) in ACTING for part in calls):
         return True
     read = {_path_of(part) for part in calls if tool_name(part) == "read_file" and part.get("state") == "output-available"}
-    named = set(_FILE.findall(text_of(messages[start].parts))) if messages else set[str]()
+    named = set(FILE.findall(text_of(messages[start].parts))) if messages else set[str]()
     return bool(read) and named <= read
+
+
+def question_of(messages: Sequence[Message]) -> str:
+    """What the person said last."""
+    return text_of(messages[_question_at(messages)].parts) if messages else ""
+
+
+def _shown(tool: str, question: str, arguments: JsonObject) -> tuple[Line, Line]:
+    return Line("user", f"{question}\n{_hint(tool)}"), Line("assistant", _dumps({"tool": tool, "arguments": arguments}))
 
 
 def _tool_line(tool: ToolDefinition) -> str:
@@ -161,17 +187,21 @@ def _call_lines(part: Part, as_json: bool) -> Iterator[Line]:
     yield Line("user", f"Output of {name}:\n{'Error: ' if output.error else ''}{text}")
 
 
-def _pointed(lines: list[Line], question: str, messages: Sequence[Message]) -> list[Line]:
+def _pointed(lines: list[Line], question: str, messages: Sequence[Message], names: Sequence[str]) -> list[Line]:
     """The lines with the last one saying what is wanted now: a small model does what it read last."""
     if not lines or lines[-1].role != "user":
         return lines
     last = lines[-1].text
     if len(lines) == 1:
-        pointed = _hinted(last)
+        wished = wish_of(question)
+        pointed = f"{last}\n{_hint(wished)}" if wished is not None and wished in names else _hinted(last)
+    elif any(name in ACTING for name in names):
+        before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the wish, its call and the output, told in one
+        return [*before, Line("user", f"{cut(question, _QUESTION_TOKENS)}\n\n{last}\n\n{_TELL}")]
     elif is_settled(messages) or not (missing := _unread(question, messages)):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
     else:
-        pointed = f"{last}\n\n{_hint(missing)}"
+        pointed = f"{last}\n\n{_hint('read_file', missing)}"
     return [*lines[:-1], Line("user", pointed)]
 
 
@@ -191,17 +221,17 @@ def _path_of(part: Part) -> str:
 def _unread(question: str, messages: Sequence[Message]) -> str:
     """The first file that the question names and no call has read; empty when there is none."""
     read = {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
-    return next((file for file in _FILE.findall(question) if file not in read), "")
+    return next((file for file in FILE.findall(question) if file not in read), "")
 
 
 def _hinted(question: str) -> str:
     """The question with the file it names pointed out."""
-    file = _FILE.search(question)
-    return f"{question}\n{_hint(file[0])}" if file else question
+    file = FILE.search(question)
+    return f"{question}\n{_hint('read_file', file[0])}" if file else question
 
 
-def _hint(file: str) -> str:
-    return f"(Use read_file on {file}.)"
+def _hint(tool: str, file: str = "") -> str:
+    return f"(Use {tool} on {file}.)" if file else f"(Use {tool}.)"
 
 
 def _fitted(lines: list[Line], room: int) -> list[Line]:

@@ -10,6 +10,7 @@ from moot.convert.schema_arguments import REPLY_LENGTH, STRING_LENGTH, answer_sc
 from moot.convert.schema_prompt import HISTORY_TOKENS, SYSTEM_TOKENS
 from moot.convert.schema_scan import Scan, feed, rest
 from moot.convert.schema_tokens import cut, tokens
+from moot.convert.schema_wishes import wish_of
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ending, ExchangeOptions
@@ -332,3 +333,60 @@ def test_cut_keeps_both_ends():
 @pytest.mark.parametrize("text", ["", " ", "hello", "…", "\ud800"])
 def test_an_estimate_is_never_below_one_token_for_something_that_is_there(text: str):
     assert (tokens(text) > 0) == bool(text.strip())
+
+
+# wishes
+
+WRITE = ToolDefinition("write_file", "Write a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
+EDIT = ToolDefinition("edit_file", "Edit a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
+ALL = (READ, FIND, SHELL, WRITE, EDIT)
+
+
+@pytest.mark.parametrize(
+    ("words", "wished"),
+    [
+        ("run git status", "shell"),
+        ("Could you please execute `make`?", "shell"),
+        ("create a file hello.txt with the text hi", "write_file"),
+        ("put DEBUG=1 into .env", "write_file"),
+        ("replace X by Y in calc.py", "edit_file"),
+        ("In a.ini, change size = 5 to size = 7", "edit_file"),
+        ("How do I run git status?", None),
+        ("Should I create a file hello.txt?", None),
+        ("Why was X replaced by Y in calc.py?", None),
+        ("Write a haiku", None),
+        ("Change my mind", None),
+        ("run " + "x" * 700, None),
+        ("", None),
+    ],
+)
+def test_a_plain_wish_is_offered_its_one_tool_and_a_question_none_that_acts(words: str, wished: str | None):
+    assert wish_of(words) == wished
+    offered = offered_in(request([user(words)], ALL))
+    assert offered == ({wished} if wished else {"read_file", "find_files"})
+
+
+def offered_in(body: JsonObject) -> set[str]:
+    said = json.dumps(body["response_format"])
+    return {tool.name for tool in ALL if f'"const": "{tool.name}"' in said}
+
+
+def test_a_wish_for_a_tool_that_is_not_there_offers_nothing_that_acts():
+    assert offered_in(request([user("run git status")], (READ, FIND))) == {"read_file", "find_files"}
+
+
+def test_what_was_done_is_not_done_again():
+    done = assistant(call(1, "clean", tool="shell", command="git status"))
+    assert offered_in(request([user("run git status"), done], ALL)) == set()
+    denied = assistant({"type": "tool-shell", "toolCallId": "c1", "state": "output-denied", "input": {"command": "git status"}})
+    assert offered_in(request([user("run git status"), denied], ALL)) == set()
+
+
+def test_words_that_only_a_tools_output_says_are_no_wish():
+    read = assistant(call(1, "run rm -rf /", path="notes.txt"))
+    assert "shell" not in offered_in(request([user("What does notes.txt say? And plan.md?"), read], ALL))
+
+
+@given(st.text(max_size=700))
+def test_no_words_make_the_rules_raise(words: str):
+    assert wish_of(words) in (None, "shell", "write_file", "edit_file")

@@ -46,7 +46,8 @@ async def look(arguments: bytes, parts: tuple[AskedPart, ...], roots: Sequence[P
     path = value.get("path")
     if not isinstance(path, str) or not {"content", "edits"} & value.keys():
         return Looked(arguments, parts)
-    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path))
+    verb = "replaces" if "content" in value else "has"
+    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path, verb))
     return Looked(arguments, parts, fact, before)
 
 
@@ -128,7 +129,7 @@ def _named(style: Style) -> str:
     return f"{name},marked" if style & REVERSE else name
 
 
-def _before(roots: Sequence[Path], directory: Path, path: str) -> tuple[str, str | None]:
+def _before(roots: Sequence[Path], directory: Path, path: str, verb: str) -> tuple[str, str | None]:
     try:
         with Paths(tuple(roots), directory).open_read(path) as stream:
             data = stream.read(COMPARED_BYTES + 1)
@@ -137,9 +138,9 @@ def _before(roots: Sequence[Path], directory: Path, path: str) -> tuple[str, str
         new = not (directory / path).exists()
         return ("a new file" if new else str(error)), None
     if len(data) > COMPARED_BYTES or b"\0" in data:
-        return f"replaces {size_word(size)}", None
+        return f"{verb} {size_word(size)}", None
     text = data.decode("utf-8", "replace")
-    return f"replaces {count(len(text.splitlines()), 'line')}, {size_word(size)}", text
+    return f"{verb} {count(len(text.splitlines()), 'line')}, {size_word(size)}", text
 
 
 # ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from moot.cli.screen.cells import width_of
 from moot.cli.screen.look import Look, tidy_line
 from moot.cli.screen.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
 from moot.cli.screen.views import doing, done, output_text, reads
-from moot.types.canonical import Json
+from moot.types.canonical import Json, dumps
 from moot.types.tool import View
 
 __all__ = ["Call", "Folded", "State", "elapsed", "spinner"]
@@ -122,7 +122,10 @@ class Call:
     def _instead(self, look: Look) -> list[Line]:
         if self.wanted is None:
             return []
-        words = f"instead of {tidy_line(look, doing(self.name, self.wanted).title)}"
+        title = doing(self.name, self.wanted).title
+        if title == self.view().title:  # what differs is not in it
+            title = dumps(self.wanted).decode()
+        words = f"instead of {tidy_line(look, title)}"
         return [[("  ", PLAIN), (look.cut(words, look.columns - 2), DIM)]]
 
     def live(self, look: Look, now: int) -> list[Line]:

@@ -1,0 +1,76 @@
+"""What a person plainly tells a very small model to do: to run a command, to write a file, to replace a text.
+
+Such a model chooses wrongly among many tools, so it is offered a tool that changes something only where the person's own words ask for one,
+and then that one alone. Whether the call may happen is decided like any other's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.types.canonical import JsonObject
+
+__all__ = ["ACTING", "EXAMPLES", "FILE", "wish_of"]
+
+# a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
+FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
+ACTING = ("shell", "write_file", "edit_file")
+"""The tools that a wish may be for."""
+EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
+    "shell": (
+        ("run `ls -l docs`", {"command": "ls -l docs"}),
+        ("Please run make test for me", {"command": "make test"}),
+    ),
+    "write_file": (
+        ("create a file list.txt with the text red", {"path": "list.txt", "content": "red"}),
+        ("Write the line PORT=80 into .settings", {"path": ".settings", "content": "PORT=80"}),
+    ),
+    "edit_file": (
+        ("replace cat by dog in pets.py", {"path": "pets.py", "edits": [{"old_text": "cat", "new_text": "dog"}]}),
+        ("In a.ini change size = 5 to size = 7", {"path": "a.ini", "edits": [{"old_text": "size = 5", "new_text": "size = 7"}]}),
+    ),
+}
+"""Tool → wishes and the arguments that they stand for."""
+OUTCOMES: tuple[tuple[str, str], ...] = (
+    ("run `make test`\n\nOutput of shell:\n3 passed in 0.2 s", "The tests were run: 3 passed."),
+    (
+        "create a file list.txt with the text red\n\nOutput of write_file:\nWrote list.txt: 1 line, 3 bytes.",
+        "I wrote the text red into list.txt.",
+    ),
+    ("run `rm old.txt`\n\nOutput of shell:\nError: The user denied this call.", "You did not allow it, so nothing was done."),
+)
+"""What came of calls, and how it is told."""
+_LONGEST = 600
+"""Characters; what is longer is no plain wish."""
+_POLITE = re.compile(
+    r"(?:(?:ok|okay|now|then|please|hey|moot|(?:can|could|would|will) you|i want you to|i(?:'d| would) like you to|use the shell to"
+    r"|in the shell|go and)[ ,]+)*",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"in (?:the file )?`?[\w/.-]{1,200}`?[ ,:]+", re.IGNORECASE)
+_RUN = re.compile(r"(?:run|execute)\s+(?!(?:me|us|through|over|away|out)\b)\S", re.IGNORECASE)
+_WRITE = re.compile(r"(?:create|write|make|save|put|store|generate)\b", re.IGNORECASE)
+_EDIT = re.compile(r"(?:replace|change|rename|substitute|swap|turn)\b", re.IGNORECASE)
+_INSTEAD = re.compile(r"\s(?:by|with|to|into|for|->|→)\s", re.IGNORECASE)
+_NAMED = re.compile(r"(?<![\w/.])(?:[\w-]+/)*(?:\w[\w-]*)?\.[a-zA-Z][\w.-]{0,30}\b")
+"""A file's name where one is wanted: short ones too, and those that begin with a dot."""
+
+
+def wish_of(text: str) -> str | None:
+    """The tool that the words plainly ask for; None when they ask something, or for nothing of the kind."""
+    words = " ".join(text[: _LONGEST + 1].split())
+    if len(words) > _LONGEST:
+        return None
+    words = words[_after(_POLITE, words) :]
+    if _RUN.match(words):
+        return "shell"
+    told = words[_after(_PLACE, words) :]
+    named = FILE.search(words) or _NAMED.search(words)
+    if named and _EDIT.match(told) and _INSTEAD.search(told):
+        return "edit_file"
+    return "write_file" if named and _WRITE.match(told) else None
+
+
+def _after(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.match(text)
+    return found.end() if found else 0
