@@ -1,4 +1,5 @@
 import { useChat } from '@ai-sdk/react'
+import { clsx } from 'clsx'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import type { Message, Part } from '@/api/types'
 import { useTitle } from '@/app/title'
@@ -63,7 +64,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const empty = !messages.length && !state.loading
 
   return (
-    <main className="flex min-h-0 grow flex-col">
+    <main className={clsx('flex min-h-0 grow flex-col', empty && welcome && 'md:justify-center md:pb-[12dvh]')}>
       {conversation && (
         <Head session={session} conversation={conversation} usage={messages.at(-1)?.metadata?.context_usage} />
       )}

@@ -12,8 +12,8 @@ export default function NewConversation() {
 
 function Welcome() {
   return (
-    <div className="m-auto flex max-w-lg flex-col items-center px-6 text-center">
-      <Mark />
+    <div className="mx-auto flex max-w-lg flex-col items-center px-6 pb-8 text-center max-md:my-auto">
+      <Mark size={36} />
       <h1 className="mt-5 text-2xl font-semibold tracking-tight">What shall we do?</h1>
       <p className="mt-2 leading-relaxed text-muted">
         Every word is kept on this machine, and nothing is changed before you say yes.

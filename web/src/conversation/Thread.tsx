@@ -1,4 +1,4 @@
-import { ThreadPrimitive } from '@assistant-ui/react'
+import { ThreadPrimitive, unstable_useThreadMessageIds as useMessageIds } from '@assistant-ui/react'
 import { clsx } from 'clsx'
 import { ArrowDown } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
@@ -28,9 +28,9 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, childre
   const list = useRef<VirtualizerHandle>(null)
   const content = useRef<HTMLDivElement>(null)
   const { atEnd, toEnd, onScroll } = useEnd(scroller, content)
-  const prepended = usePrepended(messages)
-  const shown = busy && messages.at(-1)?.role === 'user' ? messages.length + 1 : messages.length
-  useTarget(messages, list, older, loadOlder)
+  const ids = useMessageIds()
+  const prepended = usePrepended(ids)
+  useTarget(ids, list, older, loadOlder)
 
   return (
     <div className="relative min-h-0 grow">
@@ -52,11 +52,8 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, childre
             {loadingOlder && 'Loading earlier messages…'}
           </p>
           <Virtualizer ref={list} scrollRef={scroller} shift={prepended} startMargin={32} bufferSize={600}>
-            {Array.from({ length: shown }, (_, index) => (
-              <div
-                key={messages[index]?.id ?? 'upcoming'}
-                className={clsx('flow-root', index === shown - 1 && 'last-message')}
-              >
+            {ids.map((id, index) => (
+              <div key={id} className={clsx('flow-root', index === ids.length - 1 && 'last-message')}>
                 <ThreadPrimitive.MessageByIndex index={index} components={COMPONENTS} />
               </div>
             ))}
@@ -69,7 +66,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, childre
           label="To the end"
           look="plain"
           onClick={() => toEnd('smooth')}
-          className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-raised"
+          className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full! shadow-raised"
         >
           <ArrowDown size={17} aria-hidden />
         </IconButton>
@@ -119,22 +116,19 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
 }
 
 /** True for the render in which messages came before the first one: the list then keeps its place. */
-function usePrepended(messages: readonly Message[]): boolean {
-  const before = useRef<{ first: string | undefined; count: number }>({ first: undefined, count: 0 })
-  const first = messages[0]?.id
-  const prepended =
-    before.current.first !== undefined &&
-    first !== before.current.first &&
-    messages.some((one) => one.id === before.current.first)
+function usePrepended(ids: readonly string[]): boolean {
+  const before = useRef<string | undefined>(undefined)
+  const first = ids[0]
+  const prepended = before.current !== undefined && first !== before.current && ids.includes(before.current)
   useLayoutEffect(() => {
-    before.current = { first, count: messages.length }
+    before.current = first
   })
   return prepended
 }
 
 /** Goes to the message that the address names behind its `#`, loading what stands before until it is there. */
 function useTarget(
-  messages: readonly Message[],
+  ids: readonly string[],
   list: React.RefObject<VirtualizerHandle | null>,
   older: boolean,
   loadOlder: () => void,
@@ -142,13 +136,13 @@ function useTarget(
   const wanted = useRef(decodeURIComponent(location.hash.slice(1)))
   useEffect(() => {
     const id = wanted.current
-    if (!id || !messages.length) return
-    const at = messages.findIndex((message) => message.id === id)
+    if (!id || !ids.length) return
+    const at = ids.indexOf(id)
     if (at >= 0) {
       wanted.current = ''
       requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start' }))
     } else if (older) loadOlder()
-  }, [messages, list, older, loadOlder])
+  }, [ids, list, older, loadOlder])
 }
 
 /** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */

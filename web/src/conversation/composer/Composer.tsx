@@ -85,7 +85,7 @@ export function Composer({ id, busy, send, stop, pickers, directory, autoFocus =
         />
         <div className="flex items-center gap-1 px-2.5 pb-2.5">
           <ComposerPrimitive.AddAttachment asChild multiple>
-            <IconButton label="Attach files" className="rounded-full">
+            <IconButton label="Attach files" className="rounded-full!">
               <Paperclip size={17} aria-hidden />
             </IconButton>
           </ComposerPrimitive.AddAttachment>
@@ -114,14 +114,14 @@ function Go({
       {busy && !empty && (
         <IconButton
           label="Take it in at the next step (Ctrl+Enter)"
-          className="rounded-full"
+          className="rounded-full!"
           onClick={() => void submit('steer')}
         >
           <CornerDownRight size={17} aria-hidden />
         </IconButton>
       )}
       {busy && (
-        <IconButton label="Stop (Esc)" look="plain" className="rounded-full" onClick={stop}>
+        <IconButton label="Stop (Esc)" look="plain" className="rounded-full!" onClick={stop}>
           <Square size={13} fill="currentColor" aria-hidden />
         </IconButton>
       )}
@@ -131,7 +131,7 @@ function Go({
           label={busy ? 'Send after this answer (Enter)' : 'Send (Enter)'}
           look="primary"
           disabled={empty || uploading}
-          className="rounded-full"
+          className="rounded-full!"
         >
           {uploading ? (
             <LoaderCircle size={17} aria-hidden className="animate-spin" />

@@ -45,7 +45,8 @@ export function Pickers({ choice, choose }: Props) {
       {agentList.length > 1 && (
         <Picker
           name="Agent"
-          icon={<Bot size={15} aria-hidden />}
+          small
+          icon={<Bot size={15} aria-hidden className="shrink-0" />}
           options={agentList}
           chosen={choice.agent}
           choose={(agent) => choose({ agent })}
@@ -53,7 +54,7 @@ export function Pickers({ choice, choose }: Props) {
       )}
       <Picker
         name="Model"
-        icon={<Cpu size={15} aria-hidden />}
+        icon={<Cpu size={15} aria-hidden className="shrink-0" />}
         options={[own, ...modelList]}
         chosen={choice.model}
         choose={(model) => choose({ model })}
@@ -61,7 +62,8 @@ export function Pickers({ choice, choose }: Props) {
       />
       <Picker
         name="Mode"
-        icon={<ShieldCheck size={15} aria-hidden />}
+        small
+        icon={<ShieldCheck size={15} aria-hidden className="shrink-0" />}
         options={MODES}
         chosen={choice.mode}
         choose={(mode) => choose({ mode })}
@@ -83,12 +85,14 @@ interface PickerProps {
   chosen: string
   choose: (id: string) => void
   failed?: boolean
+  /** A phone shows it as its icon alone. */
+  small?: boolean
 }
 
 const MANY = 8
 
 /** A button with what is chosen, which opens a list; a long one can be searched. */
-function Picker({ name, icon, options, chosen, choose, failed = false }: PickerProps) {
+function Picker({ name, icon, options, chosen, choose, failed = false, small = false }: PickerProps) {
   const id = useId()
   const [open, setOpen] = useState(false)
   const [words, setWords] = useState('')
@@ -145,8 +149,8 @@ function Picker({ name, icon, options, chosen, choose, failed = false }: PickerP
         className="flex h-8 min-w-0 cursor-pointer items-center gap-1.5 rounded-full px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:h-11"
       >
         {icon}
-        <span className="max-w-32 truncate max-sm:max-w-20">{label}</span>
-        <ChevronDown size={13} aria-hidden className="shrink-0 text-faint" />
+        <span className={clsx('max-w-36 truncate', small && 'max-sm:hidden')}>{label}</span>
+        <ChevronDown size={13} aria-hidden className={clsx('shrink-0 text-faint', small && 'max-sm:hidden')} />
       </button>
       <div
         ref={box}

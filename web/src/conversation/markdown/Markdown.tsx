@@ -40,7 +40,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
   return (
     <Streamdown
       className="prose"
-      mode={streaming ? 'streaming' : 'static'}
+      mode="streaming" // block by block: a text that is whole is not read anew
       parseIncompleteMarkdown={streaming}
       components={COMPONENTS}
       remarkPlugins={REMARK}

@@ -25,7 +25,7 @@ export function AssistantMessage() {
   const message = find(id)
   const isLive = live !== null && (live === id || !message)
   return (
-    <MessagePrimitive.Root className="group/message pt-5" aria-busy={isLive}>
+    <MessagePrimitive.Root className="group/message pt-2" aria-busy={isLive}>
       <h3 className="sr-only">Answer</h3>
       {message && <Blocks message={message} live={isLive} />}
       {isLive && <Working message={message} />}
