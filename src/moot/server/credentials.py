@@ -107,6 +107,10 @@ class Credentials:
         self._forget({id})
         return token
 
+    async def is_browser(self, id: str) -> bool:
+        """Whether a login made it for one browser."""
+        return id != FIXED and (await self._store.tokens.get(id)).kind == "browser"
+
     async def code(self, owner: str) -> str:
         """A code that a browser may sign in with once."""
         code = new_code()

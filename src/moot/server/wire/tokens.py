@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from moot.server.wire.base import In, Out
 from moot.types.token import Scope, Token
@@ -43,9 +43,16 @@ class TokenIn(In):
 
 
 class LoginIn(In):
-    """A code for signing in."""
+    """What a browser signs in with: a code, or a token that a person pasted."""
 
-    code: Annotated[str, Field(min_length=1, max_length=200)]
+    code: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    token: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.code is None) == (self.token is None):
+            raise ValueError("give a code or a token")
+        return self
 
 
 class SessionOut(Out):
