@@ -28,6 +28,7 @@ export interface Grant {
 export interface Conversation {
   id: string
   no: number
+  client_id?: string | null
   title: string
   title_source: string
   agent: string

@@ -14,7 +14,7 @@ import { type ReactNode, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { Mark } from '@/app/Mark'
 import { usePanels } from '@/app/panels'
-import { useOpenApprovals } from '@/data/approvals'
+import { useOpenCount } from '@/data/approvals'
 import type { Filter, Shelf } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { written } from '@/keys/shortcuts'
@@ -26,7 +26,7 @@ import { Keys } from '@/ui/Menu'
 /** The conversations, and the ways to everything else. In the drawer of a phone `onClose` shuts it. */
 export function Sidebar({ onClose }: { onClose?: () => void }) {
   const { open, toggleSidebar } = usePanels()
-  const waiting = useOpenApprovals().length
+  const waiting = useOpenCount()
   return (
     <div className="flex w-full min-w-0 flex-col bg-canvas pt-[env(safe-area-inset-top)] pb-[env(safe-area-inset-bottom)]">
       <div className="flex items-center justify-between py-2.5 pr-2 pl-4">

@@ -3,6 +3,7 @@ import { useLocation } from 'wouter'
 import { Mark } from '@/app/Mark'
 import { ConversationView } from '@/conversation/ConversationView'
 import { sessionOf } from '@/conversation/session'
+import { FirstRun } from '@/settings/FirstRun'
 
 export default function NewConversation() {
   const [id] = useState(() => crypto.randomUUID())
@@ -18,6 +19,7 @@ function Welcome() {
       <p className="mt-2 leading-relaxed text-muted">
         Every word is kept on this machine, and nothing is changed before you say yes.
       </p>
+      <FirstRun />
     </div>
   )
 }

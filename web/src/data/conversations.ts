@@ -1,7 +1,7 @@
 import { type InfiniteData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef } from 'react'
 import { api } from '@/api/client'
-import type { Conversation, Page, RunStatus } from '@/data/types'
+import type { Conversation, Page, RunStatus } from '@/api/types'
 import { say, sayProblem } from '@/ui/toasts'
 
 export type Shelf = 'active' | 'archived' | 'deleted'

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
-import type { Page } from '@/data/types'
+import type { Page } from '@/api/types'
 
 export interface Hit {
   /** Of the message. */

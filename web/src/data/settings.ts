@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
-import type { Page } from '@/data/types'
+import type { Page } from '@/api/types'
 import type { Json } from '@/settings/flat'
 import { say } from '@/ui/toasts'
 

@@ -1,6 +1,9 @@
 import { Inbox as InboxIcon } from 'lucide-react'
 import { Link } from 'wouter'
-import { type OpenApproval, useApprovals } from '@/data/approvals'
+import type { Approval } from '@/api/types'
+import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
+import { Questions } from '@/conversation/approvals/Questions'
+import { useAnswer, useApprovals, useTitleOf } from '@/data/approvals'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { View } from '@/ui/View'
 import { age, moment } from '@/ui/words'
@@ -13,10 +16,10 @@ export default function Inbox() {
       title="Inbox"
       about="What agents wait for, in all conversations. An answer holds for exactly the call that is shown."
     >
-      {error && !data ? (
-        <Failed error={error} again={() => void refetch()} />
-      ) : data ? (
+      {data ? (
         <All approvals={data.data} />
+      ) : error ? (
+        <Failed error={error} again={() => void refetch()} />
       ) : (
         <Loading rows={3} />
       )}
@@ -24,7 +27,7 @@ export default function Inbox() {
   )
 }
 
-function All({ approvals }: { approvals: readonly OpenApproval[] }) {
+function All({ approvals }: { approvals: readonly Approval[] }) {
   if (!approvals.length) {
     return (
       <Empty icon={InboxIcon} title="Nothing waits for you">
@@ -33,19 +36,32 @@ function All({ approvals }: { approvals: readonly OpenApproval[] }) {
     )
   }
   return (
-    <ul className="space-y-4">
+    <ul className="max-w-3xl space-y-7">
       {approvals.map((approval) => (
-        <li key={approval.id} className="min-w-0">
-          <div className="mb-1.5 flex items-baseline gap-3 text-sm">
-            <Link href={`/c/${approval.conversation}`} className="min-w-0 truncate font-medium hover:underline">
-              {approval.title || 'Untitled'}
-            </Link>
-            <span className="ml-auto shrink-0 text-xs text-faint" title={moment(approval.asked_at)}>
-              {age(approval.asked_at)}
-            </span>
-          </div>
-        </li>
+        <Waiting key={approval.id} approval={approval} />
       ))}
     </ul>
+  )
+}
+
+function Waiting({ approval }: { approval: Approval }) {
+  const title = useTitleOf(approval.conversation)
+  const give = useAnswer()
+  const Card = approval.questions ? Questions : ApprovalCard
+  return (
+    <li className="min-w-0">
+      <div className="flex items-center gap-3 text-sm">
+        <Link
+          href={`/c/${approval.conversation}`}
+          className="flex min-w-0 items-center truncate rounded font-medium hover:underline max-md:min-h-11"
+        >
+          <span className="truncate">{title || 'To the conversation'}</span>
+        </Link>
+        <span className="ml-auto shrink-0 text-xs text-faint" title={moment(approval.asked_at)}>
+          asked {age(approval.asked_at)}
+        </span>
+      </div>
+      <Card approval={approval} answer={(answer) => give(approval.id, answer)} />
+    </li>
   )
 }

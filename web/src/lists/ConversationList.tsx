@@ -25,7 +25,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
   const rows = useMemo(() => rowsOf(conversations), [conversations])
-  useEffect(() => keepOrder(conversations.map((one) => one.id)), [conversations])
+  useEffect(() => keepOrder(conversations), [conversations])
 
   const virtual = useVirtualizer({
     count: rows.length,
@@ -77,7 +77,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
                   <Entry
                     conversation={row.conversation}
                     status={live.get(row.conversation.id)}
-                    shown={location === `/c/${row.conversation.id}`}
+                    shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
                     acts={acts}
                   />
                 )}

@@ -2,8 +2,8 @@ import { clsx } from 'clsx'
 import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, Trash2 } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
+import type { Conversation } from '@/api/types'
 import type { Acts } from '@/data/conversations'
-import type { Conversation } from '@/data/types'
 import { titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
 import { type Item, Menu } from '@/ui/Menu'
@@ -110,7 +110,7 @@ function TitleField({ title, onEnd }: { title: string; onEnd: (title: string | n
       autoFocus
       aria-label="Title"
       value={text}
-      maxLength={500}
+      maxLength={200}
       onFocus={(event) => event.target.select()}
       onChange={(event) => setText(event.target.value)}
       onBlur={() => onEnd(text.trim())}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Conversation } from '@/data/types'
+import type { Conversation } from '@/api/types'
 import { rowsOf } from '@/lists/rows'
 
 test('each day has one heading, above its conversations', () => {

@@ -1,4 +1,4 @@
-import type { Conversation } from '@/data/types'
+import type { Conversation } from '@/api/types'
 import { dayOf } from '@/ui/words'
 
 export type Row = { kind: 'day'; key: string; text: string } | { kind: 'one'; key: string; conversation: Conversation }

@@ -4,6 +4,7 @@ import { type Token, type TokenMade, useTokenActs, useTokens } from '@/data/sett
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
+import { useCopy } from '@/ui/copy'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
@@ -174,18 +175,14 @@ function Making({ onClose }: { onClose: () => void }) {
 }
 
 function Made({ token, onClose }: { token: TokenMade; onClose: () => void }) {
-  const [copied, setCopied] = useState(false)
+  const { copied, copy } = useCopy()
   return (
     <Dialog title={`The token “${token.name}”`} onClose={onClose}>
       <div className="space-y-4 p-5">
         <p className="text-sm text-muted">Keep it now: nobody can tell it again, this page included.</p>
         <div className="flex items-center gap-2 rounded-lg border border-line bg-sunken py-1.5 pr-1.5 pl-3">
           <code className="min-w-0 grow font-mono text-sm break-all">{token.secret}</code>
-          <Button
-            onClick={() => {
-              void navigator.clipboard.writeText(token.secret).then(() => setCopied(true))
-            }}
-          >
+          <Button onClick={() => copy(token.secret)}>
             {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
             {copied ? 'Copied' : 'Copy'}
           </Button>
