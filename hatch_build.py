@@ -25,13 +25,21 @@ class PageHook(BuildHookInterface[Any]):
             if not page.is_file():
                 self.app.display_warning("moot: the web page is not built here; `make web` builds it")
             return
-        if self._is_checkout():
+        if self._is_checkout() and _is_stale(page, Path(self.root, "web")):
             subprocess.run([sys.executable, Path(self.root, "web/build.py")], check=True, stdin=subprocess.DEVNULL)
         if not page.is_file():
             raise RuntimeError(f"{PAGE} is not there: build from a git checkout, or from an sdist, which carries the page")
 
     def _is_checkout(self) -> bool:
         return Path(self.root, ".git").exists() and Path(self.root, "web/package-lock.json").is_file()
+
+
+def _is_stale(page: Path, web: Path) -> bool:
+    """Whether anything of the sources is newer than the page that was built of them, a folder that lost a file too."""
+    if not page.is_file():
+        return True
+    sources = [web, *(path for path in web.rglob("*") if "node_modules" not in path.parts)]
+    return max(path.stat().st_mtime_ns for path in sources if path.name != "node_modules") > page.stat().st_mtime_ns
 
 
 def _is_for_editable() -> bool:

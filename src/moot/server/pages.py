@@ -22,11 +22,11 @@ BUILT: Final = HERE / "page"
 """Where the build of `web/` lies: `index.html`, `assets/` with hashes in their names, and what else stands beside them."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; media-src 'self' blob:; worker-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may do: run its own files and talk to its own server. Styles stand in the markup of formulas and diagrams."""
+"""What the page may do: run its own files and talk to its own server. It sets styles as properties of elements, never in markup."""
 
 FRAME_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "

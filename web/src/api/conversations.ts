@@ -1,7 +1,15 @@
-import { api, send } from '@/api/client'
-import type { Answer, Approval, Conversation, Message, Node, Page, Run } from '@/api/types'
+import { api } from '@/api/client'
+import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queued, Run } from '@/api/types'
 
 const at = (id: string) => `/conversations/${encodeURIComponent(id)}`
+
+/** A message under the id that streams know it by: the one its client gave it, if it gave one. */
+function asSent(stored: StoredMessage): Message {
+  const { id, client_id, ...message } = stored
+  return { ...message, id: client_id ?? id, stored_id: id }
+}
+
+type StoredMessage = Omit<Message, 'stored_id'> & { client_id: string | null }
 
 /** Newest page first; within a page the messages are in the order of the conversation. */
 export interface MessagePage {
@@ -16,8 +24,8 @@ export const conversations = {
     changes: Partial<{ title: string; settings: Record<string, unknown>; head: string; model: string; agent: string }>,
   ) => api.patch<Conversation>(at(id), changes),
   messages: async (id: string, cursor: string | null, limit: number, signal?: AbortSignal): Promise<MessagePage> => {
-    const page = await api.get<Page<Message>>(`${at(id)}/messages`, { query: { cursor, limit }, signal })
-    return { messages: page.data, older: page.next_cursor }
+    const page = await api.get<Page<StoredMessage>>(`${at(id)}/messages`, { query: { cursor, limit }, signal })
+    return { messages: page.data.map(asSent), older: page.next_cursor }
   },
   tree: (id: string, signal?: AbortSignal) =>
     api.get<{ data: Node[]; head: string | null }>(`${at(id)}/tree`, { signal }),
@@ -26,21 +34,12 @@ export const conversations = {
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),
   /** Hands a prompt in and does not wait for its answer. */
-  say: async (
+  say: (
     id: string,
-    prompt: { id: string; parts: Message['parts']; on_busy: string; [name: string]: unknown },
-  ) => {
-    const { id: message, parts, ...body } = prompt
-    const stop = new AbortController()
-    await send(
-      'POST',
-      '/chat',
-      { ...body, id, trigger: 'submit-message', message: { id: message, role: 'user', parts } },
-      { signal: stop.signal },
-    )
-    stop.abort()
-  },
-  queue: async (id: string) => (await api.get<Page<Run>>(`${at(id)}/queue`)).data,
+    prompt: { client_id: string; parts: Part[]; on_busy: 'queue' | 'steer'; [name: string]: unknown },
+  ) => api.post(`${at(id)}/messages`, prompt),
+  queue: async (id: string) => (await api.get<Page<Queued>>(`${at(id)}/queue`)).data,
+  withdraw: (id: string, run: string) => api.delete(`${at(id)}/queue/${run}`),
 }
 
 export const approvals = {
@@ -51,6 +50,9 @@ export const approvals = {
 }
 
 export const runs = {
+  get: (id: string) => api.get<Run>(`/runs/${id}`),
+  live: async (conversation: string) =>
+    (await api.get<Page<Run>>('/runs', { query: { conversation, live: true } })).data,
   cancel: (id: string) => api.post(`/runs/${id}/cancel`),
   resume: (id: string) => api.post(`/runs/${id}/resume`),
 }

@@ -76,6 +76,8 @@ export interface Metadata {
 
 /** `GET …/messages` adds its place and state to the AI SDK's shape; a message that streams has only the latter. */
 export interface Message extends UIMessage<Metadata> {
+  /** Its id in the store; none before it has been read from there. */
+  stored_id?: string
   status?: 'streaming' | 'finished' | 'failed' | 'cancelled' | 'interrupted'
   parent?: string | null
   run?: string | null
@@ -87,7 +89,6 @@ export type Part = Message['parts'][number]
 export interface Node {
   no: number
   id: string
-  client_id?: string | null
   parent: string | null
   role: 'system' | 'user' | 'assistant'
   status: string
@@ -117,6 +118,11 @@ export interface Run {
   created_at: number
   started_at: number | null
   ended_at: number | null
+}
+
+/** A run that waits for its turn, with what was said. */
+export interface Queued extends Run {
+  prompt: Message | null
 }
 
 export interface AskedPart {

@@ -92,13 +92,14 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
                     session={session}
                     error={error}
                     lost={state.lost}
-                    conversation={conversation}
+                    failure={state.failure}
+                    live={state.live}
                     busy={busy}
                   />
                 </Thread>
               )}
           <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
-            <Waiting session={session} queue={state.queue} nodes={nodes} />
+            <Waiting session={session} queue={state.queue} />
             <Composer
               id={welcome ? 'new' : session.id}
               busy={busy}

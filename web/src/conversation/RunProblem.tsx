@@ -1,7 +1,7 @@
 import { CircleAlert, LoaderCircle } from 'lucide-react'
 import { Problem } from '@/api/client'
 import { runs } from '@/api/conversations'
-import type { Conversation } from '@/api/types'
+import type { Failure, Run } from '@/api/types'
 import type { Session } from '@/conversation/session'
 import { isLost } from '@/conversation/transport'
 import { Button } from '@/ui/Button'
@@ -11,12 +11,13 @@ interface Props {
   session: Session
   error: Error | undefined
   lost: boolean
-  conversation: Conversation | null
+  failure: Failure | null
+  live: Run | null
   busy: boolean
 }
 
 /** What went wrong with the last run or on the way to it, and the next move. */
-export function RunProblem({ session, error, lost, conversation, busy }: Props) {
+export function RunProblem({ session, error, lost, failure, live, busy }: Props) {
   if (lost) {
     return (
       <p role="status" className="mt-4 flex items-center gap-2.5 rounded-xl bg-warn-soft px-4 py-3 text-sm text-warn">
@@ -25,20 +26,15 @@ export function RunProblem({ session, error, lost, conversation, busy }: Props) 
       </p>
     )
   }
-  if (!busy && conversation?.status === 'interrupted') {
-    return <Notice text="The run was interrupted before it ended." label="Go on" act={() => void resume(session)} />
+  if (busy) return null
+  if (live?.status === 'interrupted') {
+    const goOn = () => void runs.resume(live.id).then(() => session.sync(true), sayProblem)
+    return <Notice text="The run was interrupted before it ended." label="Go on" act={goOn} />
   }
-  if (!error || isLost(error) || busy) return null
-  const fix = error instanceof Problem ? error.fix : ''
-  return (
-    <Notice text={error.message} fix={fix} label="Try again" act={() => void session.regenerate().catch(sayProblem)} />
-  )
-}
-
-async function resume(session: Session): Promise<void> {
-  const run = session.get().live
-  if (!run) return
-  await runs.resume(run).then(() => session.sync(true), sayProblem)
+  const again = () => void session.regenerate().catch(sayProblem)
+  if (failure) return <Notice text={failure.message} fix={failure.fix ?? ''} label="Try again" act={again} />
+  if (!error || isLost(error)) return null
+  return <Notice text={error.message} fix={error instanceof Problem ? error.fix : ''} label="Try again" act={again} />
 }
 
 function Notice({ text, fix = '', label, act }: { text: string; fix?: string; label: string; act: () => void }) {

@@ -1,20 +1,13 @@
 import { ListOrdered, X } from 'lucide-react'
-import { runs } from '@/api/conversations'
-import type { Node, Run } from '@/api/types'
+import { conversations } from '@/api/conversations'
+import type { Queued } from '@/api/types'
+import { textOf } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
 import { IconButton } from '@/ui/Button'
 import { sayProblem } from '@/ui/toasts'
 
 /** Prompts that stand behind the run that goes on, each with a way to take it back. */
-export function Waiting({
-  session,
-  queue,
-  nodes,
-}: {
-  session: Session
-  queue: readonly Run[]
-  nodes: readonly Node[]
-}) {
+export function Waiting({ session, queue }: { session: Session; queue: readonly Queued[] }) {
   if (!queue.length) return null
   return (
     <ul aria-label="Waiting behind this answer" className="mb-2 space-y-1">
@@ -24,12 +17,14 @@ export function Waiting({
           className="flex items-center gap-2.5 rounded-2xl border border-line bg-surface py-1 pr-1 pl-3.5 text-sm"
         >
           <ListOrdered size={15} aria-hidden className="shrink-0 text-faint" />
-          <span className="min-w-0 grow truncate text-muted">{promptOf(run, nodes) || 'A prompt waits'}</span>
+          <span className="min-w-0 grow truncate text-muted">
+            {(run.prompt && textOf(run.prompt)) || 'A prompt waits'}
+          </span>
           <IconButton
             label="Take it back"
             onClick={() =>
-              runs
-                .cancel(run.id)
+              conversations
+                .withdraw(session.id, run.id)
                 .then(() => session.sync())
                 .catch(sayProblem)
             }
@@ -40,9 +35,4 @@ export function Waiting({
       ))}
     </ul>
   )
-}
-
-function promptOf(run: Run, nodes: readonly Node[]): string {
-  const answer = nodes.find((node) => node.id === run.message)
-  return nodes.find((node) => node.id === answer?.parent)?.line ?? ''
 }

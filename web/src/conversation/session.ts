@@ -1,12 +1,14 @@
 import { Chat } from '@ai-sdk/react'
 import { Problem } from '@/api/client'
-import { approvals, conversations } from '@/api/conversations'
-import type { Answer, Approval, Conversation, Message, Node, Part, Run } from '@/api/types'
+import { approvals, conversations, runs } from '@/api/conversations'
+import type { Answer, Approval, Conversation, Failure, Message, Node, Part, Queued, Run } from '@/api/types'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
 
 const PAGE = 40
 /** Messages of the first page: more than a screen shows, few enough to be there at once. */
+const TREE = 2_000
+/** A conversation with more messages is not asked for all of their places. */
 
 export interface State {
   conversation: Conversation | null
@@ -15,10 +17,12 @@ export interface State {
   loading: boolean
   loadingOlder: boolean
   approvals: readonly Approval[]
-  queue: readonly Run[]
+  queue: readonly Queued[]
   nodes: readonly Node[]
   /** The run that goes on, waits or was interrupted. */
-  live: string | null
+  live: Run | null
+  /** Why the last answer failed, where it did. */
+  failure: Failure | null
   /** What went wrong with opening the conversation. */
   error: unknown
   /** The connection is lost and being sought again. */
@@ -34,6 +38,7 @@ const EMPTY: State = {
   queue: [],
   nodes: [],
   live: null,
+  failure: null,
   error: null,
   lost: false,
 }
@@ -134,7 +139,7 @@ export class Session {
       this.set({ conversation, loading: false, error: null, lost: false })
       this.tries = 0
       const live = ['running', 'queued'].includes(conversation.status)
-      void this.around(conversation)
+      void this.around(conversation).catch(() => undefined) // what stands around is looked for again with the next change
       if (join && live && !this.busy) void this.resume()
       else this.follow()
     } catch (error) {
@@ -145,13 +150,17 @@ export class Session {
 
   /** What stands around the messages; none of it is needed to show them. */
   private async around(conversation: Conversation): Promise<void> {
-    const waiting = conversation.status === 'waiting'
-    const [asked, queue, tree] = await Promise.all([
-      waiting ? approvals.of(this.id) : [],
-      conversation.status === 'standby' ? [] : conversations.queue(this.id),
-      conversation.message_count <= 2000 ? conversations.tree(this.id) : null,
-    ]).catch(() => [[], [], null] as const)
-    this.set({ approvals: asked, queue, nodes: tree?.data ?? [] })
+    const goesOn = conversation.status !== 'standby' && conversation.status !== 'finished'
+    const last = this.chat.messages.at(-1)
+    const [asked, queue, live, tree, failed] = await Promise.all([
+      conversation.status === 'waiting' ? approvals.of(this.id) : [],
+      goesOn ? conversations.queue(this.id) : [],
+      goesOn ? runs.live(this.id) : [],
+      conversation.message_count <= TREE ? conversations.tree(this.id) : null,
+      last?.status === 'failed' && last.run ? runs.get(last.run) : null,
+    ])
+    const started = live.find((run) => run.status !== 'queued') ?? null
+    this.set({ approvals: asked, queue, live: started, nodes: tree?.data ?? [], failure: failed?.error ?? null })
   }
 
   /** Puts the newest page behind what was loaded of the same branch before. Messages that did not change stay the same objects. */
@@ -253,8 +262,8 @@ export class Session {
   }
 
   /** Says something while a run goes on: it waits its turn, or is taken in at the next step. */
-  async sayMeanwhile(parts: Part[], on_busy: 'queue' | 'steer', extra: Extra = {}): Promise<void> {
-    await conversations.say(this.id, { id: crypto.randomUUID(), parts, on_busy, ...extra })
+  async sayMeanwhile(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
+    await conversations.say(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
     await this.sync()
   }
 

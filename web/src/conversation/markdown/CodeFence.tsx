@@ -3,6 +3,7 @@ import { Check, Copy, Eye, EyeOff, WrapText } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { useIsCodeFenceIncomplete } from 'streamdown'
 import { Code } from '@/conversation/markdown/Code'
+import { formula } from '@/conversation/markdown/math'
 import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 
@@ -18,6 +19,8 @@ export function CodeFence({ node }: { node?: Element }) {
   const [wrapped, setWrapped] = useState(false)
   const [framed, setFramed] = useState(false)
   const { copied, copy } = useCopy()
+  const Formula = language === 'math' && !incomplete ? formula() : null
+  if (Formula) return <Formula source={text} display />
   const showable = incomplete ? undefined : SHOWABLE[language]
   return (
     <figure className="group/code my-4 overflow-hidden rounded-xl border border-line bg-sunken">

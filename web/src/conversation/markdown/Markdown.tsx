@@ -3,21 +3,29 @@ import { defaultRemarkPlugins, Streamdown, type StreamdownProps } from 'streamdo
 import { CodeFence } from '@/conversation/markdown/CodeFence'
 import { MarkdownImage, MarkdownLink } from '@/conversation/markdown/links'
 import { literalHtml } from '@/conversation/markdown/literal'
-import { useMath } from '@/conversation/markdown/math'
+import { formula, useMath } from '@/conversation/markdown/math'
 
 interface Inside {
   children?: ReactNode
+  className?: string
+}
+
+function InlineCode({ children, className }: Inside) {
+  const Formula = className?.includes('language-math') ? formula() : null
+  if (Formula && typeof children === 'string')
+    return <Formula source={children} display={className?.includes('math-display') ?? false} />
+  return (
+    <code className="rounded-md bg-sunken px-1.5 py-0.5 font-mono text-[0.875em] break-words [box-decoration-break:clone]">
+      {children}
+    </code>
+  )
 }
 
 const COMPONENTS = {
   pre: CodeFence,
   a: MarkdownLink,
   img: MarkdownImage,
-  inlineCode: ({ children }: Inside) => (
-    <code className="rounded-md bg-sunken px-1.5 py-0.5 font-mono text-[0.875em] break-words [box-decoration-break:clone]">
-      {children}
-    </code>
-  ),
+  inlineCode: InlineCode,
   table: ({ children }: Inside) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled by keyboard too
     <div className="my-4 overflow-x-auto rounded-xl border border-line" tabIndex={0} role="group" aria-label="Table">
@@ -43,11 +51,10 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
       mode="streaming" // block by block: a text that is whole is not read anew
       parseIncompleteMarkdown={streaming}
       components={COMPONENTS}
-      remarkPlugins={REMARK}
+      remarkPlugins={math ? [...REMARK, math.remark] : REMARK}
       rehypePlugins={REHYPE}
       controls={false}
       linkSafety={{ enabled: false }}
-      plugins={math ? { math } : undefined}
       dir="auto"
     >
       {text}

@@ -140,7 +140,7 @@ function Foot({ message }: { message: Message }) {
           <Braces size={15} aria-hidden />
         </IconButton>
       </ActionBarPrimitive.Root>
-      <Branches id={message.id} />
+      <Branches id={message.stored_id ?? message.id} />
       {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
       <Took message={message} />
     </div>

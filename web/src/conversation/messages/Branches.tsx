@@ -8,7 +8,7 @@ import { sayProblem } from '@/ui/toasts'
 export function Branches({ id }: { id: string }) {
   const { session, nodes, live } = useAround()
   const all = siblings(nodes, id)
-  const at = all.findIndex((node) => node.id === id || node.client_id === id)
+  const at = all.findIndex((node) => node.id === id)
   if (all.length < 2) return null
   const step = (by: number) => {
     const next = all[at + by]

@@ -62,7 +62,7 @@ export function UserMessage() {
           )}
           <Fork id={message.id} />
         </ActionBarPrimitive.Root>
-        <Branches id={message.id} />
+        <Branches id={message.stored_id ?? message.id} />
       </div>
     </MessagePrimitive.Root>
   )

@@ -1,0 +1,30 @@
+import 'katex/dist/katex.min.css'
+import { render } from 'katex'
+import { useLayoutEffect, useRef } from 'react'
+import remarkMath from 'remark-math'
+import type { FormulaProps } from '@/conversation/markdown/math'
+
+/** `$$…$$` alone: a single dollar is money more often than mathematics. */
+export const remark: [typeof remarkMath, object] = [remarkMath, { singleDollarTextMath: false }]
+
+/** A formula, set by KaTeX without trust: no links, no pictures, no styles of its own. It is built as elements, never as markup. */
+export function Formula({ source, display }: FormulaProps) {
+  const box = useRef<HTMLSpanElement>(null)
+  useLayoutEffect(() => {
+    if (!box.current) return
+    const options = {
+      displayMode: display,
+      trust: false,
+      strict: 'ignore',
+      maxExpand: 200,
+      maxSize: 20,
+      throwOnError: false,
+    } as const
+    try {
+      render(source, box.current, options)
+    } catch {
+      box.current.textContent = source // what even KaTeX's own error can't show
+    }
+  }, [source, display])
+  return <span ref={box} dir="ltr" className={display ? 'block overflow-x-auto overflow-y-hidden py-1' : undefined} />
+}
