@@ -57,7 +57,7 @@ class ToFile(logging.Handler):
             "message": self._redacted(record.getMessage())[:LONGEST],
             "process": os.getpid(),
         }
-        for name in ("run", "conversation"):
+        for name in ("run", "conversation", "request"):
             if isinstance(value := getattr(record, name, None), str):
                 entry[name] = value
         if record.exc_info and record.exc_info[0] is not None:

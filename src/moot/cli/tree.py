@@ -219,6 +219,19 @@ PERMISSIONS = Group(
     },
 )
 
+TOKENS = Group(
+    "Tokens, which let programs and other people into a server",
+    {
+        "list": Command("moot.cli.tokens:list_", "Every token that lets somebody in.", ("moot tokens list", "moot tokens list --all")),
+        "create": Command(
+            "moot.cli.tokens:create",
+            "Makes a token, and shows its secret this once.",
+            ("moot tokens create laptop", "moot tokens create ci --scopes read --user mara --expires 30d"),
+        ),
+        "revoke": Command("moot.cli.tokens:revoke", "Takes a token back.", ("moot tokens revoke laptop",)),
+    },
+)
+
 TREE = Group(
     "One home for every AI agent's conversations",
     {
@@ -244,6 +257,13 @@ TREE = Group(
         "channels": CHANNELS,
         "agents": AGENTS,
         "permissions": PERMISSIONS,
+        "serve": Command(
+            "moot.cli.serving:serve",
+            "Serves the page and the HTTP operations until it is stopped.",
+            ("moot serve", "moot serve --port 4748", "moot serve --host 0.0.0.0 --allow-remote"),
+        ),
+        "web": Command("moot.cli.serving:web", "Opens the page in your browser.", ("moot web", "moot web --no-open")),
+        "tokens": TOKENS,
         "config": CONFIG,
         "logs": Command(
             "moot.cli.log_showing:logs", "What moot's processes noticed.", ("moot logs -n 20", "moot logs --follow"), bare=True

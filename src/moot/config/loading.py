@@ -78,13 +78,16 @@ class Loader:
     """The configuration in force while a process lives. A reload is all or nothing: when it fails, the last good one stays."""
 
     def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
+        self._file = (home or home_of(environ)) / FILE
         self._load = lambda: load(home=home, environ=environ, flags=flags, directory=directory)
+        self._seen = self.stamp()
         self.current = self._load()
         self.error: ConfigError | None = None
         """Why the last reload failed; None when it did not."""
 
     def reload(self) -> bool:
         """Whether a new configuration is in force; its generation is one higher. Otherwise `error` says why not."""
+        self._seen = self.stamp()  # before the file is read: a change in between must not be missed
         try:
             loaded = self._load()
         except ConfigError as error:
@@ -94,6 +97,18 @@ class Loader:
         self.current = replace(loaded, settings=replace(loaded.settings, generation=generation))
         self.error = None
         return True
+
+    def stamp(self) -> tuple[int, int, int]:
+        """Differs whenever the person's file is another than before; also when it is gone."""
+        try:
+            status = self._file.stat()
+        except OSError:
+            return 0, 0, 0
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def is_stale(self) -> bool:
+        """Whether the file has changed since it was read last."""
+        return self.stamp() != self._seen
 
 
 def _placed(settings: Settings, root: Node) -> Settings:

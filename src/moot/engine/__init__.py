@@ -7,6 +7,7 @@
 | `submissions.py` | what a prompt decides before it is stored |
 | `titles.py` | what a conversation is called |
 | `channels.py` | `serve`: a channel over the port that it gets |
+| `servers.py` | which server serves a home |
 | `owners.py` | the OS lock that says whether an owner lives |
 """
 

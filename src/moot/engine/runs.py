@@ -50,6 +50,8 @@ class LocalRuns:
         self._cancelled: set[str] = set()
         """Runs that are to end as cancelled as soon as they are held here."""
         self._taken: Counter[str] = Counter()
+        self._queued: set[str] = set()
+        """Queued runs whose turn is waited for here."""
         self._failures: dict[str, MootError] = {}
         """Runs whose end could not be recorded, and why: nobody is at them though the store says that we are."""
         self._moved = anyio.Event()
@@ -339,7 +341,16 @@ class LocalRuns:
                 await self._take(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
-        """Waits for a queued run's turn and drives it."""
+        """Waits for a queued run's turn and drives it; once, however often it is found."""
+        if run.id in self._queued:
+            return
+        self._queued.add(run.id)
+        try:
+            await self._begin_in_order(run)
+        finally:
+            self._queued.discard(run.id)
+
+    async def _begin_in_order(self, run: Run) -> None:
         while True:
             moved = self._moved
             try:

@@ -15,6 +15,7 @@ passes one function of this room, and nothing else in moot does these things by 
 | `secrets` | keys and passwords in errors and logs |
 | `shell` | a shell line: every command in it, or that it is not understood |
 | `terminal` | control sequences in text for a screen |
+| `tokens` | secrets that let somebody into a server |
 | `urls` | addresses on the network that a tool may fetch |
 """
 

@@ -6,7 +6,7 @@
 | `CHANNELS` | where people talk to moot from other programs | `moot.channels` |
 | `COMMANDS` | slash commands | `moot.commands` |
 | `DIALECTS` | wire shapes | `moot.convert` |
-| `FACES` | what `python -m moot` and `import moot` show | `moot.faces` |
+| `FACES` | what `python -m moot`, `import moot` and `moot serve` show | `moot.faces` |
 | `FORMATS` | other programs' files of conversations | `moot.formats` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
@@ -59,7 +59,7 @@ DIALECTS = Registry(
     needs=("name", "translator", "to_request"),
 )
 
-FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named"})
+FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.serving:run"})
 
 FORMATS = Registry("moot.formats", {}, needs=("name", "version", "suffix", "sniff", "read", "write"))
 

@@ -15,7 +15,8 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `pages.py` | the built page and its files |
 | `routing.py` | `Router`: routes that read bodies to the letter |
 | `metrics.py` | what the server counts |
-| `serving.py` | runs it all until a signal |
+| `configuration.py` | the configuration in force, read again when it changes |
+| `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |
 | `given.py` | the answers that programs may go on from |
 | `dialects/` | moot as a model for other programs |
 | `routes/` | the operations, one file for each resource |

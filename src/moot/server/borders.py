@@ -65,7 +65,9 @@ class Border:
             if not status:
                 await problem(scope, 500, "something went wrong in the server")(scope, receive, sending)
         finally:
-            log.info("%s %s %s", scope["method"], _route(scope), status or "closed", extra={"request": id})
+            # what only reads is noise, unless it went wrong; the route and not the path: a path is what a caller made up
+            level = logging.DEBUG if scope["method"] == "GET" and 0 < status < 400 else logging.INFO
+            log.log(level, "%s %s %s", scope["method"], _route(scope), status or "closed", extra={"request": id})
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route, metrics = _route(scope), self._server.metrics

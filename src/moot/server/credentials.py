@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hmac
 import logging
-import secrets
 from dataclasses import dataclass
-from hashlib import sha256
 
 import anyio
 
 from moot.errors import MootError
+from moot.guard.tokens import CODE_SECONDS, digest, new_code, new_secret
 from moot.server.caller import Caller
 from moot.types.ids import Clock, SystemClock, new_id
 from moot.types.store import Store
@@ -22,9 +21,6 @@ LOOK = 2.0
 NOTE = 60.0
 """Seconds between two notes of when tokens were used last."""
 
-CODE_SECONDS = 60
-"""How long a code for signing in holds."""
-
 BROWSER_SECONDS = 30 * 24 * 3600
 """How long a browser stays signed in."""
 
@@ -32,20 +28,6 @@ FIXED = "environment"
 """The id of the token that MOOT_TOKEN gives a server."""
 
 log = logging.getLogger("moot.server")
-
-
-def digest(secret: str) -> bytes:
-    """What a secret is known by. Secrets of ours are random and long: a slow hash would add nothing."""
-    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-def new_secret() -> str:
-    """256 random bits, recognisable in a log or a repository."""
-    return f"moot_{secrets.token_urlsafe(32)}"
-
-
-def new_code() -> str:
-    return secrets.token_urlsafe(24)
 
 
 @dataclass(slots=True)

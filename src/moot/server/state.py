@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
+from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
 from moot.server.given import Given
 from moot.server.metrics import Metrics
@@ -32,6 +33,7 @@ class Server:
 
     engine: Engine
     tokens: Credentials
+    configuration: Configuration
     settings: ServerSettings = field(default_factory=ServerSettings)
     hosts: frozenset[str] = frozenset()
     """What a request's Host may say, in lower case and with the port."""

@@ -1,9 +1,12 @@
-"""A real server: in this process (`server`), and as the `moot serve` process (`server_process`)."""
+"""A real server: in this process (`server`, `open_server`), and as the `moot serve` process (`server_process`, `serve_home`)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+import json
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,18 @@ import anyio
 import pytest
 from fastapi import FastAPI
 
+from e2e.cli_process import MootProcess, make
+from moot.config.loading import Loader
 from moot.config.settings import Models, Permissions, ServerSettings, Settings
 from moot.engine import Engine, open_engine
 from moot.server.app import create_app
+from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
 from moot.server.origins import hosts_of
-from moot.server.serving import bind, serve
+from moot.server.serving import serve
+from moot.server.sockets import bind
 from moot.server.state import Limits, Server
+from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer
 from moot.types.ids import new_id
@@ -101,6 +109,7 @@ def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
                 state = Server(
                     engine=engine,
                     tokens=Credentials(engine.store, fixed=FIXED),
+                    configuration=Configuration(engine, Loader(home=settings.home, environ={}, directory=directory)),
                     settings=listens,
                     hosts=hosts_of(host, port, listens),
                     limits=bounds or Limits(),
@@ -120,3 +129,65 @@ async def server(open_server: Callable[..., Any]) -> AsyncGenerator[LiveServer, 
     """A server whose model always says "Hello there."; for other words see `open_server`."""
     async with open_server() as opened:
         yield opened
+
+
+@dataclass
+class ServedHome:
+    """A home that real `moot serve` processes serve, one after the other, on the same port."""
+
+    moot: MootProcess
+    model: ScriptedProcess
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of a caller who may do everything."""
+        return {"authorization": f"Bearer {FIXED}"}
+
+    def start(self, *arguments: str) -> ServedHome:
+        """Starts a server and waits until it is ready."""
+        self.moot.more["MOOT_TOKEN"] = FIXED
+        self.process = self.moot.start("serve", "--json", "--port", str(self.port), *arguments)
+        assert self.process.stdout is not None and self.process.stderr is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read().decode()
+        self.port = int(json.loads(line)["url"].rpartition(":")[2])
+        return self
+
+    def stop(self, number: int = signal.SIGTERM, *, seconds: float = 30) -> str:
+        """Sends the signal and waits for the end; what the server said to people."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        _, said = self.process.communicate(timeout=seconds)
+        return said.decode()
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture
+def serve_home(tmp_path: Path, cache: Path) -> Iterator[Callable[..., ServedHome]]:
+    """Makes a home with a scripted model behind it: `serve_home([Reply(…)]).start()`; `stop()`, `start()` again."""
+    with ExitStack() as stack:
+
+        def made(script: Sequence[Reply] = (), *, obey: bool = False, config: str = "") -> ServedHome:
+            given = list(script) if script or obey else [Reply(text="Hello there.", times=0)]
+            model = stack.enter_context(ScriptedProcess(given, obey=obey))
+            moot = make(tmp_path, cache, model.config() + config)
+            stack.callback(moot.close)
+            return ServedHome(moot, model)
+
+        yield made
+
+
+@pytest.fixture
+def server_process(serve_home: Callable[..., ServedHome]) -> ServedHome:
+    """A real `moot serve` process whose model always says "Hello there."."""
+    return serve_home().start()

@@ -21,7 +21,13 @@ async def login(here: Here, request: Request, response: Response, given: LoginIn
     """Signs a browser in with a code of `moot web`, or with a token: a cookie comes back."""
     caller, secret = await (_by_code(here, given.code) if given.code is not None else _by_token(here, given.token or ""))
     response.set_cookie(
-        COOKIE, secret, max_age=BROWSER_SECONDS, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https"
+        COOKIE,
+        secret,
+        max_age=BROWSER_SECONDS,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.headers.get("origin", "").startswith("https:"),
     )
     return _session(caller)
 
