@@ -17,6 +17,7 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `metrics.py` | what the server counts |
 | `configuration.py` | the configuration in force, read again when it changes |
 | `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |
+| `connection.py` | what is read from a caller, with bounds on the head of a request |
 | `given.py` | the answers that programs may go on from |
 | `dialects/` | moot as a model for other programs |
 | `routes/` | the operations, one file for each resource |

@@ -15,7 +15,7 @@ from moot.server.state import Server
 
 def create_app(server: Server) -> FastAPI:
     """The application of one server; whoever runs it also runs `server.tokens.watch()`."""
-    app = routed(max_body=server.limits.body)
+    app = routed()
     app.state.server = server
     problems.install(app)
     for middleware in (Repeats, Patience, Doors, Border):  # the last one added is the outermost
@@ -24,7 +24,7 @@ def create_app(server: Server) -> FastAPI:
     return app
 
 
-def routed(*, max_body: int | None = None) -> FastAPI:
+def routed() -> FastAPI:
     """The routes alone: enough to describe them."""
     app = FastAPI(
         title="moot",
@@ -33,7 +33,6 @@ def routed(*, max_body: int | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=max_body,
         generate_unique_id_function=lambda route: route.name,
     )
     for router in ROUTERS:

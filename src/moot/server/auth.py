@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, TypeAlias, cast
 
 from fastapi import Depends
@@ -82,5 +82,10 @@ PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"))
 
 def needed(dependant: Dependant) -> Scope | None:
     """The scope that an operation asks for; None for a public one."""
-    asked: list[Scope] = [_NEEDS[call] for each in dependant.dependencies if (call := cast("_Needs", each.call)) in _NEEDS]
-    return asked[0] if asked else None
+    asked = gates(dependant)
+    return _NEEDS[asked[0]] if asked else None
+
+
+def gates(dependant: Dependant) -> Sequence[_Needs]:
+    """What an operation asks of its caller; a router asks it before a body is read, so that nobody unknown fills the memory."""
+    return [call for each in dependant.dependencies if (call := cast("_Needs", each.call)) in _NEEDS]

@@ -19,6 +19,9 @@ from moot.server.state import Server
 UNKNOWN = "(none)"
 """The route of a request that no route took, in the metrics: paths that callers make up must not each become a line."""
 
+_CLOSING = {"connection": "close"}
+"""For a request whose body is not taken to its end."""
+
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 _HEADERS = (
@@ -94,29 +97,39 @@ class Doors:
 
 
 class Patience:
-    """Gives a body up that does not come on: a caller who sends a byte now and then must not hold a place for ever."""
+    """Takes a body of so many bytes and no more, and gives one up that does not come on: nobody holds a place or memory for ever."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
         self._seconds = server.limits.silence
+        self._largest = server.limits.body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(Headers(scope=scope)):
+        if scope["type"] != "http" or (size := _body_size(Headers(scope=scope))) == 0:
             await self._app(scope, receive, send)
             return
-        whole = False
+        if size is not None and size > self._largest:
+            await of_http(scope, self._too_large())(scope, receive, send)
+            return
+        whole, taken = False, 0
 
         async def receiving() -> Message:
-            nonlocal whole
+            nonlocal whole, taken
             if whole:  # from here on the wait is for the caller to go away
                 return await receive()
             with anyio.move_on_after(self._seconds):
                 message = await receive()
+                taken += len(message.get("body", b""))
+                if taken > self._largest:
+                    raise self._too_large()
                 whole = message["type"] != "http.request" or not message.get("more_body", False)
                 return message
-            raise Problem(408, f"nothing of the body came for {self._seconds:g} seconds", headers={"connection": "close"})
+            raise Problem(408, f"nothing of the body came for {self._seconds:g} seconds", headers=_CLOSING)
 
         await self._app(scope, receiving, send)
+
+    def _too_large(self) -> Problem:
+        return Problem(413, f"the body is larger than the {self._largest:,} bytes that this server takes", headers=_CLOSING)
 
 
 def _request_id(scope: Scope) -> str:
@@ -134,5 +147,6 @@ def _route(scope: Scope) -> str:
     return scope.get("moot.route") or getattr(scope.get("route"), "path", UNKNOWN)
 
 
-def _has_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+def _body_size(headers: Headers) -> int | None:
+    """Bytes of the body, None when that is not said."""
+    return None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))

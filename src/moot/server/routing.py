@@ -1,4 +1,4 @@
-"""Routes as all of ours are: bodies are read to the letter."""
+"""Routes as all of ours are: who asks is known before a body is read, and bodies are read to the letter."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from moot.server.auth import gates
 from moot.types.canonical import loads_exact
 
 
@@ -20,7 +21,7 @@ class StrictRequest(Request):
     async def json(self) -> Any:
         body = await self.body()
         try:
-            return loads_exact(body)
+            return loads_exact(body.decode())  # JSON by itself would guess other encodings
         except ValueError as error:
             raise json.JSONDecodeError(str(error), "", 0) from error
 
@@ -30,8 +31,11 @@ class Route(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
+        asked = gates(self.dependant)
 
         async def strict(request: Request) -> Response:
+            for gate in asked:
+                await gate(request)
             return await handler(StrictRequest(request.scope, request.receive))
 
         return strict

@@ -20,6 +20,7 @@ from moot.engine.servers import Serving, claimed
 from moot.errors import MootError
 from moot.server.app import create_app
 from moot.server.configuration import Configuration
+from moot.server.connection import Connection
 from moot.server.credentials import Credentials
 from moot.server.origins import hosts_of
 from moot.server.pages import is_built
@@ -92,6 +93,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
             server_header=False,
             proxy_headers=False,
             limit_concurrency=CONNECTIONS,
+            http=Connection,
             timeout_keep_alive=KEPT_ALIVE,
             timeout_graceful_shutdown=GRACE,
             backlog=BACKLOG,

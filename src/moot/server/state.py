@@ -23,6 +23,8 @@ class Limits:
 
     body: int = 32 * 1024 * 1024
     """Bytes of a request's body."""
+    head: float = 15.0
+    """Seconds for the head of a request, and for a new connection to begin with one."""
     silence: float = 30.0
     """Seconds without a byte after which a body that is still to come is given up."""
 

@@ -1,0 +1,90 @@
+"""HTTP to the byte: what no client library would send, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+LONG = 4.0
+"""Seconds that an answer may take on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer; status 0 when the server hung up without a word."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Wire:
+    """A connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def send(self, data: bytes) -> None:
+        """Gives up quietly when the server has hung up."""
+        try:
+            self.writer.write(data)
+            await self.writer.drain()
+        except ConnectionError:
+            pass
+
+    async def answer(self) -> Answer:
+        """The next answer with a length, or all there is until the end."""
+        async with asyncio.timeout(LONG):
+            try:
+                head = await self.reader.readuntil(b"\r\n\r\n")
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return Answer(0, {}, b"")
+            line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+            headers = {name.lower(): value.strip() for name, _, value in (row.partition(":") for row in rest)}
+            if "content-length" in headers:
+                body = await self.reader.readexactly(int(headers["content-length"]))
+            elif headers.get("transfer-encoding") == "chunked":
+                body = b""
+            else:
+                body = await self.reader.read()
+            return Answer(int(line.split(" ")[1]), headers, body)
+
+    async def closed(self) -> bool:
+        """Whether the server ends the connection by itself."""
+        try:
+            async with asyncio.timeout(LONG):
+                while await self.reader.read(65536):
+                    pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
+
+@asynccontextmanager
+async def wire(url: str) -> AsyncGenerator[Wire]:
+    """A connection to a server's port."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield Wire(reader, writer)
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def asked(url: str, data: bytes) -> Answer:
+    """The answer to these bytes on a connection of their own."""
+    async with wire(url) as connection:
+        await connection.send(data)
+        return await connection.answer()
+
+
+def request(method: str, target: str, *headers: str, body: bytes = b"") -> bytes:
+    """A request with exactly these header lines; a length only with a body."""
+    lines = [f"{method} {target} HTTP/1.1", *headers, *([f"content-length: {len(body)}"] if body else [])]
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + body

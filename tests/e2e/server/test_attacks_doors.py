@@ -1,0 +1,232 @@
+"""Rebound names, foreign pages, smuggled requests and paths that climb: what stands before every route."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from e2e.server.conftest import FIXED, LiveServer
+from e2e.server.raw import asked, request, wire
+
+pytestmark = pytest.mark.anyio
+
+BEARER = f"authorization: Bearer {FIXED}"
+
+
+async def cookie_of(server: LiveServer) -> str:
+    """The header line of a browser that has signed in."""
+    async with server.stranger() as browser:
+        answer = await browser.post("/api/login", json={"code": await server.state.tokens.code("local")})
+        return f"cookie: moot_session={answer.cookies['moot_session'].value}"
+
+
+def commits(server: LiveServer) -> int:
+    """How often anything was written."""
+    writer: Any = server.engine.store.log
+    return writer._writer.commits
+
+
+HOSTS = [
+    "evil.test:{port}",
+    "127.0.0.1.evil.test:{port}",
+    "evil.test",
+    "localhost.:{port}",
+    "127.0.0.1.:{port}",
+    "[::1]:{port}",
+    "0.0.0.0:{port}",
+    "127.1:{port}",
+    "2130706433:{port}",
+    "127.0.0.1:1",
+    "127.0.0.1",
+    "localhost",
+    "user@127.0.0.1:{port}",
+    "127.0.0.1:{port}@evil.test",
+    "127.0.0.1:{port}, evil.test",
+    "127.0.0.1:{port}/",
+    "*",
+    "",
+]
+
+
+async def test_a_name_that_is_not_on_the_list_gets_nowhere(server: LiveServer) -> None:
+    for host in HOSTS:
+        named = "host: " + host.replace("{port}", server.url.rpartition(":")[2])
+        for target in ("/api/session", "/healthz", "/", "/nothing"):
+            answer = await asked(server.url, request("GET", target, named, BEARER))
+            assert (answer.status, answer.headers["content-type"]) == (421, "application/problem+json"), (host, target)
+
+
+async def test_several_names_none_and_a_foreign_address_in_the_line_get_nowhere(server: LiveServer) -> None:
+    port = server.url.rpartition(":")[2]
+    own = f"host: 127.0.0.1:{port}"
+    assert (await asked(server.url, request("GET", "/api/session", own, f"host: evil.test:{port}", BEARER))).status in (400, 421)
+    assert (await asked(server.url, request("GET", "/api/session", f"host: evil.test:{port}", own, BEARER))).status in (400, 421)
+    assert (await asked(server.url, request("GET", "/api/session", BEARER))).status in (400, 421)
+    assert (await asked(server.url, b"GET /api/session HTTP/1.0\r\n" + BEARER.encode() + b"\r\n\r\n")).status in (400, 421)
+    foreign = f"http://evil.test:{port}/api/session"
+    assert (await asked(server.url, request("GET", foreign, f"host: evil.test:{port}", BEARER))).status == 421
+    assert (await asked(server.url, request("CONNECT", "evil.test:443", "host: evil.test:443", BEARER))).status in (400, 405, 421)
+
+
+async def test_its_own_names_are_answered_to(server: LiveServer) -> None:
+    for name in ("127.0.0.1", "localhost", "LOCALHOST"):
+        named = f"host: {name}:{server.url.rpartition(':')[2]}"
+        assert (await asked(server.url, request("GET", "/api/session", named, BEARER))).status == 200, name
+
+
+FOREIGN = [
+    "null",
+    "http://localhost:1",
+    "https://evil.test",
+    "http://evil.test:{port}",
+    "http://127.0.0.1@evil.test",
+    "http://127.0.0.1:{port}@evil.test",
+    "http://127.0.0.1:{port}.evil.test",
+    "http://127.0.0.1:{port}/",
+    "http://127.0.0.1:{port} http://evil.test",
+    "ftp://127.0.0.1:{port}",
+    "file://",
+    "http://[::1]:{port}",
+    "",
+    "x",
+    "http://[",
+]
+
+
+OPERATIONS = (("GET", "/api/session"), ("POST", "/api/tokens"), ("POST", "/api/login"), ("DELETE", "/api/tokens/x"), ("GET", "/"))
+
+
+async def test_a_page_of_another_origin_is_refused_with_and_without_the_cookie(server: LiveServer) -> None:
+    port = server.url.rpartition(":")[2]
+    cookie = await cookie_of(server)
+    before = commits(server)
+    for origin, more, (method, target) in product(FOREIGN, ([], [cookie], [cookie, BEARER]), OPERATIONS):
+        lines = [f"host: 127.0.0.1:{port}", "origin: " + origin.replace("{port}", port), "content-type: text/plain", *more]
+        answer = await asked(server.url, request(method, target, *lines, body=b'{"name": "mine"}' if method == "POST" else b""))
+        assert answer.status == 403, (origin, method, target, more)
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert commits(server) == before
+
+
+async def test_a_program_with_a_token_may_name_any_origin_and_the_page_its_own(server: LiveServer) -> None:
+    port = server.url.rpartition(":")[2]
+    host = f"host: 127.0.0.1:{port}"
+    assert (await asked(server.url, request("GET", "/api/session", host, "origin: https://elsewhere.test", BEARER))).status == 200
+    own = f"origin: http://127.0.0.1:{port}"
+    assert (await asked(server.url, request("GET", "/api/session", host, own, await cookie_of(server)))).status == 200
+
+
+async def test_a_browser_that_does_not_say_where_a_change_comes_from_is_refused(server: LiveServer) -> None:
+    host, cookie = f"host: {server.url.removeprefix('http://')}", await cookie_of(server)
+    before = commits(server)
+    for site in ([], ["sec-fetch-site: cross-site"], ["sec-fetch-site: same-site"], ["sec-fetch-site: none"]):
+        answer = await asked(server.url, request("POST", "/api/tokens", host, cookie, *site, body=b'{"name": "mine"}'))
+        assert answer.status == 403, site
+    for mode in ("no-cors", "cors", "websocket", "navigate"):
+        fetched = f"sec-fetch-site: cross-site\r\nsec-fetch-mode: {mode}\r\nsec-fetch-dest: image"
+        assert (await asked(server.url, request("GET", "/api/session", host, cookie, fetched))).status == 403, mode
+    assert commits(server) == before
+
+
+async def test_no_preflight_is_granted_and_no_upgrade_made(server: LiveServer) -> None:
+    host = f"host: {server.url.removeprefix('http://')}"
+    wanted = ("access-control-request-method: POST", "access-control-request-headers: authorization, x-anything")
+    for origin in ("https://evil.test", "null", f"http://{server.url.removeprefix('http://')}"):
+        answer = await asked(server.url, request("OPTIONS", "/api/tokens", host, f"origin: {origin}", *wanted))
+        assert answer.status in (401, 403, 405)
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    upgrade = ("connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==")
+    for more in ([], ["origin: https://evil.test"], [BEARER], [await cookie_of(server)]):
+        assert (await asked(server.url, request("GET", "/api/session", host, *upgrade, *more))).status != 101
+
+
+SMUGGLED = {
+    "length and chunks": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length: 4\r\ncontent-length: 5\r\n\r\nabcd",
+    "length with a sign": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length: +4\r\n\r\nabcd",
+    "length in a list": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length: 4, 4\r\n\r\nabcd",
+    "length without end": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length: 99999999999999999999999\r\n\r\nabcd",
+    "unknown coding": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ntransfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunks not last": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "a folded header": b"GET /healthz HTTP/1.1\r\n%(host)s\r\nx-a: b\r\n folded: yes\r\n\r\n",
+    "a blank before the colon": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ncontent-length : 4\r\n\r\nabcd",
+    "bare line feeds": b"GET /healthz HTTP/1.1\n%(host)s\n\n",
+    "a bare return": b"GET /healthz HTTP/1.1\r\n%(host)s\rx-a: b\r\n\r\n",
+    "a chunk size that is none": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab\r\n0\r\n\r\n",
+    "a chunk size without end": b"POST /api/login HTTP/1.1\r\n%(host)s\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nab",
+    "a header with a null": b"GET /healthz HTTP/1.1\r\n%(host)s\r\nx-a: b\0c\r\n\r\n",
+    "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a version of its own": b"GET /healthz HTTP/9.7\r\n%(host)s\r\n\r\n",
+}
+
+
+async def test_a_request_that_two_could_read_differently_is_refused_and_the_connection_closed(server: LiveServer) -> None:
+    host = f"host: {server.url.removeprefix('http://')}".encode()
+    smuggled = b"GET /api/session HTTP/1.1\r\n" + host + b"\r\n" + BEARER.encode() + b"\r\n\r\n"
+    for trick, data in SMUGGLED.items():
+        async with wire(server.url) as connection:
+            await connection.send(data.replace(b"%(host)s", host) + smuggled)
+            answer = await connection.answer()
+            assert answer.status == 400, (trick, answer)
+            assert await connection.closed(), trick
+
+
+CLIMBING = [
+    "..%2f..%2fetc/passwd",
+    "..%5c..%5cwindows",
+    "%2e%2e/%2e%2e/pyproject.toml",
+    "....//....//etc/passwd",
+    "..;/..;/etc/passwd",
+    "x%00.html",
+    "%00",
+    "\\\\evil.test\\share",
+    "C:%5cwindows",
+    "~root",
+    "%c0%ae%c0%ae/%c0%ae%c0%ae/etc/passwd",
+    "%ff%fe",
+    "%25%32%65%25%32%65/",
+    "x" * 5000,
+]
+
+
+BELOW = ("/", "/assets/", "/docs/", "/api/blobs/", "/api/tokens/", "/api/conversations/", "/api/conversations/x/", "/api/projects/")
+
+
+async def test_no_path_climbs_out_or_breaks_anything(server: LiveServer) -> None:
+    host = f"host: {server.url.removeprefix('http://')}"
+    page = (await asked(server.url, request("GET", "/", host))).body
+    for below, path in product(BELOW, CLIMBING):
+        answer = await asked(server.url, request("GET", below + path, host, BEARER))
+        assert answer.status in (400, 404, 405, 414, 422, 431) or (not below.startswith("/api") and answer.body == page), (
+            below,
+            path,
+            answer,
+        )
+        assert b"root:" not in answer.body and b"[project]" not in answer.body
+        assert "location" not in answer.headers
+
+
+async def test_every_answer_says_that_it_is_private_and_not_to_be_framed_or_guessed(server: LiveServer) -> None:
+    host = f"host: {server.url.removeprefix('http://')}"
+    wanted = [
+        request("GET", "/api/session", host, BEARER),
+        request("GET", "/api/session", host),
+        request("GET", "/healthz", host),
+        request("GET", "/", host),
+        request("GET", "/nothing/there", host, BEARER),
+        request("POST", "/api/login", host, "content-type: application/json", body=b"{"),
+        request("PUT", "/api/session", host, BEARER),
+        request("GET", "/api/session", "host: evil.test"),
+        request("GET", "/api/session", host, "origin: https://evil.test"),
+    ]
+    for data in wanted:
+        answer = await asked(server.url, data)
+        said = answer.headers
+        assert said["x-content-type-options"] == "nosniff", data
+        assert said["referrer-policy"] == "no-referrer"
+        assert "frame-ancestors 'none'" in said["content-security-policy"] and said["x-frame-options"] == "DENY"
+        assert "default-src 'none'" in said["content-security-policy"] or "default-src 'self'" in said["content-security-policy"]
+        assert said["cache-control"] in ("no-store", "no-cache")
+        assert "server" not in said and "x-powered-by" not in said
