@@ -30,7 +30,7 @@ THEIRS = ("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "com
 
 def guides(root: Path) -> Iterator[Path]:
     for pattern in GUIDES:
-        yield from sorted(root.glob(pattern))
+        yield from sorted(path for path in root.glob(pattern) if "node_modules" not in path.parts)
 
 
 def named_paths(text: str) -> Iterator[str]:

@@ -114,7 +114,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "zhipu glm zai bigmodel": ("providers/zhipu.py",),
     "minimax": ("providers/minimax.py",),
     "moonshot kimi": ("providers/moonshot.py",),
-    "vercel": ("providers/vercel.py",),
+    "vercel": ("providers/vercel.py", "server/streams/response.py"),
     "groq": ("providers/groq.py", "convert/openai_stream.py"),
     "mistral": ("providers/mistral.py",),
     "xai grok": ("providers/xai.py",),

@@ -20,9 +20,9 @@ from moot.types.context import Parked, Result, RunContext, Unknown, Verdict
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.ids import tool_key
-from moot.types.limits import INLINE_BYTES, TOOL_OUTPUT_CHARACTERS
+from moot.types.limits import INLINE_BYTES, TAIL_BYTES, TOOL_OUTPUT_CHARACTERS
 from moot.types.served import Served
-from moot.types.tool import Tool, ToolContext, ToolOutput
+from moot.types.tool import Tool, ToolContext, ToolOutput, Whole
 
 log = logging.getLogger("moot.agents")
 
@@ -187,19 +187,28 @@ async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> No
 
 async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Result:
     """A tool's output as the one event that ends it: cut to what a model gets, the rest in a blob."""
-    text = output.text
+    text, whole = output.text, output.whole
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:
-            blob = await context.ports.blobs.put(text.encode("utf-8", "replace"), "text/plain; charset=utf-8")
-            rest = f"the whole output is at blob:{blob.sha256}, which read_file can page"
+            whole = await _kept(context, text)
+            rest = f"the whole output is at blob:{whole.blob}, which read_file can page"
         except MootError as error:
             rest = f"the rest could not be kept: {error.message}"
         text = f"{text[:TOOL_OUTPUT_CHARACTERS]}\n[cut: {len(output.text):,} characters in all; {rest}]"
+    noted: JsonObject = {} if whole is None else {"providerMetadata": {chunk.OURS: whole.to_json()}}
     if output.error:
-        return Result({"error": True}, (chunk.tool_error(call.id, text),))
-    value: Json = text
+        return Result({"error": True}, ({**chunk.tool_error(call.id, text), **noted},))
+    value: Json = output.value if output.structured and whole is None else text
     if output.files:
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
     # the structured value is for faces and rides in the journal: on the chunk it would replace what the call's metadata holds
     shown = output.value if len(text) <= INLINE_BYTES else None
-    return Result({"error": False, "value": shown}, (chunk.tool_output(call.id, value),))
+    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **noted},))
+
+
+async def _kept(context: RunContext, text: str) -> Whole:
+    """The text as a blob. Raises StoreError."""
+    data = text.encode("utf-8", "replace")
+    blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")
+    tail = data[-TAIL_BYTES:].decode("utf-8", "ignore")
+    return Whole(blob.sha256, blob.size, text.count("\n") + 1, tail)

@@ -145,7 +145,7 @@ class Follower:
         asked = 0
         if isinstance(self._show, OnScreen):
             await self._show.pause()
-        while approvals := await self._engine.store.records.approvals(run=run):
+        while approvals := [asked for asked in await self._engine.store.records.approvals(run=run) if not asked.by_client]:
             asked += 1
             situation = _APPROVING.load("situation")(self._engine, approvals[0], conversation)
             decided = cast("Decided", await _APPROVING.load("decide")(approvals[0], situation, self._output))

@@ -12,6 +12,7 @@ from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.engine import Engine
 from moot.engine.owners import Place, place_of
+from moot.types.approval import Approval
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, Run, RunStatus
@@ -80,9 +81,13 @@ async def _waits_for(engine: Engine, run: Run) -> str:
     if run.status == "interrupted":
         return f"moot chat resume {run.conversation[:13]}"
     asked = await engine.store.records.approvals(run=run.id) if run.status == "waiting" else []
-    return ", ".join(
-        "an answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}" for approval in asked
-    )
+    return ", ".join(_wants(approval) for approval in asked)
+
+
+def _wants(approval: Approval) -> str:
+    if approval.by_client:
+        return f"its client, which runs {approval.tool}"
+    return "an answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}"
 
 
 def _row(line: _Line, now: float) -> list[str]:

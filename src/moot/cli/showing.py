@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Protocol, runtime_checkable
 
 from moot.cli.errors import to_json
 from moot.cli.output import Output
+from moot.convert.events import event_json
 from moot.convert.versions import for_version
 from moot.guard.terminal import Cleaner, clean
 from moot.types.canonical import Json, JsonObject, dumps
@@ -186,28 +186,6 @@ def label(message: Message | None, output: Output) -> None:
     note = message.metadata.get("note") if message else None
     if isinstance(note, str):
         output.say(f"note: {note}", "yellow")
-
-
-def event_json(event: Event, *, raw: bool = False) -> JsonObject:
-    """An event as faces give it out; `raw` adds the vendor's bytes."""
-    value: JsonObject = {
-        "seq": event.seq,
-        "at": event.at,
-        "run": event.run,
-        "kind": event.kind,
-        "exchange": event.exchange,
-        "chunks": list(event.chunks),
-    }
-    if event.phase is not None:
-        value["phase"] = event.phase
-    if event.key is not None:
-        value["key"] = event.key
-    if raw and event.raw is not None:
-        try:
-            value["raw"] = event.raw.decode()
-        except UnicodeDecodeError:
-            value["raw_base64"] = base64.b64encode(event.raw).decode()
-    return value
 
 
 def result(run: Run, message: Message | None) -> JsonObject:

@@ -85,8 +85,11 @@ class LocalRuns:
         conversations = (store if prompt.user is None else store.of(prompt.user)).conversations
         if prompt.conversation is not None:
             existing = await conversations.get(prompt.conversation)
+        elif prompt.key is not None:
+            existing = await conversations.keyed(prompt.key)
         else:
-            existing = None if prompt.key is None else await conversations.keyed(prompt.key)
+            client_id = prompt.conversation_client_id
+            existing = None if client_id is None else await conversations.named(client_id)
         if existing is not None:
             for live in reversed(await store.records.runs(conversation=existing.id, statuses=OWNED)):
                 await self._current(live.id)
@@ -128,10 +131,12 @@ class LocalRuns:
                     await self._take(found.id, frozenset({found.status}))
                     return
 
-    async def answer(self, approval: str, answer: Answer) -> None:
+    async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
+        """As `Runs.answer`. Without `wake` the run is left as it is: more answers follow, and then `wake`."""
         stored = await give(self._runtime, approval, answer)
         self._move()
-        await self._wake(stored.run)
+        if wake:
+            await self.wake(stored.run)
 
     async def wait(self, run: str) -> Run:
         """As `Runs.wait`. Raises StoreError when the run stopped here because the store could not take what it had to say."""
@@ -294,7 +299,7 @@ class LocalRuns:
             if run.id in self._cancelled or any(item.kind == "cancel" for item in items):
                 await self.cancel(run.id)
             elif await self._answered(run.id) != answered:
-                await self._wake(run.id)
+                await self.wake(run.id)
             else:
                 self._group.start_soon(self._expire, run.id)
         except MootError as error:
@@ -308,7 +313,7 @@ class LocalRuns:
             if times:
                 await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
                 if await self._is_due(run):
-                    await self._wake(run)
+                    await self.wake(run)
         except MootError as error:
             log.error("run %s is not gone on with: %s", run, error, extra={"run": run})
 
@@ -334,7 +339,11 @@ class LocalRuns:
                 parent = (await self._runtime.store.conversations.add_message(said)).id
                 self._runtime.hub.touch(run.conversation)
 
-    async def _wake(self, run: str) -> None:
+    async def current(self, run: str) -> Run:
+        """The run as it stands; one whose owner is dead is interrupted first. Raises NotFound."""
+        return await self._current(run)
+
+    async def wake(self, run: str) -> None:
         """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""
         if (await self._runtime.store.records.run(run)).status == "waiting":
             with suppress(Busy):

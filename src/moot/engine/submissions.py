@@ -7,9 +7,10 @@ from pathlib import Path
 
 from moot.engine.titles import first_line
 from moot.errors import UsageError
-from moot.plugins import AGENTS
+from moot.plugins import AGENTS, TOOLS
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
+from moot.tools.client import client_tools
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
@@ -35,6 +36,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     agent = find_agent(runtime.settings, name, settings)
     model = prompt.model or (existing.model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
+    _check_client_tools(settings)
     conversation = _conversation(prompt, existing, name, agent.agent_type, model)
     run = Run(
         id=new_id(),
@@ -84,6 +86,13 @@ async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
             runtime.check_tools(agent)
 
 
+def _check_client_tools(settings: JsonObject) -> None:
+    brought = [tool.name for tool in client_tools(settings)]
+    taken = next((name for at, name in enumerate(brought) if name in TOOLS or name in brought[:at]), None)
+    if taken is not None:
+        raise UsageError(f"a tool named {taken!r} is there already", fix="give the client's tool another name")
+
+
 def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:
     if existing is not None:
         return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model)
@@ -91,6 +100,7 @@ def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, age
     return Conversation(
         id=new_id(),
         key=prompt.key,
+        client_id=prompt.conversation_client_id,
         title=title,
         title_source="first-line" if title else "none",
         agent=agent,

@@ -215,7 +215,7 @@ class LiveRun(Generic[T]):
 
     async def _answer(self, run: Run, directory: str) -> None:
         following = self._following
-        asked = await self._engine.store.records.approvals(run=run.id)
+        asked = [one for one in await self._engine.store.records.approvals(run=run.id) if not one.by_client]
         if following.on_approval is None and following.on_question is None:
             await anyio.sleep(_LOOK)  # somebody else answers
             return

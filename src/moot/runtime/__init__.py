@@ -20,6 +20,7 @@
 | `tooling.py` | the ToolContext of one call |
 | `leftovers.py` | ends the commands that outlived the moot that started them |
 | `hub.py` | committed events to watchers |
+| `ticks.py` | one clock for all who may wait a moment |
 """
 
 __all__: list[str] = []

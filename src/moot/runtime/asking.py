@@ -13,7 +13,7 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
 from moot.tools.schema import definition_digest, subject_of
 from moot.types import chunk
-from moot.types.approval import Answer, Approval, bind, grants_of
+from moot.types.approval import BY_CLIENT, Answer, Approval, bind, grants_of
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.context import Parked, Verdict
 from moot.types.crash import point
@@ -139,6 +139,25 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
     return tuple(tuple(str(text) for text in reply) if isinstance(reply, list) else (str(reply),) for reply in replies)
 
 
+async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
+    """As `ToolContext.client_output`. The client has all it needs in the call itself, so nothing more is shown; it never expires."""
+    run, data = leg.request.run.id, dumps(arguments)
+    approval = Approval(
+        id=f"{run}/{key}/output",
+        run=run,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=data,
+        digest=bind(run, leg.request.conversation.directory, tool.name, definition_digest(tool), data),
+        asked_at=leg.runtime.clock.now() // 1000,
+        questions=BY_CLIENT,
+    )
+    answer = await ask(leg, approval)
+    if answer.approved and isinstance(answer.value, dict):
+        return answer.value
+    return {"error": answer.reason or "the client gave no output"}
+
+
 async def ask(leg: Asker, approval: Approval) -> Answer:
     """As `RunContext.ask`."""
     stored = await leg.runtime.store.records.approval(approval.id)
@@ -149,12 +168,15 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
         if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
             return await _expired(leg, stored)
         raise Parked
-    if approval.questions is None:
+    if approval.by_client:
+        event = Event("meta", body={"awaits": approval.id})
+    elif approval.questions is None:
         piece: chunk.Chunk = {"type": "tool-approval-request", "approvalId": approval.id, "toolCallId": approval.tool_call}
+        event = Event("chunks", (piece,))
     else:
         value: Json = {"approvalId": approval.id, "toolCallId": approval.tool_call, "questions": approval.questions}
-        piece = chunk.data("questions", value, id=approval.id)
-    await leg.append(Event("chunks", (piece,)), changes=(Ask(approval),), sync=True, fold=True)
+        event = Event("chunks", (chunk.data("questions", value, id=approval.id),))
+    await leg.append(event, changes=(Ask(approval),), sync=True, fold=True)
     point("approval.asked")
     raise Parked
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 import anyio
 
+from moot.runtime.ticks import Ticks
 from moot.types.event import Event
 from moot.types.store import Store
 
@@ -17,28 +18,107 @@ MAILBOX = 256
 PAGE = 512
 
 
-class _Watcher:
-    """One reader's mailbox. An empty mailbox with the bell rung means: look into the store."""
+_DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 
-    __slots__ = ("batches", "bell", "conversation", "stale")
 
-    def __init__(self, conversation: str) -> None:
-        self.conversation = conversation
-        self.batches: deque[tuple[Event, ...]] = deque()
-        self.bell = anyio.Event()
-        self.stale = True
+class Watch:
+    """One reader of a conversation, made by `Hub.reader` and closed by whoever made it.
+
+    `ring` is called, never more than needed, when `take` has something; it must not block and not raise. A reader that is `patient` is
+    rung for deltas alone only at the next tick. A slow one is not waited for: its mailbox is emptied, and it reads the store.
+    """
+
+    __slots__ = ("_batches", "_conversation", "_hub", "_patient", "_position", "_put_off", "_ring", "_rung", "_stale", "_store")
+
+    def __init__(self, hub: Hub, store: Store, conversation: str, after: int, ring: Callable[[], None], *, patient: bool) -> None:
+        self._hub = hub
+        self._store = store
+        self._conversation = conversation
+        self._position = after
+        self._ring = ring
+        self._patient = patient
+        self._batches: deque[tuple[Event, ...]] = deque()
+        self._stale = True
+        self._rung = False
+        """`take` has not been called since the last ring."""
+        self._put_off = False
+
+    async def take(self) -> list[Event]:
+        """What has come since the last time, in order and without a gap; empty when nothing has. After something, ask again."""
+        self._rung = False
+        while True:
+            if self._stale:
+                self._batches.clear()
+                self._stale = False  # what is committed from here on is in the mailbox, or makes it stale again
+                page = await self._store.log.read(self._conversation, after=self._position, limit=PAGE)
+                self._stale = self._stale or len(page) == PAGE
+                if page:
+                    self._position = page[-1].seq
+                    return page
+            taken = self._from_mailbox()
+            if taken or not self._stale:
+                return taken
+
+    @property
+    def lags(self) -> bool:
+        """Whether it must look into the store."""
+        return self._stale
+
+    def close(self) -> None:
+        """Takes the reader out of the hub."""
+        self._batches.clear()
+        self._hub.leave(self._conversation, self)
 
     def put(self, batch: tuple[Event, ...]) -> None:
-        if len(self.batches) >= MAILBOX:
-            self.batches.clear()
-            self.stale = True
-        elif not self.stale:
-            self.batches.append(batch)
-        self.bell.set()
+        """For the hub: what has just been committed."""
+        if len(self._batches) >= MAILBOX:
+            self._batches.clear()
+            self._stale = True
+        elif not self._stale:
+            self._batches.append(batch)
+        if self._rung:
+            return
+        if not self._patient or not _only_deltas(batch):
+            self.wake()
+        elif not self._put_off:
+            self._put_off = True
+            self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        self.stale = True
-        self.bell.set()
+        """For the hub: something was committed that only the store has."""
+        self._stale = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Rings, unless it has."""
+        self._put_off = False
+        if not self._rung:
+            self._rung = True
+            self._ring()
+
+    def _from_mailbox(self) -> list[Event]:
+        taken: list[Event] = []
+        while self._batches:
+            batch = self._batches.popleft()
+            first, last = batch[0].seq, batch[-1].seq
+            if last <= self._position:
+                continue
+            if first > self._position + 1:
+                self._stale = True  # somebody else committed in between
+                break
+            taken.extend(batch[self._position + 1 - first :])
+            self._position = last
+        return taken
+
+
+def _only_deltas(batch: tuple[Event, ...]) -> bool:
+    for event in batch:
+        if event.phase is not None:
+            return False
+        for chunk in event.chunks:
+            if chunk["type"] not in _DELTAS:
+                return False
+    return True
 
 
 class Hub:
@@ -46,7 +126,8 @@ class Hub:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._watchers: dict[str, list[_Watcher]] = {}
+        self._watchers: dict[str, list[Watch]] = {}
+        self.ticks = Ticks()
         self._foreign = anyio.Event()
         self._wanted = anyio.Event()
         self._listeners = 0
@@ -66,46 +147,34 @@ class Hub:
         for watcher in self._watchers.get(conversation, ()):
             watcher.touch()
 
-    async def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
-        """As `Tail.watch`."""
-        watcher = _Watcher(conversation)
-        self._watchers.setdefault(conversation, []).append(watcher)
+    def reader(self, conversation: str, ring: Callable[[], None], *, after: int = 0, patient: bool = False) -> Watch:
+        """A reader of every event behind `after`; the caller closes it."""
+        watch = Watch(self, self._store, conversation, after, ring, patient=patient)
+        self._watchers.setdefault(conversation, []).append(watch)
         self._listen(1)
-        try:
-            async with aclosing(self._follow(watcher, after)) as batches:
-                async for batch in batches:
-                    yield batch
-        finally:
+        return watch
+
+    def leave(self, conversation: str, watch: Watch) -> None:
+        """For `Watch.close`; nothing happens the second time."""
+        watchers = self._watchers.get(conversation, [])
+        if watch in watchers:
+            watchers.remove(watch)
             self._listen(-1)
-            watchers = self._watchers[conversation]
-            watchers.remove(watcher)
             if not watchers:
                 del self._watchers[conversation]
 
-    async def _follow(self, watcher: _Watcher, position: int) -> AsyncGenerator[tuple[Event, ...], None]:
-        while True:
-            if watcher.stale:
-                watcher.stale = False
-                watcher.batches.clear()
-                more = True
-                while more and (page := await self._store.log.read(watcher.conversation, after=position, limit=PAGE)):
-                    position = page[-1].seq
-                    more = len(page) == PAGE  # what is committed from here on is in the mailbox, or rings the bell
-                    yield tuple(page)
-            while watcher.batches and not watcher.stale:
-                batch = watcher.batches.popleft()
-                if batch[-1].seq <= position:
-                    continue
-                if batch[0].seq > position + 1:
-                    watcher.stale = True  # somebody else committed in between
-                    break
-                if batch[0].seq <= position:
-                    batch = batch[position + 1 - batch[0].seq :]
-                position = batch[-1].seq
-                yield batch
-            if not watcher.stale and not watcher.batches:
-                await watcher.bell.wait()
-            watcher.bell = anyio.Event()
+    async def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
+        """As `Tail.watch`."""
+        bell = anyio.Event()
+        watch = self.reader(conversation, lambda: bell.set(), after=after)
+        try:
+            while True:
+                while taken := await watch.take():
+                    yield tuple(taken)
+                await bell.wait()
+                bell = anyio.Event()
+        finally:
+            watch.close()
 
     async def foreign(self) -> AsyncGenerator[None, None]:
         """Something at once, then each time another process may have committed; closed by the caller with `aclosing`."""

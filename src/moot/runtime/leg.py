@@ -193,6 +193,9 @@ class Leg:
         async def questions(wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
             return await asking.question(self, tool, key, tool_call, wanted)
 
+        async def client(arguments: JsonObject) -> JsonObject:
+            return await asking.client_output(self, tool, key, tool_call, arguments)
+
         async def preliminary(value: Json) -> None:
             piece = chunk.tool_output(tool_call, value)
             piece["preliminary"] = True
@@ -204,7 +207,7 @@ class Leg:
 
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
-        return Tooling(directory, roots, settings, name, self.ports.blobs, drawer, questions, preliminary, fact)
+        return Tooling(directory, roots, settings, name, self.ports.blobs, drawer, questions, client, preliminary, fact)
 
 
 async def mend(leg: Leg) -> None:

@@ -8,6 +8,7 @@ from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.providers.pool import Providers
 from moot.runtime.prompts import system_prompt
+from moot.tools.client import client_tools
 from moot.tools.offers import offered
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject
@@ -62,7 +63,7 @@ async def step_setup(
     if not choices:
         raise UsageError("no model can be had", fix="moot providers list")
     mode = mode_of(settings, options)
-    tools = () if choices[0].model.tools == "none" else offered(settings, agent)
+    tools = () if choices[0].model.tools == "none" else (*offered(settings, agent), *client_tools(options))
     model = choices[0].model
     system = system_prompt(agent, tools, directory=conversation.directory, mode=mode, now=now)
     return StepSetup(

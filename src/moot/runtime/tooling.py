@@ -25,6 +25,7 @@ class Tooling:
     blobs: Blobs
     drawer: Callable[[str, Callable[[], object]], object]
     questions: Callable[[tuple[Question, ...]], Awaitable[tuple[tuple[str, ...], ...]]]
+    client: Callable[[JsonObject], Awaitable[JsonObject]]
     preliminary: Callable[[Json], Awaitable[None]]
     fact: Callable[[JsonObject], Awaitable[None]]
 
@@ -33,6 +34,9 @@ class Tooling:
 
     async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
         return await self.questions(questions)
+
+    async def client_output(self, arguments: JsonObject) -> JsonObject:
+        return await self.client(arguments)
 
     async def report(self, value: Json) -> None:
         await self.preliminary(value)

@@ -14,6 +14,8 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `openapi.py` | every operation described; the folder `documentation` shows it to people |
 | `pages.py` | the built page and its files |
 | `routing.py` | `Router`: routes that read bodies to the letter |
+| `sharing.py` | what streams have in common |
+| `streams/` | the streams |
 | `metrics.py` | what the server counts |
 | `configuration.py` | the configuration in force, read again when it changes |
 | `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |

@@ -15,6 +15,7 @@ from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
 from moot.server.given import Given
 from moot.server.metrics import Metrics
+from moot.server.sharing import Streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class Server:
     limits: Limits = field(default_factory=Limits)
     given: Given = field(default_factory=Given)
     """The answers that callers of `/v1` may go on from."""
+    streams: Streams = field(default_factory=Streams)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is about to stop: open streams say so and end."""
 

@@ -151,10 +151,12 @@ class ConversationTree:
 
         return await self._reader.read(work)
 
-    async def message(self, id: str, *, conversation: str | None = None) -> Message:
+    async def message(self, reference: str, *, conversation: str | None = None) -> Message:
         def work(connection: Connection) -> Message:
-            row = lookup.message_row(connection, id, self._owner) if conversation is None else self._inside(connection, conversation, id)
-            return self._message(connection, row)
+            id = reference
+            if conversation is not None:
+                id = lookup.message_id(connection, lookup.number(connection, conversation, self._owner), reference)
+            return self._message(connection, lookup.message_row(connection, id, self._owner))
 
         return await self._reader.read(work)
 
@@ -175,6 +177,15 @@ class ConversationTree:
             return stored
 
         return await self._writer.write(work, message.conversation)
+
+    async def named(self, client_id: str) -> Conversation | None:
+        owner = self._owner or LOCAL_USER
+
+        def work(connection: Connection) -> Conversation | None:
+            found = lookup.conversation_by(connection, "id", client_id, self._owner)
+            return found or lookup.conversation_by(connection, "client_id", client_id, owner)
+
+        return await self._reader.read(work)
 
     async def _change(self, id: str, change: Callable[[Transaction, Conversation], None], *, sync: bool = False) -> Conversation:
         def work(transaction: Transaction) -> Conversation:

@@ -11,9 +11,11 @@ from moot.store import changes as changing
 from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.events import Events
+from moot.store.lookup import OF_THEIRS
 from moot.store.reader import Reader
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
+from moot.types.canonical import dumps
 from moot.types.event import Event
 from moot.types.store import Change, CloseExchange, Fence, OpenExchange
 
@@ -42,6 +44,18 @@ class LogReader:
             return 0 if row is None else row[0]
 
         return await self._reader.read(head)
+
+    async def last_seqs(self, conversations: Sequence[str]) -> dict[str, int]:
+        sql = (
+            "SELECT c.id, h.next_seq - 1 FROM json_each(?) AS j JOIN conversation AS c ON c.id = j.value"
+            f" JOIN log_head AS h ON h.conversation = c.no WHERE true{OF_THEIRS}"
+        )
+        wanted = dumps(list(conversations)).decode()
+
+        def heads(connection: Connection) -> dict[str, int]:
+            return {row[0]: row[1] for row in connection.execute(sql, (wanted, self._owner))}
+
+        return await self._reader.read(heads)
 
 
 class EventLog(LogReader):

@@ -22,6 +22,7 @@ __all__ = [
     "conversation",
     "conversation_by",
     "find_conversation",
+    "message_id",
     "message_row",
     "number",
     "run",
@@ -96,6 +97,15 @@ def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
     if row is None:
         raise NotFound(f"no message with the id {id!r}")
     return row
+
+
+def message_id(queries: Queries, conversation: int, reference: str) -> str:
+    """Of a message of that conversation, by its id or by the one that a client gave it. Raises NotFound."""
+    for where in ("id = ?", "client_id = ?"):
+        row: Any = queries.execute(f"SELECT id FROM message WHERE conversation = ? AND {where}", (conversation, reference)).fetchone()
+        if row is not None:
+            return row[0]
+    raise NotFound(f"no message with the id {reference!r} in that conversation")
 
 
 def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:

@@ -65,6 +65,16 @@ class RunReader:
 
         return await self._reader.read(work)
 
+    async def last_answer(self, message: str) -> Run | None:
+        tables = f"{RUN_TABLES} JOIN message AS m ON m.id = r.message"
+        sql = f"SELECT {RUN} FROM {tables} WHERE m.parent_id = ?{OF_THEIRS} ORDER BY r.no DESC LIMIT 1"
+
+        def work(connection: Connection) -> Run | None:
+            row = connection.execute(sql, (message, self._owner)).fetchone()
+            return None if row is None else run_of(row)
+
+        return await self._reader.read(work)
+
     async def inbox(self, run: str) -> list[InboxItem]:
         sql = (
             f"SELECT i.kind, i.body, i.no, i.at FROM {RUN_TABLES} JOIN inbox AS i ON i.run = r.id"

@@ -58,6 +58,8 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
     found = lookup.conversation_by(transaction, "id", wanted.id)
     if found is None and wanted.key is not None:
         found = lookup.conversation_by(transaction, "key", wanted.key, wanted.owner)
+    if found is None and wanted.client_id is not None:
+        found = lookup.conversation_by(transaction, "client_id", wanted.client_id, wanted.owner)
     if found is None:
         return new_conversation(transaction, wanted)
     if found.deleted_at is not None:

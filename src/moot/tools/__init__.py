@@ -30,6 +30,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `offers` | which tools an agent is offered |
 | `pages` | numbered lines out of a text of any size |
 | `schema` | a tool's definition for models |
+| `client` | tools that the run's client brings and runs |
 | `spool` | what a command writes, bounded |
 | `standing_in` | the built-in tools as a table, `definitions.json`, until one is called |
 | `texts` | bytes of a file to text and back, exactly |

@@ -6,12 +6,19 @@ import difflib
 from functools import cache
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.tool import Tool
 
-__all__ = ["parse", "schema_of"]
+__all__ = ["Anything", "parse", "schema_of"]
+
+
+class Anything(BaseModel):
+    """An object with any fields, kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
 
 _SHOWN_ERRORS = 5
 

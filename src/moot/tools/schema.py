@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
 
 from moot.plugins.registry import attribute
+from moot.tools.client import ClientTool
 from moot.tools.standing_in import StandIn
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.provider import ToolDefinition
@@ -44,6 +45,6 @@ _SUBJECTS = ("command", "path", "url")
 
 
 def _schema(tool: Tool) -> JsonObject:
-    if isinstance(tool, StandIn):
+    if isinstance(tool, StandIn | ClientTool):
         return tool.schema
     return cast("JsonObject", attribute("moot.tools.arguments:schema_of")(tool.arguments))

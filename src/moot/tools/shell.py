@@ -83,11 +83,11 @@ async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext)
     finally:
         reporting.cancel()
         await asyncio.gather(reporting, return_exceptions=True)
-    text = await shown(job.spool, context.blobs)
+    text, whole = await shown(job.spool, context.blobs)
     value: JsonObject = {"exit_code": job.code}
     if job.code == 0:
-        return ToolOutput(text or "(no output)", value)
-    return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, error=True)
+        return ToolOutput(text or "(no output)", value, whole=whole)
+    return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, error=True, whole=whole)
 
 
 async def _report(job: Job, context: ToolContext) -> None:
@@ -113,5 +113,6 @@ async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> 
         await jobs.end(job)
     if arguments.action == "output":
         value: JsonObject = {"exit_code": job.code}
-        return ToolOutput(f"{await shown(job.spool, context.blobs)}\n({job.state})".lstrip("\n"), value)
+        text, whole = await shown(job.spool, context.blobs)
+        return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, whole=whole)
     return ToolOutput(f"{arguments.id}: {job.state}")

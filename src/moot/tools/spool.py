@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from moot.guard.terminal import clean
+from moot.types.limits import TAIL_BYTES as SHOWN_TAIL_BYTES
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.store import Blobs
+from moot.types.tool import Whole
 
 __all__ = ["Spool", "shown"]
 
@@ -37,13 +39,14 @@ class Spool:
         return bytes(self._head) + (b"\n[%d bytes left out]\n" % missing if missing else b"") + tail
 
 
-async def shown(spool: Spool, blobs: Blobs) -> str:
-    """The output as a model reads it: no control sequences, invalid UTF-8 replaced, the middle of a long one in a blob."""
+async def shown(spool: Spool, blobs: Blobs) -> tuple[str, Whole | None]:
+    """The output as a model reads it: no control sequences, invalid UTF-8 replaced; all of a long one is in a blob."""
     data = spool.data()
     text = clean(data.decode("utf-8", "replace"))
     if len(text) <= _HEAD_CHARACTERS + _TAIL_CHARACTERS:
-        return text
+        return text, None
     blob = await blobs.put(data, "text/plain")
     left_out = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
     middle = f"\n[… {left_out:,} characters left out; read_file shows all with path blob:{blob.sha256} …]\n"
-    return text[:_HEAD_CHARACTERS] + middle + text[-_TAIL_CHARACTERS:]
+    tail = text[-SHOWN_TAIL_BYTES:].encode()[-SHOWN_TAIL_BYTES:].decode("utf-8", "ignore")
+    return text[:_HEAD_CHARACTERS] + middle + text[-_TAIL_CHARACTERS:], Whole(blob.sha256, blob.size, data.count(b"\n") + 1, tail)

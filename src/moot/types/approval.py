@@ -8,6 +8,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
 
+BY_CLIENT: Json = {"by": "client"}
+"""`Approval.questions` where a client's own tool is to be run: the answer's `value` is `{"output": …}` or `{"error": "…"}`."""
+
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
 _ACTIONS: dict[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
@@ -120,6 +123,11 @@ class Approval:
     """What a tool asks a person, as JSON; null for a plain yes or no."""
     parts: tuple[AskedPart, ...] = ()
     """What is decided about, piece by piece; empty for questions, and for what an older moot asked."""
+
+    @property
+    def by_client(self) -> bool:
+        """Whether it waits for the output of a tool that the run's client brought: a program answers it, and no person."""
+        return self.questions == BY_CLIENT
 
     @property
     def lasting(self) -> tuple[str, ...]:

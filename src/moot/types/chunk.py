@@ -69,6 +69,10 @@ KINDS: dict[str, Kind] = {
 
 DATA = _kind("data", "id transient")
 
+OURS = "moot"
+"""The key of `providerMetadata` under which the runtime notes what is for moot alone: of a tool's output, where the whole of it is.
+It is in the log and in stored parts; clients and models never get it."""
+
 FINISH_REASONS = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
 """What a version 6 client takes; version 7 adds `interrupted`."""
 

@@ -10,6 +10,9 @@ TOOL_OUTPUT_CHARACTERS = 30_000
 INLINE_BYTES = 16 * 1024
 """What an event carries of an output; more goes to a blob."""
 
+TAIL_BYTES = 4 * 1024
+"""What people are shown of a long output's end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -72,6 +72,8 @@ class Prompt:
     """Id of an existing conversation; None = make one."""
     key: str | None = None
     """Find-or-create key of the conversation."""
+    conversation_client_id: str | None = None
+    """The client's own id for a conversation that is to be made; one that has it already is found."""
     client_id: str | None = None
     """The client's own id for the user message."""
     edits: str | None = None

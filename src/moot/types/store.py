@@ -122,6 +122,10 @@ class LogReading(Protocol):
         """0 = no events."""
         ...
 
+    async def last_seqs(self, conversations: Sequence[str]) -> dict[str, int]:
+        """The same of several; without those that there are not."""
+        ...
+
 
 class Log(LogReading, Protocol):
     async def append(
@@ -209,6 +213,10 @@ class RunReading(Protocol):
         """Newest first; only those before that `no`, when given."""
         ...
 
+    async def last_answer(self, message: str) -> Run | None:
+        """The newest run whose message answers that one."""
+        ...
+
     async def inbox(self, run: str) -> list[InboxItem]:
         """What has not been taken yet, in order."""
         ...
@@ -274,6 +282,10 @@ class Conversations(Protocol):
         """Keys are each owner's own; in the view of everybody they are the local user's."""
         ...
 
+    async def named(self, client_id: str) -> Conversation | None:
+        """By exactly its id, or the one that a client gave it."""
+        ...
+
     async def list(
         self,
         *,
@@ -323,8 +335,8 @@ class Conversations(Protocol):
         """The shown branch (or the one that ends with `head`), oldest first; the last `limit` of it. A live message is folded to now."""
         ...
 
-    async def message(self, id: str, *, conversation: str | None = None) -> Message:
-        """A live one folded to now; with a conversation only one of it, and by the client's id too. Raises NotFound."""
+    async def message(self, reference: str, *, conversation: str | None = None) -> Message:
+        """A live one folded to now; in a conversation also by the id that a client gave it. Raises NotFound."""
         ...
 
     async def add_message(

@@ -33,6 +33,23 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """Where all of an output is of which a model gets a part."""
+
+    blob: str
+    """SHA-256"""
+    size: int
+    """Bytes"""
+    rows: int
+    tail: str
+    """The last few kilobytes, for people."""
+    media_type: str = "text/plain; charset=utf-8"
+
+    def to_json(self) -> JsonObject:
+        return {"blob": self.blob, "size": self.size, "rows": self.rows, "tail": self.tail, "mediaType": self.media_type}
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOutput:
     """Exactly one per call; a failure is an output with `error`."""
 
@@ -43,6 +60,10 @@ class ToolOutput:
     error: bool = False
     files: tuple[Part, ...] = ()
     """File parts that the model should see (pictures)."""
+    whole: Whole | None = None
+    """Set by a tool that has shortened its text itself."""
+    structured: bool = False
+    """The call's output is `value` itself, for models too, unless `text` has to be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +116,10 @@ class ToolContext(Protocol):
 
     async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
         """The replies, one tuple of texts per question. May end the leg (raises `Parked`) and be entered again from its top."""
+        ...
+
+    async def client_output(self, arguments: JsonObject) -> JsonObject:
+        """What the run's client says that its own tool gave: `{"output": …}` or `{"error": "…"}`. May end the leg, as `ask` does."""
         ...
 
     async def report(self, value: Json) -> None:

@@ -17,7 +17,7 @@ __all__ = ["ask_all"]
 async def ask_all(engine: Engine, face: Face, run: Run) -> Literal["asked", "nothing", "later"]:
     """Asks everything that is open; later: the person decides another time, and the run waits on."""
     conversation = await engine.store.conversations.get(run.conversation)
-    asked = await engine.store.records.approvals(run=run.id)
+    asked = [one for one in await engine.store.records.approvals(run=run.id) if not one.by_client]
     for approval in asked:
         decided = await face.decide(approval, conversation)
         match decided.how:

@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `base.py` | what all models have in common |
+| `chat.py` | the body of the AI SDK's transport |
 | `health.py` | whether the server works |
 | `tokens.py` | tokens, and signing in |
 """

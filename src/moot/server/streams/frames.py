@@ -1,0 +1,108 @@
+"""Server-sent events as bytes: one frame for each chunk, neighbouring deltas of one part joined to one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from moot.server.streams.view import Blobs, Version, view
+from moot.types.canonical import JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.event import Event
+
+__all__ = ["DONE", "KEEP_ALIVE", "ChunkFrames", "Position", "comment", "frame", "position_of"]
+
+KEEP_ALIVE = b": keep-alive\n\n"
+DONE = b"data: [DONE]\n\n"
+
+Position = tuple[int, int]
+"""The seq of an event, and the index of a chunk in it: what a frame's `id` says."""
+
+_JOINED = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
+"""Deltas, and where what they add stands."""
+_OF = {"text-delta": "id", "reasoning-delta": "id", "tool-input-delta": "toolCallId"}
+_PLAIN = 3
+"""Fields of a delta that says nothing else: type, id, delta."""
+
+
+def position_of(header: str) -> Position | None:
+    """What a `Last-Event-ID` says: `seq.k`, or `seq` alone for all of that event; None when it is none of ours."""
+    seq, dot, index = header.strip().partition(".")
+    if not _is_number(seq) or (dot and not _is_number(index)):
+        return None
+    return (int(seq), int(index) if dot else 1 << 31)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 12
+
+
+def frame(value: JsonObject, id: str = "") -> bytes:
+    """One event of the stream."""
+    return b"id: %s\ndata: %s\n\n" % (id.encode(), dumps(value)) if id else b"data: %s\n\n" % dumps(value)
+
+
+def comment(text: str) -> bytes:
+    """What readers pass over and people see."""
+    return b": %s\n\n" % " ".join(text.split()).encode()
+
+
+class ChunkFrames:
+    """Writes chunks as the frames of one client's version. Nothing is held between two calls of `write`."""
+
+    def __init__(self, version: Version) -> None:
+        self._version: Version = version
+        self._written: list[bytes] = []
+        self._kind = ""
+        self._part: object = None
+        self._pieces: list[str] = []
+        self._at: Position = (0, 0)
+
+    def write(self, events: Iterable[Event], after: Position, blobs: Blobs) -> bytes:
+        """The frames of these events' chunks behind that position; deltas of one part that follow each other are one frame, with the id
+        of the last."""
+        seq, index = after
+        for event in events:
+            skipped = index if event.seq == seq else -1
+            if event.seq < seq:
+                continue
+            for k, chunk in enumerate(event.chunks):
+                if k > skipped:
+                    self._take(chunk, event.seq, k, blobs)
+        return self._finish()
+
+    def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
+        """The frames of chunks that stand for all up to that position: only the last has an id."""
+        shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in chunks) if chunk is not None]
+        frames = [frame(chunk) for chunk in shown[:-1]]
+        frames += [frame(chunk, f"{last[0]}.{last[1]}" if last[0] else "") for chunk in shown[-1:]]
+        return b"".join(frames)
+
+    def _take(self, chunk: Chunk, seq: int, k: int, blobs: Blobs) -> None:
+        kind = chunk["type"]
+        name = _JOINED.get(kind) if isinstance(kind, str) else None
+        if name is None or len(chunk) != _PLAIN:
+            self._end_delta()
+            shown = view(chunk, self._version, blobs)
+            if shown is not None:
+                self._written.append(b"id: %d.%d\ndata: %s\n\n" % (seq, k, dumps(shown)))
+            return
+        part, piece = chunk.get(_OF[kind]), chunk.get(name)  # type: ignore[index]
+        if kind != self._kind or part != self._part:
+            self._end_delta()
+            self._kind, self._part = str(kind), part
+        self._pieces.append(piece if isinstance(piece, str) else "")
+        self._at = (seq, k)
+
+    def _end_delta(self) -> None:
+        if not self._pieces:
+            return
+        kind = self._kind
+        chunk = {"type": kind, _OF[kind]: self._part, _JOINED[kind]: "".join(self._pieces)}
+        self._written.append(b"id: %d.%d\ndata: %s\n\n" % (*self._at, dumps(chunk)))
+        self._pieces.clear()
+        self._kind = ""
+
+    def _finish(self) -> bytes:
+        self._end_delta()
+        written, self._written = b"".join(self._written), []
+        return written

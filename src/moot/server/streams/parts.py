@@ -1,0 +1,79 @@
+"""What a client says, as the parts that are stored: attachments as blobs, and nothing that only an answer has."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from moot.errors import UsageError
+from moot.server.streams.excerpt import LINK
+from moot.types.canonical import JsonObject
+from moot.types.part import Part, text_part
+from moot.types.store import Blobs
+
+__all__ = ["stored_parts"]
+
+_LINK = re.compile(re.escape(LINK) + r"([0-9a-f]{64})")
+_DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
+
+
+async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject]) -> tuple[Part, ...]:
+    """The parts as they are kept: the same for what is sent again.
+
+    Raises UsageError for a file that can't be read or when nothing is said, NotFound for a blob that is not there.
+    """
+    kept = [part for part in [await _stored(blobs, part) for part in parts] if part is not None]
+    if not kept:
+        raise UsageError("the message says nothing", fix="send a text or a file as its parts")
+    return tuple(kept)
+
+
+async def _stored(blobs: Blobs, part: JsonObject) -> Part | None:
+    kind = part.get("type")
+    if kind == "text" and isinstance(text := part.get("text"), str):
+        return text_part(text) if text else None
+    if kind == "file":
+        return await _file(blobs, part)
+    if isinstance(kind, str) and kind.startswith("data-") and "data" in part:
+        return {name: part[name] for name in ("type", "id", "data") if name in part}
+    return None  # step borders, sources, calls: what a person says has none
+
+
+async def _file(blobs: Blobs, part: JsonObject) -> Part:
+    url, media_type = part.get("url"), part.get("mediaType")
+    if not isinstance(url, str) or not isinstance(media_type, str) or not media_type:
+        raise UsageError("a file part needs a url and a mediaType")
+    stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type)}
+    if isinstance(name := part.get("filename"), str) and name:
+        stored["filename"] = name[:255]
+    return stored
+
+
+async def _place(blobs: Blobs, url: str, media_type: str) -> str:
+    if url[:5].lower() == "data:":
+        return f"blob:{(await blobs.put(_bytes(url), media_type)).sha256}"
+    link = _LINK.fullmatch(urlsplit(url).path)
+    if link is not None:
+        await blobs.get(link[1], limit=1)
+        return f"blob:{link[1]}"
+    if url[:8].lower().startswith(("http://", "https://")):
+        return url
+    raise UsageError(
+        f"a file's url begins with {url[:20]!r}; expected data:, https: or a link to a blob", fix="upload it to /api/blobs first"
+    )
+
+
+def _bytes(url: str) -> bytes:
+    head = _DATA.match(url)
+    if head is None:
+        raise UsageError("a file's data: URL can't be read", fix="send data:TYPE;base64,…")
+    body = url[head.end() :]
+    if not head[2].lower().endswith(";base64"):
+        return unquote_to_bytes(body)
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UsageError(f"a file's data: URL is no base64: {error}") from error

@@ -1,0 +1,131 @@
+"""What a client of one version of the AI SDK is shown: chunks and parts that it knows, with the fields that it knows, and links for blobs.
+
+One chunk or field that a client does not know ends its turn, so whatever it does not know stays here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, cast
+
+from moot.convert.versions import Version, fit
+from moot.server.streams.excerpt import Excerpt, excerpt, excerpt_text, link_of
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import KINDS, OURS, Chunk
+from moot.types.message import Message
+from moot.types.part import Part, is_tool
+
+__all__ = ["DELTAS", "Blobs", "Version", "message_view", "part_view", "slim", "version_of", "view"]
+
+HEADER = "x-ai-sdk-version"
+
+DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
+
+Blobs: TypeAlias = list[Excerpt]
+"""What was cut and must be stored before anybody follows its link."""
+
+_STEERING = "steering-message"
+_URLS = frozenset({"file", "reasoning-file"})
+
+
+def version_of(header: str | None) -> Version:
+    """What a client says it is; 6 when it says nothing."""
+    return 7 if header is not None and header.strip().partition(".")[0] == "7" else 6
+
+
+def view(chunk: Chunk, version: Version, blobs: Blobs) -> Chunk | None:
+    """The chunk as that client takes it; None when it has no place there."""
+    return fit(slim(chunk, blobs), version)
+
+
+def slim(chunk: Chunk, blobs: Blobs) -> Chunk:
+    """The chunk with all its fields, whoever knows them; a large output as its excerpt, blobs as links."""
+    change = _CHANGED.get(str(chunk.get("type")))
+    return chunk if change is None else change(chunk, blobs)
+
+
+def message_view(message: Message, version: Version, blobs: Blobs) -> JsonObject:
+    """The message as a UIMessage: with the id that its client gave it."""
+    shown: JsonObject = {"id": message.client_id or message.id, "role": message.role}
+    if message.metadata:
+        shown["metadata"] = message.metadata
+    shown["parts"] = cast("Json", [part for part in (part_view(part, version, blobs) for part in message.parts) if part is not None])
+    return shown
+
+
+def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
+    """The part as that client takes it; None when it has no place there."""
+    name = str(part.get("type"))
+    if is_tool(part):
+        return _call(part, blobs)
+    if name == _STEERING:
+        return fit(_steering(part, blobs), version)
+    if version < 7 and (kind := KINDS.get(name)) is not None and kind.since > version:
+        return None
+    if name in _URLS:
+        return {**part, "url": link_of(str(part.get("url", "")))}
+    return part
+
+
+def _steering(chunk: Chunk, _blobs: Blobs) -> Chunk:
+    return {**chunk, "parts": _linked(chunk.get("parts"))}
+
+
+def _file(chunk: Chunk, _blobs: Blobs) -> Chunk:
+    return {**chunk, "url": link_of(str(chunk.get("url", "")))}
+
+
+def _output(chunk: Chunk, blobs: Blobs) -> Chunk:
+    """A large output as its excerpt; what the runtime noted beside it stays here."""
+    metadata = chunk.get("providerMetadata")
+    cut = excerpt(chunk.get("output"), metadata, keep=chunk.get("preliminary") is not True)
+    return _cut(chunk, "output", "providerMetadata", cut, blobs)
+
+
+def _error(chunk: Chunk, blobs: Blobs) -> Chunk:
+    return _cut(chunk, "errorText", "providerMetadata", excerpt_text(str(chunk.get("errorText", "")), chunk.get("providerMetadata")), blobs)
+
+
+def _call(part: Part, blobs: Blobs) -> Part:
+    metadata = part.get("resultProviderMetadata")
+    if "errorText" in part:
+        cut = excerpt_text(str(part["errorText"]), metadata)
+        return _cut(part, "errorText", "resultProviderMetadata", cut, blobs)
+    if "output" in part:
+        return _cut(
+            part, "output", "resultProviderMetadata", excerpt(part["output"], metadata, keep=part.get("preliminary") is not True), blobs
+        )
+    return part
+
+
+def _cut(shown: JsonObject, name: str, place: str, cut: Excerpt | None, blobs: Blobs) -> JsonObject:
+    metadata = shown.get(place)
+    if isinstance(metadata, dict) and OURS in metadata:
+        others: JsonObject = {owner: value for owner, value in metadata.items() if owner != OURS}
+        shown = {key: value for key, value in shown.items() if key != place}
+        if others:
+            shown[place] = others
+    if cut is None:
+        return shown
+    if cut.blob is not None:
+        blobs.append(cut)
+    return {**shown, name: cut.value}
+
+
+def _linked(parts: Json) -> Json:
+    return [_linked_part(part) for part in cast("Iterable[Json]", parts)] if isinstance(parts, list) else []
+
+
+def _linked_part(part: Json) -> Json:
+    if isinstance(part, dict) and isinstance(url := part.get("url"), str):
+        return {**part, "url": link_of(url)}
+    return part
+
+
+_CHANGED: dict[str, Callable[[Chunk, Blobs], Chunk]] = {
+    "file": _file,
+    "reasoning-file": _file,
+    _STEERING: _steering,
+    "tool-output-available": _output,
+    "tool-output-error": _error,
+}

@@ -1,0 +1,54 @@
+"""What tests of streams need: bodies as clients send them, frames as they read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from e2e.server.conftest import LiveServer
+from moot.convert.fold import Folder
+
+
+def say(text: str, *, id: str = "u1", chat: str = "c1", **more: Any) -> dict[str, Any]:
+    message = {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}
+    return {"id": chat, "messages": [message], "trigger": "submit-message", **more}
+
+
+def read(body: str) -> list[tuple[str, dict[str, Any]]]:
+    """Id and chunk of each frame; `[DONE]` must be the last."""
+    frames = [frame for frame in body.split("\n\n") if frame and not frame.startswith(":")]
+    assert frames[-1] == "data: [DONE]"
+    found: list[tuple[str, dict[str, Any]]] = []
+    for frame in frames[:-1]:
+        fields = dict(line.split(": ", 1) for line in frame.split("\n"))
+        found.append((fields.get("id", ""), json.loads(fields["data"])))
+    return found
+
+
+def fold(chunks: list[dict[str, Any]]) -> tuple[Any, ...]:
+    folder = Folder()
+    for chunk in chunks:
+        folder.feed(chunk)
+    return folder.parts()
+
+
+def text(chunks: list[dict[str, Any]]) -> str:
+    return "".join(chunk["delta"] for chunk in chunks if chunk["type"] == "text-delta")
+
+
+async def post(server: LiveServer, body: dict[str, Any], **headers: str) -> list[dict[str, Any]]:
+    async with server.client.post("/api/chat", json=body, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+        return [chunk for _, chunk in read(await answer.text())]
+
+
+async def resumed(server: LiveServer, chat: str = "c1", **headers: str) -> list[tuple[str, dict[str, Any]]]:
+    async with server.client.get(f"/api/chat/{chat}/stream", headers=headers) as answer:
+        assert answer.status == 200
+        return read(await answer.text())
+
+
+async def messages(server: LiveServer, chat: str = "c1", **headers: str) -> list[dict[str, Any]]:
+    async with server.client.get(f"/api/chat/{chat}/messages", headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+        return await answer.json()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+
+from e2e.server.conftest import LiveServer
+from e2e.server.streaming import post, say
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.anyio
+
+
+async def events(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
+    async for line in answer.content:
+        if line.startswith(b"data: {"):
+            yield json.loads(line[6:])
+
+
+async def test_every_event_is_sent_dense_and_from_any_seq_on(server: LiveServer) -> None:
+    await post(server, say("hi"))
+    last = await server.engine.store.log.last_seq((await server.engine.store.records.runs())[0].conversation)
+    for after in (0, 5):
+        async with server.client.get(f"/api/conversations/c1/events?after={after}") as answer:
+            seqs = []
+            async for event in events(answer):
+                assert set(event) <= {"seq", "at", "run", "kind", "exchange", "chunks", "phase", "key"}
+                seqs.append(event["seq"])
+                if event["seq"] == last:
+                    break
+        assert seqs == list(range(after + 1, last + 1))
+
+
+async def test_raw_is_sent_when_it_is_asked_for(server: LiveServer) -> None:
+    await post(server, say("hi"))
+    run = (await server.engine.store.records.runs())[0]
+    async with server.client.get(f"/api/runs/{run.id}/events?raw=1") as answer:
+        found = [event async for event in events(answer)]
+    assert found[0]["seq"] == run.first_seq and found[-1]["key"] == "run"
+    assert any("Hello" in event.get("raw", "") for event in found)
+
+
+async def test_a_revoked_token_ends_its_streams(server: LiveServer) -> None:
+    await post(server, say("hi"))
+    server.state.streams.pace.look = 0.05
+    async with server.caller(scopes=["read"]) as reader, reader.get("/api/conversations/c1/events?after=2") as answer:
+        await answer.content.readuntil(b"\n\n")
+        token = next(token for token in await server.engine.store.tokens.list() if token.name == "a test's")
+        await server.state.tokens.revoke(token.id)
+        with anyio.fail_after(5):
+            rest = (await answer.read()).decode()
+        assert ": cut: the token was revoked; go on with Last-Event-ID: " in rest and "[DONE]" not in rest
+
+
+async def test_silence_is_filled_with_comments(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="x", wait=60)]) as server:
+        server.state.streams.pace.look, server.state.streams.pace.beat = 0.05, 0.2
+        async with server.client.post("/api/chat", json=say("hi")) as answer:
+            with anyio.fail_after(5):
+                await answer.content.readuntil(b": keep-alive\n\n: keep-alive\n\n")
+
+
+async def test_a_reader_who_stops_reading_is_cut_with_a_hint(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="x" * 12_000_000, chunk_size=100_000)]) as server:
+        server.state.streams.pace.look, server.state.streams.pace.slow = 0.05, 0.3
+        small = socket.socket()
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        small.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        reader, writer = await asyncio.open_connection(sock=small, limit=1024)
+        body = json.dumps(say("hi"))
+        head = f"POST /api/chat HTTP/1.1\r\nHost: {server.url[7:]}\r\nAuthorization: {server.client.headers['authorization']}\r\n"
+        writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        while b"moot_slow_watchers_cut_total 1.0" not in server.state.metrics.text():
+            await anyio.sleep(0.05)
+        received = b""
+        while piece := await reader.read(1 << 20):
+            received = (received + piece)[-200_000:]
+            if b": cut: nothing was read for too long; go on with Last-Event-ID: " in received:
+                break
+        writer.close()
+        await writer.wait_closed()
+        assert received.rstrip().endswith(b"0") and b"[DONE]" not in received
