@@ -7,10 +7,15 @@ export function useTitle(title: string): void {
   }, [title])
 }
 
-let views = 0
+let moved = false
+addEventListener('pushState', () => {
+  moved = true // the router tells of every move
+})
+addEventListener('popstate', () => {
+  moved = true
+})
 
-/** True for every view but the first that is shown: then the focus has to follow, and the first leaves it to the browser. */
+/** Whether somebody came to a view from another one: then the focus has to follow. The first view leaves it to the browser. */
 export function arriving(): boolean {
-  views += 1
-  return views > 1
+  return moved
 }

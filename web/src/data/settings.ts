@@ -22,14 +22,35 @@ export function useConfig() {
   })
 }
 
+/** The main model as it is configured; empty where none was chosen, null as long as nobody knows. */
+export function useMain(): string | null {
+  const { data } = useConfig()
+  if (!data) return null
+  const models = data.config.models
+  const main = models && typeof models === 'object' && !Array.isArray(models) ? models.main : ''
+  return typeof main === 'string' ? main : ''
+}
+
+/** Writes values into the configuration file, all or none; they are in force at once. */
+export function useConfigChange() {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (values: Record<string, Json>) => api.patch<Config>('/config', { values }),
+    onSuccess: (config) => {
+      client.setQueryData(['config'], config)
+      void client.invalidateQueries()
+    },
+  })
+}
+
 export interface Model {
   id: string
   model: string
   provider: string
   context: number | null
   modalities: string[]
-  tools: boolean | null
-  reasoning: boolean | null
+  tools: 'native' | 'schema' | 'none'
+  reasoning: boolean
   /** Nano-dollars for one token. */
   price: { input: number | null; output: number | null } | null
   note: string
@@ -37,20 +58,19 @@ export interface Model {
 
 export function useModels() {
   return useQuery({
-    queryKey: ['models'],
+    queryKey: ['models', 'all'],
     queryFn: ({ signal }) =>
-      api.get<Page<Model> & { problems?: Record<string, string> }>('/models', { query: { limit: 200 }, signal }),
+      api.get<Page<Model> & { problems: Record<string, string> }>('/models', { query: { limit: 200 }, signal }),
     staleTime: 30_000,
   })
 }
 
 export interface Provider {
-  id: string
   name: string
+  /** `ready`, or what it lacks, in words. */
+  state: string
   dialect: string
   base_url: string
-  available: boolean
-  note: string
 }
 
 export function useProviders() {
@@ -61,16 +81,12 @@ export function useProviders() {
   })
 }
 
-/** What asking a model for one word came to. */
-export interface Trial {
-  ok: boolean
-  text?: string
-  seconds?: number
-  error?: string
-}
-
+/** Asks a model for one word. */
 export function useTrial() {
-  return useMutation({ mutationFn: (model: string) => api.post<Trial>('/models/test', { model }) })
+  return useMutation({
+    mutationFn: ({ provider, model }: { provider: string; model: string }) =>
+      api.post<{ text: string; seconds: number }>(`/providers/${encodeURIComponent(provider)}/test`, { model }),
+  })
 }
 
 export interface Agent {
@@ -99,10 +115,12 @@ export function useAgents() {
 export interface Tool {
   name: string
   description: string
-  arguments: Json
   effects: string[]
-  concurrent: boolean
-  idempotent: boolean
+  available: boolean
+  hidden: boolean
+  package: string
+  /** Why a plugin's tool can't be had. */
+  error: string
 }
 
 export function useTools() {
@@ -113,18 +131,70 @@ export function useTools() {
   })
 }
 
-export interface Rule {
-  kind: 'rule' | 'grant'
-  tool: string
-  action: 'allow' | 'ask' | 'deny'
-  match: string
-  origin?: string
+/** The JSON Schema of a tool's arguments, as a model is told it; asked for once `wanted`. */
+export function useToolSchema(name: string, wanted: boolean) {
+  return useQuery({
+    queryKey: ['tools', name],
+    queryFn: ({ signal }) => api.get<{ schema: Json }>(`/tools/${encodeURIComponent(name)}`, { signal }),
+    enabled: wanted,
+    staleTime: 60_000,
+  })
 }
 
-export function useRules() {
+export type Action = 'allow' | 'ask' | 'deny'
+export const MODES = ['ask', 'edits', 'plan', 'auto'] as const
+export type Mode = (typeof MODES)[number]
+
+export interface Rule {
+  tool: string
+  action: Action
+  match: string
+  /** Where it was written. */
+  origin: string | null
+}
+
+export interface Permissions {
+  mode: Mode
+  data: Rule[]
+}
+
+export function usePermissions() {
   return useQuery({
     queryKey: ['permissions'],
-    queryFn: ({ signal }) => api.get<Page<Rule>>('/permissions', { query: { limit: 200 }, signal }),
+    queryFn: ({ signal }) => api.get<Permissions>('/permissions', { signal }),
+  })
+}
+
+export function usePermissionActs() {
+  const client = useQueryClient()
+  const onSuccess = (now: Permissions) => {
+    client.setQueryData(['permissions'], now)
+    void client.invalidateQueries({ queryKey: ['config'] })
+  }
+  return {
+    mode: useMutation({ mutationFn: (mode: Mode) => api.put<Permissions>('/permissions/mode', { mode }), onSuccess }),
+    add: useMutation({
+      mutationFn: (rule: Pick<Rule, 'tool' | 'action' | 'match'>) => api.post<Permissions>('/permissions/rules', rule),
+      onSuccess,
+    }),
+    remove: useMutation({
+      mutationFn: ({ tool, match }: Rule) => api.delete<Permissions>('/permissions/rules', { query: { tool, match } }),
+      onSuccess,
+    }),
+  }
+}
+
+/** What would happen to a call, and what decides it. */
+export interface Ruling {
+  action: Action
+  why: string
+  origin: string
+  parts: { text: string; action: Action; why: string }[]
+}
+
+export function useRuling() {
+  return useMutation({
+    mutationFn: (call: { tool: string; subject: string }) => api.post<Ruling>('/permissions/test', call),
   })
 }
 

@@ -47,8 +47,14 @@ function All({ agents }: { agents: readonly Agent[] }) {
           </dl>
           {agent.instructions && (
             <details className="mt-3 text-xs">
-              <summary className="cursor-pointer py-1 text-muted hover:text-ink">Instructions</summary>
-              <pre className="mt-1 max-h-60 overflow-auto rounded-lg bg-sunken p-3 font-mono whitespace-pre-wrap">
+              <summary className="flex w-fit cursor-pointer items-center py-1 text-muted hover:text-ink max-md:min-h-11">
+                Instructions
+              </summary>
+              <pre
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+                tabIndex={0}
+                className="mt-1 max-h-60 overflow-auto rounded-lg bg-sunken p-3 font-mono whitespace-pre-wrap"
+              >
                 {agent.instructions}
               </pre>
             </details>

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { type Config, useConfig } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { type Setting, settingsOf, written } from '@/settings/flat'
-import { Badge } from '@/ui/Badge'
+import { Value } from '@/settings/Value'
 import { INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 
@@ -16,9 +16,9 @@ export default function Configuration() {
       about={
         data && (
           <>
-            Every value in force and what decides it. Change them in{' '}
-            <code className="font-mono">{data.home}/config.yaml</code> or with{' '}
-            <code className="font-mono">moot config set</code>; a running server takes the file in by itself.
+            Every value in force and what decides it. What you change here is written into{' '}
+            <code className="font-mono">{data.home}/config.yaml</code>, comments and order kept; what you change there
+            shows here.
           </>
         )
       }
@@ -94,24 +94,6 @@ function Values({ config }: { config: Config }) {
       </div>
       {!shown.length && <p className="py-8 text-center text-sm text-muted">No value fits.</p>}
     </>
-  )
-}
-
-function Value({ setting: { key, value, origin } }: { setting: Setting }) {
-  const text = written(value)
-  const isDefault = origin === 'default'
-  return (
-    <div className="grid gap-x-4 gap-y-1 px-4 py-2.5 text-sm sm:grid-cols-[minmax(9rem,15rem)_1fr_auto] sm:items-center">
-      <dt className="font-mono text-xs break-all text-muted">{key}</dt>
-      <dd className={clsx('min-w-0 font-mono text-xs break-words', isDefault ? 'text-muted' : 'text-ink')}>
-        {text === '' ? <span className="font-sans text-faint">not set</span> : text}
-      </dd>
-      <dd className="min-w-0 sm:text-right">
-        <Badge look={isDefault ? 'plain' : 'accent'} className="max-w-full whitespace-normal break-all">
-          {origin}
-        </Badge>
-      </dd>
-    </div>
   )
 }
 

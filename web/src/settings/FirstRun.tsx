@@ -1,15 +1,17 @@
 import { Check, Copy } from 'lucide-react'
 import { Link } from 'wouter'
-import { useConfig, useModels } from '@/data/settings'
-import { IconButton } from '@/ui/Button'
+import { useConfigChange, useMain, useModels, useTrial } from '@/data/settings'
+import { Button, IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
+import { Failed } from '@/ui/States'
 
 /** Where no model was ever chosen: what can be had here, and how to choose. Nothing once one is. */
 export function FirstRun() {
-  const { data: config } = useConfig()
+  const main = useMain()
   const { data: models } = useModels()
-  const chosen = config?.config.models
-  if (!config || !models || (chosen && typeof chosen === 'object' && 'main' in chosen && chosen.main)) return null
+  const trial = useTrial()
+  const change = useConfigChange()
+  if (main !== '' || !models) return null
   const found = models.data
   const problems = Object.entries(models.problems ?? {})
   return (
@@ -22,14 +24,24 @@ export function FirstRun() {
       </h2>
       {found.length > 0 && (
         <>
-          <p className="mt-1.5 text-muted">Until you choose, the first of these answers:</p>
-          <ul className="mt-2 flex flex-wrap gap-1.5">
+          <p className="mt-1.5 text-muted">
+            One of these can answer. It is tried with one word and written down as yours:
+          </p>
+          <ul className="mt-3 flex flex-wrap gap-2">
             {found.slice(0, 6).map((model) => (
-              <li
-                key={model.id}
-                className="max-w-full truncate rounded-md border border-line bg-sunken px-2 py-1 font-mono text-xs"
-              >
-                {model.id}
+              <li key={model.id} className="max-w-full">
+                <Button
+                  className="max-w-full font-mono text-xs"
+                  disabled={trial.isPending || change.isPending}
+                  onClick={() =>
+                    trial.mutate(
+                      { provider: model.provider, model: model.model },
+                      { onSuccess: () => change.mutate({ 'models.main': model.id }) },
+                    )
+                  }
+                >
+                  <span className="truncate">Use {model.id}</span>
+                </Button>
               </li>
             ))}
             {found.length > 6 && (
@@ -40,6 +52,10 @@ export function FirstRun() {
               </li>
             )}
           </ul>
+          <p role="status" className="mt-2 text-xs text-muted">
+            {trial.isPending && 'Asking it for one word …'}
+          </p>
+          {(trial.error ?? change.error) && <Failed error={trial.error ?? change.error} className="mt-2" />}
         </>
       )}
       {problems.length > 0 && (
@@ -51,9 +67,7 @@ export function FirstRun() {
           ))}
         </ul>
       )}
-      <p className="mt-4 text-muted">
-        This looks for keys, local servers and the embedded model, tries the one you pick and writes it down:
-      </p>
+      <p className="mt-4 text-muted">In a terminal, this also takes a key or fetches the embedded model:</p>
       <Command text="moot models choose" />
     </section>
   )

@@ -1,13 +1,14 @@
 import { clsx } from 'clsx'
 import { Plug } from 'lucide-react'
 import { useState } from 'react'
-import { type Model, useModels, useProviders, useTrial } from '@/data/settings'
+import { type Model, useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
 import { INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
+import { sayProblem } from '@/ui/toasts'
 import { short } from '@/ui/words'
 
 /** Every model that can be reached, what it takes and costs, and a way to try it. */
@@ -22,7 +23,7 @@ export default function Models() {
       {models.error ? (
         <Failed error={models.error} again={() => void models.refetch()} />
       ) : models.data ? (
-        <All models={models.data.data} problems={models.data.problems ?? {}} />
+        <All models={models.data.data} problems={models.data.problems} />
       ) : (
         <Loading rows={6} />
       )}
@@ -43,12 +44,13 @@ function Providers() {
           <li key={provider.name} className="flex items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm">
             <span
               aria-hidden
-              className={clsx('size-2 rounded-full', provider.available ? 'bg-good' : 'border-2 border-line-strong')}
+              className={clsx(
+                'size-2 shrink-0 rounded-full',
+                provider.state === 'available' ? 'bg-good' : 'border-2 border-line-strong',
+              )}
             />
             <span className="font-medium">{provider.name}</span>
-            <span className="text-xs text-muted">
-              {provider.available ? provider.dialect : provider.note || 'not set up'}
-            </span>
+            <span className="text-xs text-muted">{provider.state}</span>
           </li>
         ))}
       </ul>
@@ -116,14 +118,14 @@ const COLUMNS: readonly Column<Model>[] = [
         {model.modalities.map((one) => (
           <Badge key={one}>{one}</Badge>
         ))}
-        {model.tools && <Badge>tools</Badge>}
+        {model.tools !== 'none' && <Badge>tools</Badge>}
         {model.reasoning && <Badge>reasoning</Badge>}
       </span>
     ),
   },
   { head: '$/M in', figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
   { head: '$/M out', figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
-  { head: 'Test', cell: (model) => <Trial model={model.id} /> },
+  { head: 'Use', cell: (model) => <Trial model={model} /> },
 ]
 
 /** Nano-dollars for a token as dollars for a million. */
@@ -131,16 +133,35 @@ function dollars(nano: number | null | undefined): string {
   return nano === null || nano === undefined ? '?' : String(nano / 1000)
 }
 
-function Trial({ model }: { model: string }) {
+function Trial({ model }: { model: Model }) {
   const trial = useTrial()
+  const change = useConfigChange()
+  const main = useMain()
   return (
     <div className="flex min-w-24 flex-col items-start gap-1.5">
-      <Button onClick={() => trial.mutate(model)} disabled={trial.isPending} aria-label={`Test ${model}`}>
-        {trial.isPending ? 'Asking …' : 'Test'}
-      </Button>
-      <span role="status" className="max-w-52 text-xs break-words">
-        {trial.data?.ok && <span className="text-good">answers</span>}
-        {trial.data && !trial.data.ok && <span className="text-danger">{trial.data.error}</span>}
+      <div className="flex flex-wrap items-center gap-2">
+        <Button
+          onClick={() => trial.mutate({ provider: model.provider, model: model.model })}
+          disabled={trial.isPending}
+          aria-label={`Test ${model.id}`}
+        >
+          {trial.isPending ? 'Asking …' : 'Test'}
+        </Button>
+        {main === model.id ? (
+          <Badge look="accent">main</Badge>
+        ) : (
+          <Button
+            look="quiet"
+            aria-label={`Make main: ${model.id}`}
+            disabled={change.isPending}
+            onClick={() => change.mutate({ 'models.main': model.id }, { onError: sayProblem })}
+          >
+            Make main
+          </Button>
+        )}
+      </div>
+      <span role="status" className="max-w-60 text-xs break-words">
+        {trial.data && <span className="text-good">answers in {trial.data.seconds.toFixed(1)} s</span>}
         {trial.error && <span className="text-danger">{trial.error.message}</span>}
       </span>
     </div>

@@ -1,5 +1,6 @@
 import { Wrench } from 'lucide-react'
-import { type Tool, useTools } from '@/data/settings'
+import { useState } from 'react'
+import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
 import { Empty, Failed, Loading } from '@/ui/States'
@@ -43,16 +44,33 @@ function All({ tools }: { tools: readonly Tool[] }) {
                 {effect}
               </Badge>
             ))}
+            {tool.hidden && <Badge>only where named</Badge>}
+            {tool.available || <Badge look="danger">not here</Badge>}
           </div>
           <p className="mt-1 text-sm text-muted">{tool.description}</p>
-          <details className="mt-1 text-xs">
-            <summary className="cursor-pointer py-1 text-muted hover:text-ink">Arguments</summary>
-            <pre className="mt-1 max-h-72 overflow-auto rounded-lg bg-sunken p-3 font-mono">
-              {JSON.stringify(tool.arguments, null, 2)}
-            </pre>
-          </details>
+          {tool.error && <p className="mt-1 text-sm break-words text-danger">{tool.error}</p>}
+          <Arguments name={tool.name} />
         </li>
       ))}
     </ul>
+  )
+}
+
+function Arguments({ name }: { name: string }) {
+  const [open, setOpen] = useState(false)
+  const { data, error } = useToolSchema(name, open)
+  return (
+    <details className="mt-1 text-xs" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="flex w-fit cursor-pointer items-center py-1 text-muted hover:text-ink max-md:min-h-11">
+        Arguments
+      </summary>
+      {error && <p className="text-danger">{error.message}</p>}
+      {data && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+        <pre tabIndex={0} className="mt-1 max-h-72 overflow-auto rounded-lg bg-sunken p-3 font-mono">
+          {JSON.stringify(data.schema, null, 2)}
+        </pre>
+      )}
+    </details>
   )
 }

@@ -35,3 +35,20 @@ function deciding(key: string, origin: Readonly<Record<string, string>>): string
 export function written(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
+
+/** Whether a value can be written in one field. */
+export function isSimple(value: Json): boolean {
+  return value === null || typeof value !== 'object'
+}
+
+/** What was typed, as the kind of value that stood there: a number stays one, and text stays text whatever it looks like. */
+export function read(text: string, before: Json): Json {
+  if (typeof before === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
+  if (typeof before !== 'number') return text
+  return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
+}
+
+/** Whether a value is shown with a secret struck out: what stands there is not what is written. */
+export function hidesSecret(value: Json): boolean {
+  return typeof value === 'string' && value.includes('•••')
+}

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { steps } from '@/settings/chart'
-import { settingsOf } from '@/settings/flat'
+import { everyDay, sinceOf } from '@/settings/days'
+import { read, settingsOf } from '@/settings/flat'
 
 test('each value says what decides it, by its own place or that of what it lies in', () => {
   const config = { models: { main: 'a', small: '' }, providers: {}, server: { port: 1 } }
@@ -20,4 +21,22 @@ test('an axis has few round steps and reaches the greatest value', () => {
     expect(axis.length).toBeLessThan(8)
   }
   expect(steps(0)).toEqual([0, 1])
+})
+
+test('every day has its place in a chart, also one on which nothing ran', () => {
+  const now = Date.parse('2026-11-22T10:00:00Z')
+  expect(everyDay(['2026-11-21'], 3, now)).toEqual(['2026-11-20', '2026-11-21', '2026-11-22'])
+  expect(everyDay(['2026-11-21', '2026-11-20'], 0, now)).toEqual(['2026-11-20', '2026-11-21', '2026-11-22'])
+  expect(everyDay([], 0, now)).toEqual(['2026-11-22'])
+  expect(new Date(sinceOf(3, now)).toISOString()).toBe('2026-11-20T00:00:00.000Z')
+})
+
+test('what is typed stays the kind of value that stood there', () => {
+  expect([read('20', 5), read('20', '5'), read('x', 5), read('true', false), read('', '')]).toEqual([
+    20,
+    '20',
+    'x',
+    true,
+    '',
+  ])
 })
