@@ -10,13 +10,13 @@ from moot.types.model import Model
 __all__ = ["model_choices"]
 
 _RECENT = 50
-"""Conversations that are looked through for models used last."""
+"""Runs that are looked through for models used last."""
 
 
 async def recent_models(situation: Situation) -> list[str]:
-    """The models that conversations were run with last, newest first."""
-    page = await situation.engine.store.conversations.list(limit=_RECENT)
-    return list(dict.fromkeys(conversation.model for conversation in page.items if conversation.model))
+    """The models that answered last, newest first."""
+    runs = await situation.engine.store.records.runs(limit=_RECENT)
+    return list(dict.fromkeys(run.model for run in runs if run.model))
 
 
 async def model_choices(situation: Situation) -> Sequence[Choice]:

@@ -219,6 +219,7 @@ class Desk:
     def do(self, name: str) -> None:
         """As `Deeds.do`."""
         self._by_name[name]()
+        self._terminal.touch()  # some only say something
 
     def send(self, text: str, on_busy: OnBusy) -> None:
         """As `Deeds.send`."""
@@ -235,6 +236,10 @@ class Desk:
         """As `Host.compose`."""
         if not self._composer.text:
             self._composer.put(text)
+
+    async def keep(self) -> None:
+        """As `Host.keep`."""
+        await anyio.to_thread.run_sync(self._keep)
 
     async def go(self, conversation: str | None) -> None:
         """As `Host.go`."""
@@ -262,7 +267,7 @@ class Desk:
         draft = self._drafts.take_up(self._situation.conversation)
         self._composer.put(draft.text, draft.pastes)
         self._hands.stash = draft.stash
-        self._doing.heard = draft.heard
+        self._doing.take_up(draft.heard)
         self._kept = self._draft()
 
     # ── deeds of the keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────

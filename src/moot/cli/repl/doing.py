@@ -46,6 +46,10 @@ class Host(Protocol):
         """There is something new to be seen."""
         ...
 
+    async def keep(self) -> None:
+        """Has what is not sent yet on the disk before it returns."""
+        ...
+
     def leave(self) -> None: ...
 
     async def go(self, conversation: str | None) -> None:
@@ -187,10 +191,18 @@ class Doing:
             ran = await self._shell.run()
         finally:
             self._shell = None
+        if not private:
+            self.heard.append(ran.part())
+            await self._host.keep()
         self._tell(ran, private=private)
+
+    def take_up(self, heard: Sequence[Part]) -> None:
+        """What shell lines said before, in a terminal that is gone: it goes along with the next prompt of this one."""
+        self.heard = list(heard)
+        if heard:
+            lines = "a shell line" if len(heard) == 1 else f"{len(heard)} shell lines"
+            self._paper.say(f"what {lines} said before goes along with your next prompt\n", "dim")
 
     def _tell(self, ran: Ran, *, private: bool) -> None:
         ended = "" if ran.code == 0 else f"exit code {ran.code} · " if ran.code > 0 else "stopped · "
         self._paper.say(f"{ended}{'kept from the model' if private else 'the model sees it with your next prompt'}\n", "dim")
-        if not private:
-            self.heard.append(ran.part())

@@ -38,8 +38,8 @@ class Notices:
         self._settings, self._write = settings, write
 
     async def tell(self, occasion: Occasion, about: str, *, seconds: float, focused: bool | None) -> None:
-        """Tells it, unless the person looks at this window and it did not take long; focused None = nobody knows."""
-        if focused is True or (focused is None and seconds < LONG):
+        """Tells it when the person looks elsewhere, or it took long; focused None = nobody knows where they look."""
+        if focused is not False and seconds < LONG:
             return
         text = words_of(occasion, about)
         wanted = self._settings().get("notify")

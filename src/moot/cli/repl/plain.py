@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from moot.cli.approving.deciding import decide
@@ -17,6 +18,7 @@ from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
 from moot.cli.repl.answering import Answering
 from moot.cli.repl.doing import Doing
+from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.talk import Talk
 from moot.cli.screen import look_of
@@ -47,6 +49,10 @@ class Plain:
         self._answering = Answering(self._paper)
         self.talk = Talk(situation, group, _Lines(self, self._paper, self._answering, situation))
         self._doing = Doing(situation, self.talk, self._paper, self._answering, self, output)
+        self._situation = situation
+        self._drafts = Drafts(situation.engine.settings.home / "state" / "drafts", situation.directory)
+        self._kept: tuple[str | None, Draft] = (None, Draft())
+        """What is on the disk, and for which conversation; of it only what shell lines said is this terminal's."""
         self._reading = anyio.CancelScope()
         self._free = anyio.Lock()
         """Held by whoever reads the terminal."""
@@ -56,7 +62,7 @@ class Plain:
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
         """Until the person leaves; the prompt is sent first."""
         self._group.start_soon(self._print)
-        await self.talk.open(conversation)
+        await self.go(conversation)
         if prompt:
             await self._now(lambda: self._doing.prompt(prompt, ""))
         elif await self.talk.unanswered():
@@ -67,6 +73,7 @@ class Plain:
                 self.leave()
             elif line.strip():
                 await self._now(lambda text=line: self._doing.line(text, echoed=True))
+                await self.keep()
         self._flush()
 
     def leave(self) -> None:
@@ -98,7 +105,19 @@ class Plain:
 
     async def go(self, conversation: str | None) -> None:
         """As `Host.go`."""
+        await self.keep()
         await self.talk.open(conversation)
+        draft = await anyio.to_thread.run_sync(self._drafts.take_up, conversation)
+        self._doing.take_up(draft.heard)
+        self._kept = conversation, draft
+
+    async def keep(self) -> None:
+        """As `Host.keep`."""
+        before, draft = self._kept
+        self._kept = self._situation.conversation, replace(draft, heard=list(self._doing.heard))
+        if before != self._kept[0]:
+            await anyio.to_thread.run_sync(self._drafts.keep, before, Draft())
+        await anyio.to_thread.run_sync(self._drafts.keep, *self._kept)
 
     def log(self, line: str) -> None:
         """A line that some room logged."""

@@ -1,0 +1,111 @@
+"""Bare `moot` on a real terminal: keys that call something up, and telling somebody who looks elsewhere."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.cli_process import MootProcess
+from e2e.pty_screen import CLEARS, PtyScreen
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply, ToolCall
+
+pytestmark = pytest.mark.timeout(90)
+
+AWAY, BACK = "\x1b[O", "\x1b[I"
+CTRL_O, CTRL_R, ENTER, F2 = "\x0f", "\x12", "\r", "\x1bOQ"
+DONE, WAITING = b"\x1b]9;moot: the answer is there", b"\x1b]9;moot: a decision is wanted"
+START = 30
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    script = [
+        Reply(when="count lines", tool_calls=[ToolCall("shell", {"command": "seq 1 60"})], times=1),
+        Reply(when="", text="Hello you.", times=0),
+    ]
+    with ScriptedProcess(script, models=("scripted", "other")) as server:
+        yield server
+
+
+@pytest.fixture
+def screen(moot: MootProcess) -> Iterator[PtyScreen]:
+    screen = PtyScreen(moot)
+    screen.wait_for("scripted@mine · ask", START)
+    yield screen
+    screen.close()
+    assert not CLEARS.search(screen.raw)
+
+
+def answered(screen: PtyScreen, prompt: str, times: int) -> None:
+    screen.send(prompt + ENTER)
+    for _ in range(200):
+        screen.read(0.1)
+        if screen.text.count("Hello you.") == times and "Esc stops" not in screen.text:
+            return
+    raise AssertionError(screen.text)
+
+
+def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_is_wanted(screen: PtyScreen) -> None:
+    answered(screen, "hi", 1)
+    assert b"\x1b]9;" not in screen.raw and b"\a" not in screen.raw
+    screen.send(BACK)
+    answered(screen, "hi", 2)
+    assert b"\x1b]9;" not in screen.raw and b"\a" not in screen.raw
+    screen.send(AWAY)
+    answered(screen, "hi", 3)
+    assert DONE in screen.raw and b"\a" in screen.raw.replace(DONE, b"")
+    assert WAITING not in screen.raw
+    screen.send("count lines" + ENTER)
+    screen.wait_for("[y] once", START)
+    assert WAITING in screen.raw
+    screen.read(0.6)
+    screen.send("y")
+    screen.wait_for("more lines · Ctrl+O", START)
+    assert "\n  30\n" not in screen.text
+    screen.send(CTRL_O)
+    screen.wait_for("\n  30\n")
+
+
+def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: PtyScreen) -> None:
+    answered(screen, "the first words", 1)
+    screen.send("/model other@mine" + ENTER)
+    screen.wait_for("other@mine ·")
+    answered(screen, "and others", 2)
+    screen.send(F2)
+    screen.wait_for("scripted@mine from the next prompt on")
+    screen.send(CTRL_R)
+    screen.wait_for("Typed before")
+    screen.send("first")
+    screen.read(0.5)
+    screen.send(ENTER)
+    screen.wait_for("› the first words")
+    screen.read(0.3)
+    screen.send(ENTER)
+    for _ in range(100):
+        if screen.text.count("Hello you.") == 3:
+            break
+        screen.read(0.1)
+    assert screen.text.count("› the first words") == 2
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_what_a_shell_line_said_survives_a_kill_and_goes_along(moot: MootProcess, model: ScriptedProcess, term: str) -> None:
+    screen = PtyScreen(moot, term=term)
+    screen.wait_for(">" if term == "dumb" else "scripted@mine · ask", START)
+    screen.send("!echo said before the end" + ENTER)
+    screen.wait_for("the model sees it with your next prompt")
+    screen.child.kill(signal.SIGKILL)
+    assert screen.wait_exit() == -signal.SIGKILL
+    again = PtyScreen(moot, term=term)
+    again.wait_for("what a shell line said before goes along with your next prompt", START)
+    again.send("what was it?" + ENTER)
+    again.wait_for("Hello you.", START)
+    assert "said before the end" in json.dumps(json.loads(model.requests()[-1]["body"])["messages"][-1])
+    again.send("!!true" + ENTER)
+    again.wait_for("kept from the model")
+    assert not list((moot.home / "state" / "drafts").glob("*.json"))
+    again.close()
