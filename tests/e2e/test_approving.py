@@ -19,7 +19,7 @@ from moot.testing.script import Reply, ToolCall
 pytestmark = pytest.mark.timeout(40)
 
 READY = "expires"
-QUIET = 0.6
+QUIET = 0.45
 """Longer than keys are ignored."""
 
 

@@ -87,6 +87,19 @@ def test_attach_follows_another_process_from_the_beginning_to_the_end(moot: Moot
     assert process.wait(30) == 0
 
 
+def test_ps_goes_on_telling_what_has_changed_until_it_is_interrupted(moot: MootProcess) -> None:
+    watching = moot.start("ps", "--watch", "--json")
+    assert watching.stdout is not None and json.loads(watching.stdout.readline())["data"] == []
+    process = moot.start("run", "--no-tools", "quickly")
+    (line,) = json.loads(watching.stdout.readline())["data"]
+    assert line["status"] in ("running", "queued")
+    assert process.wait(20) == 0
+    while json.loads(watching.stdout.readline())["data"]:
+        pass
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(20) == 130
+
+
 def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> None:
     process, line = begun(moot, "for ever")
     attached = moot.start("chat", "attach", line["conversation"])
@@ -164,7 +177,7 @@ def test_a_title_by_the_small_model_is_there_after_one_command(moot: MootProcess
 
 def test_titles_and_lines_of_messages_cannot_act_on_a_screen(moot: MootProcess) -> None:
     hostile = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei"
-    id = json.loads(moot.run("run", "--no-tools", "--json", f"slowly {hostile}").stdout)["conversation"]
+    id = json.loads(moot.run("run", "--no-tools", "--json", hostile).stdout)["conversation"]
     process = moot.start("run", "-c", id, "--no-tools", "for ever")
     assert process.stdout is not None and process.stdout.read(4)
     for arguments in (

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ providers: {rules: {rules: {"(?i)hello": "Good morning."}}}
 agents:
   shouter: {agent_type: pipe, options: {command: [tr, a-z, A-Z]}}
   lost: {agent_type: telepathy}
+  plain: {model: rules@rules}
 """
 
 
@@ -45,6 +49,33 @@ def test_what_a_package_brings_is_listed_with_its_name_and_used(moot: cli_proces
     doctor = json.loads(moot.run("doctor", "--json").stdout)["data"]
     [found] = [item for item in doctor if item["name"] == "plugins"]
     assert found["state"] == "ok" and "moot.agents: pipe (moot-example 1.0.0)" in found["detail"]
+
+
+@pytest.mark.timeout(60)
+def test_a_channel_of_a_package_is_served_until_it_is_stopped(moot: cli_process.MootProcess, tmp_path: Path) -> None:
+    place = tmp_path / "lines.sock"
+    with (moot.home / "config.yaml").open("a") as file:
+        file.write(f"channels: {{lines: {{path: {json.dumps(str(place))}, agent: plain}}}}\n")
+    serving = moot.start("channels", "serve", "lines")
+    end = time.monotonic() + 30
+    while not place.exists():
+        assert time.monotonic() < end and serving.poll() is None
+        time.sleep(0.05)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(20)
+        line.connect(str(place))
+        line.sendall(b"ann\nhello\n")
+        heard = b""
+        while not heard.endswith(b"\n.\n"):
+            heard += line.recv(4096)
+    assert b"Good morning.\n" in heard
+    serving.send_signal(signal.SIGINT)
+    _, said = serving.communicate(timeout=20)
+    assert serving.returncode == 0 and b"serving lines" in said and not place.exists()
+    (kept,) = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
+    assert kept["message_count"] == 2
+    lost = moot.run("channels", "serve", "nowhere")
+    assert lost.returncode == 2 and b"nowhere" in lost.stderr
 
 
 BAD = {

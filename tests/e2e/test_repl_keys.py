@@ -68,6 +68,11 @@ def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_
     assert "\n  30\n" not in screen.text
     screen.send(CTRL_O)
     screen.wait_for("\n  30\n")
+    screen.send("/copy" + ENTER)
+    screen.wait_for("10 characters to the clipboard, by the terminal")
+    assert b"\x1b]52;c;SGVsbG8geW91Lg==\x07" in screen.raw
+    screen.send("?" + ENTER)
+    screen.wait_for("print what was folded last whole")
 
 
 def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: PtyScreen) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+import anyio
 
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
+from moot.cli.output import Output
+from moot.cli.parameters import Parameter
 from moot.cli.showing import brief
 from moot.cli.tables import print_table
 from moot.cli.times import age
@@ -17,6 +23,8 @@ from moot.types.canonical import Json, JsonObject, loads
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, Run, RunStatus
 
+_AGAIN = 0.5
+"""Seconds between two looks."""
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
 
 
@@ -52,11 +60,39 @@ class _Line:
         return self.run.started_at or self.run.created_at
 
 
-async def ps(*, json: AsJson = False, output: Out) -> None:
+Watch = Annotated[bool, Parameter(name="--watch", help="Goes on: again whenever something has changed, until Ctrl+C.")]
+
+
+async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None:
     """All live runs, oldest first: running, waiting, interrupted and queued ones."""
     async with opened(output) as engine:
-        runs = await engine.store.records.runs(statuses=_LIVE)
-        lines = [await _line(engine, run) for run in reversed(runs)]
+        if watch:
+            await _watch(engine, output, json=json)
+            return
+        lines = await _live(engine)
+    _show(lines, output, json=json)
+
+
+async def _watch(engine: Engine, output: Output, *, json: bool) -> None:
+    """Each time it is another list, below the one before: a line of JSON, or a table."""
+    told: list[JsonObject] | None = None
+    while True:
+        lines = await _live(engine)
+        found = [line.to_json() for line in lines]
+        if found != told:
+            told = found
+            if not json and output.stdout_terminal:
+                output.say(time.strftime("── %H:%M:%S"), "dim")
+            _show(lines, output, json=json)
+        await anyio.sleep(_AGAIN)
+
+
+async def _live(engine: Engine) -> list[_Line]:
+    runs = await engine.store.records.runs(statuses=_LIVE)
+    return [await _line(engine, run) for run in reversed(runs)]
+
+
+def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
     if json:
         output.json({"data": list[Json]([line.to_json() for line in lines]), "next_cursor": None})
         return

@@ -247,7 +247,7 @@ TREE = Group(
             ),
         ),
         "chat": CHAT,
-        "ps": Command("moot.cli.ps:ps", "What runs now, in all processes.", ("moot ps", "moot ps --json")),
+        "ps": Command("moot.cli.ps:ps", "What runs now, in all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
         "search": Command(
             "moot.cli.search:search", "Finds words in all conversations, newest first.", ('moot search "exit code" --limit 10',)
         ),

@@ -10,7 +10,7 @@ group `moot.commands`. It gets a `Situation` and answers with what the face is t
 | `models.py` | models in the order of a list to choose from, in words |
 """
 
-from moot.commands.command import Answer, Choice, Choose, Command, Compose, Go, Leave, Reply, Say, Situation, Wishes
+from moot.commands.command import Answer, Choice, Choose, Command, Compose, Copy, Go, Leave, Reply, Say, Situation, Wishes
 from moot.commands.naming import find, names, parse
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Choose",
     "Command",
     "Compose",
+    "Copy",
     "Go",
     "Leave",
     "Reply",

@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.model import Effort
 
-__all__ = ["Answer", "Choice", "Choose", "Command", "Compose", "Go", "Leave", "Reply", "Say", "Situation", "Wishes", "begun"]
+__all__ = ["Answer", "Choice", "Choose", "Command", "Compose", "Copy", "Go", "Leave", "Reply", "Say", "Situation", "Wishes", "begun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,13 @@ class Compose:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Text for the person's clipboard."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The last prompt is to be answered, again or for the first time; `resume` is an interrupted run to take up instead."""
 
@@ -74,7 +81,7 @@ class Leave:
     """The person goes."""
 
 
-Reply: TypeAlias = Say | Choose | Go | Compose | Answer | Leave
+Reply: TypeAlias = Say | Choose | Go | Compose | Copy | Answer | Leave
 
 
 # ── what a command is given ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from moot.plugins import COMMANDS
 
 __all__ = ["ALIASES", "Typed", "find", "names", "parse"]
 
-ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "help"}
+ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
 """Other words for a command."""
 
 _NAME = re.compile(r"/([a-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
@@ -20,7 +20,12 @@ Typed = tuple[str, str]
 
 
 def parse(line: str) -> Typed | None:
-    """The command that a line asks for; None when it is a prompt: `/usr/bin is full` is none, `/hepl` is one that is misspelled."""
+    """The command that a line asks for; None when it is a prompt.
+
+    `/usr/bin is full` is a prompt, `/hepl` a command that is misspelled, `?` alone stands for `/keys`.
+    """
+    if line.strip() == "?":
+        return "keys", ""
     match = _NAME.fullmatch(line.strip())
     return (match[1], (match[2] or "").strip()) if match else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -23,6 +23,15 @@ def seconds(value: Any) -> Any:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def notified(value: Any) -> Any:
+    """`ui.notify` as it may be."""
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
+        raise ValueError("expected bell, osc, off, true, or a program and its arguments as a list: [notify-send, moot]")
+    return cast("Any", value)
+
+
+Notify = Annotated[Any, BeforeValidator(notified)]
 Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -135,6 +144,15 @@ class LimitsPart(_Part):
     seconds: Duration = 0.0
 
 
+class UiPart(_Part):
+    theme: Literal["auto", "dark", "light", "no-color"] = "auto"
+    animations: bool = True
+    notify: Notify = True
+    progress: bool = False
+    title: bool = False
+    statusline: list[str] = []
+
+
 class Configuration(_Part):
     """The whole file."""
 
@@ -152,7 +170,7 @@ class Configuration(_Part):
     server: ServerPart = ServerPart()
     storage: StoragePart = StoragePart()
     limits: LimitsPart = LimitsPart()
-    ui: dict[str, Any] = {}
+    ui: UiPart = UiPart()
 
 
 SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
@@ -168,6 +186,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("server",): ServerPart,
     ("storage",): StoragePart,
     ("limits",): LimitsPart,
+    ("ui",): UiPart,
 }
 """Where a part stands in the file; `*` is any name or position."""
 

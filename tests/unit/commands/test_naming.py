@@ -16,6 +16,8 @@ from moot.errors import UsageError
         ("/title two words\nand a line", ("title", "two words\nand a line")),
         ("/hepl", ("hepl", "")),
         ("/?", ("?", "")),
+        ("?", ("keys", "")),
+        ("? what", None),
         ("/usr/bin is full", None),
         ("/", None),
         ("a /help", None),

@@ -132,6 +132,9 @@ def test_an_untrusted_project_changes_nothing_and_is_named(home: Path) -> None:
 
 
 CASES = [
+    ("ui: {notifyy: bell}", ":1:6:", "did you mean 'notify'?"),
+    ("ui: {notify: bel}", ":1:14:", "ui.notify: expected bell, osc, off, true, or a program"),
+    ("ui: {theme: drak}", ":1:13:", "did you mean 'dark'?"),
     ("mdels: {}", ":1:1:", "did you mean 'models'?"),
     ("models:\n  mian: x", ":2:3:", "did you mean 'main'?"),
     ("agents:\n  r:\n    temprature: 1", ":3:5:", "did you mean 'temperature'?"),

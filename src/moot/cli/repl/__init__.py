@@ -3,6 +3,7 @@
 | file | what it does |
 |---|---|
 | `answering.py` | the run that is being shown |
+| `clipboard.py` | the clipboard: the terminal's, and programs |
 | `completing.py` | commands and their arguments, completed |
 | `composer.py` | the text that is being written |
 | `conversing.py` | `bare` and `converse`: the engine, signals, the way in and out |

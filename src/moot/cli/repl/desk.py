@@ -16,6 +16,7 @@ from moot.cli.output import Output
 from moot.cli.picking.items import Item
 from moot.cli.picking.picking import pick
 from moot.cli.repl.answering import Answering
+from moot.cli.repl.clipboard import sequence
 from moot.cli.repl.completing import Completions
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.doing import Doing
@@ -236,6 +237,12 @@ class Desk:
         """As `Host.compose`."""
         if not self._composer.text:
             self._composer.put(text)
+
+    def clip(self, text: str) -> bool:
+        """As `Host.clip`."""
+        if taken := sequence(text):
+            self._write(taken)
+        return bool(taken)
 
     async def keep(self) -> None:
         """As `Host.keep`."""

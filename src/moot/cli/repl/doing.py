@@ -12,6 +12,7 @@ from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
 from moot.cli.repl.answering import Answering
+from moot.cli.repl.clipboard import copied
 from moot.cli.repl.mentions import Mentioned, mentioned, paths_of
 from moot.cli.repl.paper import Paper
 from moot.cli.repl.reloading import Reloading
@@ -19,8 +20,8 @@ from moot.cli.repl.shelling import Ran, ShellLine
 from moot.cli.repl.status import standing_of
 from moot.cli.repl.talk import Talk
 from moot.cli.weights import provide_weights, wants_weights
-from moot.commands import Answer, Choose, Compose, Go, Leave, Reply, Say, Situation, find, parse
-from moot.errors import MootError
+from moot.commands import Answer, Choose, Compose, Copy, Go, Leave, Reply, Say, Situation, find, parse
+from moot.errors import MootError, UsageError
 from moot.types.part import Part, text_part
 from moot.types.run import OnBusy
 
@@ -44,6 +45,10 @@ class Host(Protocol):
 
     def touch(self) -> None:
         """There is something new to be seen."""
+        ...
+
+    def clip(self, text: str) -> bool:
+        """Has the terminal put a text into the clipboard; False when it is asked for nothing of the kind, or for too much."""
         ...
 
     async def keep(self) -> None:
@@ -165,11 +170,20 @@ class Doing:
                 self.edits = edits
                 if edits is not None:
                     self._paper.say("Enter sends it on a branch of its own; Ctrl+C leaves everything as it is\n", "dim")
+            case Copy(text):
+                await self._copy(text)
             case Answer(resume):
                 self._answering.waits(self._model())
                 await self._talk.answer(resume)
             case Leave():
                 self._host.leave()
+
+    async def _copy(self, text: str) -> None:
+        """By the terminal and by a program: which of the two reaches the person's clipboard only they can see."""
+        ways = [way for way in ("the terminal" if self._host.clip(text) else "", await copied(text)) if way]
+        if not ways:
+            raise UsageError("no clipboard was found: this terminal is not asked, and there is no wl-copy, xclip, xsel or pbcopy")
+        self._paper.say(f"{len(text):,} characters to the clipboard, by {' and '.join(ways)}\n", "dim")
 
     async def _choose(self, name: str, reply: Choose) -> None:
         items = [Item(one.value, (one.label or one.value, one.about)) for one in reply.choices]
