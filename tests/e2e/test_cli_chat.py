@@ -90,10 +90,11 @@ def test_attach_follows_another_process_from_the_beginning_to_the_end(moot: Moot
 def test_ps_goes_on_telling_what_has_changed_until_it_is_interrupted(moot: MootProcess) -> None:
     watching = moot.start("ps", "--watch", "--json")
     assert watching.stdout is not None and json.loads(watching.stdout.readline())["data"] == []
-    process = moot.start("run", "--no-tools", "quickly")
+    process = moot.start("run", "--no-tools", "for ever")
     (line,) = json.loads(watching.stdout.readline())["data"]
     assert line["status"] in ("running", "queued")
-    assert process.wait(20) == 0
+    assert moot.run("chat", "stop", line["conversation"]).returncode == 0
+    assert process.wait(20) == 130
     while json.loads(watching.stdout.readline())["data"]:
         pass
     watching.send_signal(signal.SIGINT)
