@@ -73,7 +73,7 @@ class Desk:
         )
         self.touch = self._terminal.touch
         self._talk = Talk(situation, group, Shown(situation.engine, self._tell, self._paper, self._answering, self._terminal, output))
-        self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output)
+        self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output, clip=self._clip)
         self._notices = Notices(lambda: situation.engine.runtime.settings.ui, self._write)
         self._drawn = ""
         """The status line as a program of the person's own draws it."""
@@ -238,8 +238,7 @@ class Desk:
         if not self._composer.text:
             self._composer.put(text)
 
-    def clip(self, text: str) -> bool:
-        """As `Host.clip`."""
+    def _clip(self, text: str) -> bool:
         if taken := sequence(text):
             self._write(taken)
         return bool(taken)

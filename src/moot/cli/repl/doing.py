@@ -47,10 +47,6 @@ class Host(Protocol):
         """There is something new to be seen."""
         ...
 
-    def clip(self, text: str) -> bool:
-        """Has the terminal put a text into the clipboard; False when it is asked for nothing of the kind, or for too much."""
-        ...
-
     async def keep(self) -> None:
         """Has what is not sent yet on the disk before it returns."""
         ...
@@ -65,7 +61,19 @@ class Host(Protocol):
 class Doing:
     """Carries out lines, one after the other; what fails is raised as MootError."""
 
-    def __init__(self, situation: Situation, talk: Talk, paper: Paper, answering: Answering, host: Host, output: Output) -> None:
+    def __init__(
+        self,
+        situation: Situation,
+        talk: Talk,
+        paper: Paper,
+        answering: Answering,
+        host: Host,
+        output: Output,
+        *,
+        clip: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`clip` has the terminal put a text into the clipboard; it says False when that is too much, or no terminal for it."""
+        self._clip = clip
         self._situation, self._talk, self._host, self._output = situation, talk, host, output
         self._paper, self._answering = paper, answering
         self._reloading = Reloading(situation.engine, situation.directory, output, paper)
@@ -180,7 +188,7 @@ class Doing:
 
     async def _copy(self, text: str) -> None:
         """By the terminal and by a program: which of the two reaches the person's clipboard only they can see."""
-        ways = [way for way in ("the terminal" if self._host.clip(text) else "", await copied(text)) if way]
+        ways = [way for way in ("the terminal" if self._clip(text) else "", await copied(text)) if way]
         if not ways:
             raise UsageError("no clipboard was found: this terminal is not asked, and there is no wl-copy, xclip, xsel or pbcopy")
         self._paper.say(f"{len(text):,} characters to the clipboard, by {' and '.join(ways)}\n", "dim")

@@ -111,10 +111,6 @@ class Plain:
         self._doing.take_up(draft.heard)
         self._kept = conversation, draft
 
-    def clip(self, text: str) -> bool:
-        """As `Host.clip`: this terminal gets no sequences."""
-        return False
-
     async def keep(self) -> None:
         """As `Host.keep`."""
         before, draft = self._kept
