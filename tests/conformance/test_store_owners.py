@@ -22,7 +22,9 @@ from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.part import text_of, text_part
+from moot.types.stats import Counts
 from moot.types.store import Accepted, Ask, Holdings, InboxItem, OpenExchange, Store, Took
+from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -103,6 +105,8 @@ REFUSED: Calls = {
 """What another's name does not reach."""
 
 EMPTY: Calls = {
+    "log.last_seqs": lambda own, it: own.log.last_seqs([it.conversation]),
+    "records.last_answer": lambda own, it: own.records.last_answer(it.message),
     "records.runs": lambda own, it: own.records.runs(),
     "records.runs of it": lambda own, it: own.records.runs(conversation=it.conversation),
     "records.inbox": lambda own, it: own.records.inbox(it.run),
@@ -111,6 +115,8 @@ EMPTY: Calls = {
     "records.approvals of it": lambda own, it: own.records.approvals(run=it.run),
     "records.approvals in it": lambda own, it: own.records.approvals(conversation=it.conversation),
     "records.exchange": lambda own, it: own.records.exchange(it.exchange),
+    "conversations.named": lambda own, it: own.conversations.named(it.conversation),
+    "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
     "conversations.keyed": lambda own, it: own.conversations.keyed(KEY),
     "conversations.list": lambda own, it: own.conversations.list(archived=None),
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
@@ -119,12 +125,21 @@ EMPTY: Calls = {
 }
 """What looks and finds nothing."""
 
-UNNAMED = {"conversations.create", "projects.at", "projects.list", "projects.create", "search.index", "blobs.put", "blobs.put_all"}
+UNNAMED = {
+    "stats.usage",
+    "conversations.create",
+    "projects.at",
+    "projects.list",
+    "projects.create",
+    "search.index",
+    "blobs.put",
+    "blobs.put_all",
+}
 """What takes no name of a thing; their tests are below."""
 
 
 def count(found: Any) -> int:
-    items = getattr(found, "items", None) if not isinstance(found, list) else found
+    items = found if isinstance(found, list | dict) else getattr(found, "items", None)
     items = getattr(found, "hits", None) if items is None else items
     return 0 if found is None else len(items) if items is not None else 1
 
@@ -349,3 +364,23 @@ async def test_a_conversation_moves_to_a_project_of_its_owner(store: Store, thei
     foreign = await store.of("bob").projects.create(Project(new_id(), "bob's"))
     with pytest.raises(NotFound):
         await ann.conversations.update(theirs.conversation, project=foreign.id)
+
+
+async def test_sums_are_over_ones_own_runs(store: Store, theirs: Theirs) -> None:
+    assert (await store.of("ann").stats.usage()).conversations == 1
+    assert (await store.of("ann").stats.usage()).total.runs == 0  # it has not ended
+    made = await store.records.submit(prompt(Conversation(new_id(), owner="bob")))
+    await end(store, made, usage=Usage(input=5, output=7), cost=30, model="m@p")
+    other = await store.records.submit(prompt(Conversation(new_id(), owner="bob"), "more"))
+    await end(store, other, status="failed", usage=Usage(input=1))
+    bob = store.of("bob").stats
+    found = await bob.usage()
+    assert (found.conversations, found.messages) == (2, 4)
+    assert found.total == Counts(runs=2, failed=1, input=6, output=7, cost=30, unpriced_runs=1)
+    assert [counts.runs for counts in found.days.values()] == [2]
+    assert {name: counts.runs for name, counts in found.models.items()} == {"m@p": 1, "": 1}
+    assert (await bob.usage(conversation=made.conversation.id)).total.runs == 1
+    assert (await bob.usage(conversation=theirs.conversation)).total == (await bob.usage(until=1)).total == Counts()
+    assert (await bob.usage(conversation=theirs.conversation)).conversations == 0
+    assert (await store.of("ann").stats.usage()).total.runs == 0
+    assert (await store.stats.usage()).total.runs == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from style.tree import none_of
 
 ROWS = {
+    9,
     *range(31, 34),
     *range(35, 40),
     44,

@@ -10,7 +10,7 @@ from moot.cli.showing import brief, first_line
 from moot.cli.times import moment
 from moot.errors import UsageError
 from moot.plugins import Registry
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.canonical import dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, note_of, tool_name
 
@@ -56,20 +56,6 @@ def _print_bare(message: Message, output: Output) -> None:
     if isinstance(note, str):
         output.say(f"note: {note}", "yellow")
     output.data("\n")
-
-
-def message_json(message: Message) -> JsonObject:
-    """A message in the shape of the AI SDK's UIMessage, with what moot knows beside it."""
-    return {
-        "id": message.id,
-        "role": message.role,
-        "parts": list[Json](message.parts),
-        "metadata": message.metadata,
-        "status": message.status,
-        "parent": message.parent,
-        "run": message.run,
-        "created_at": message.created_at,
-    }
 
 
 def _part(part: Part) -> str:

@@ -11,9 +11,10 @@ from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.times import moment
+from moot.convert.given import hit_json
 from moot.errors import UsageError
 from moot.types.canonical import Json
-from moot.types.search import Hit, SearchPage
+from moot.types.search import SearchPage
 
 
 async def search(
@@ -37,18 +38,6 @@ async def search(
         output.json({"data": hits, "next_cursor": page.next_cursor, "index": {"done": page.done, "total": page.total}})
     else:
         _print(page, output)
-
-
-def hit_json(hit: Hit) -> dict[str, Json]:
-    """A hit; in `snippet` the matches stand between U+0002 and U+0003."""
-    return {
-        "id": hit.message,
-        "conversation": hit.conversation,
-        "title": hit.title,
-        "role": hit.role,
-        "at": hit.at,
-        "snippet": hit.snippet,
-    }
 
 
 def _print(page: SearchPage, output: Output) -> None:

@@ -141,6 +141,7 @@ class LimitsPart(_Part):
     cost: float = Field(default=0.0, ge=0, le=1_000_000, allow_inf_nan=False)
     """Dollars."""
     tokens: Count = 0
+    uploads: Count = 1 << 30
     seconds: Duration = 0.0
 
 

@@ -9,10 +9,13 @@
 | `ports.py` | `LegPorts`: bytes of the conversation's owner, time and chance, for one leg |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |
+| `looking.py` | what the file that a call would write holds now |
 | `explaining.py` | what a pending call would do, told by a model |
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
+| `files.py` | the files that a person could mean by `@file` |
+| `repository.py` | the branch and commit that a folder is at |
 | `approvals.py` | policy: what may run, what must ask |
 | `patterns.py` | what a rule's pattern covers; the narrowest pattern for what was asked |
 | `setup.py` | settings, tools and models of one step |

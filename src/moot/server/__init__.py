@@ -11,6 +11,7 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `auth.py`, `caller.py`, `credentials.py` | who asks, and what they may do |
 | `problems.py` | errors as they are told |
 | `paging.py`, `etags.py`, `idempotency.py` | lists by pages; which state a caller has seen; what is done once |
+| `finding.py` | things as a path names them |
 | `openapi.py` | every operation described; the folder `documentation` shows it to people |
 | `pages.py` | the built page and its files |
 | `routing.py` | `Router`: routes that read bodies to the letter |

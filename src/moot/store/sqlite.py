@@ -25,6 +25,7 @@ from moot.store.projects import OwnProjects
 from moot.store.reader import Reader
 from moot.store.records import RunReader, RunRecords
 from moot.store.search import FullText
+from moot.store.stats import RunStats
 from moot.store.tokens import AccessTokens
 from moot.store.tree import MessageTree
 from moot.store.writer import Writer
@@ -57,6 +58,7 @@ class SqliteHoldings:
         self.projects = OwnProjects(writer, reader, owner)
         self.grants = ConversationGrants(writer, owner)
         self.search = FullText(writer, reader, base.indexer, owner)
+        self.stats = RunStats(reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
 
 
@@ -80,6 +82,7 @@ class SqliteStore:
         self.projects = whole.projects
         self.grants = whole.grants
         self.search = whole.search
+        self.stats = whole.stats
         self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
 

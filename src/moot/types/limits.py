@@ -30,5 +30,7 @@ class Limits:
     """Nano-dollars a run may cost."""
     tokens: int = 0
     """Input and output tokens a run may take."""
+    uploads: int = 1 << 30
+    """Bytes of all that one user has uploaded."""
     seconds: float = 0
     """Time that a run works, over all its legs; waiting for a person does not count."""

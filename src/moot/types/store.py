@@ -21,6 +21,7 @@ from moot.types.part import Part
 from moot.types.projects import Projects
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
+from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
@@ -363,6 +364,8 @@ class Holdings(Protocol):
     def grants(self) -> Grants: ...
     @property
     def search(self) -> Search: ...
+    @property
+    def stats(self) -> Stats: ...
     @property
     def blobs(self) -> Blobs: ...
 

@@ -72,7 +72,7 @@ async def test_every_operation_but_the_public_ones_is_closed_without_a_token(ser
             assert (answer.status == 401) != public, f"{method} {path}: {answer.status}"
             if path.startswith("/v1/"):
                 assert "no token" in (await answer.json())["error"]["message"], f"{method} {path}"
-            elif not public:
+            elif not public and method != "head":  # its answers have no body
                 told = await answer.json(content_type="application/problem+json")
                 assert told["code"] == "unauthorized", f"{method} {path}"
 

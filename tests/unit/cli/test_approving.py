@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from moot.cli.approving.calls import CallPrompt
 from moot.cli.approving.drawing import Glance, draw
-from moot.cli.approving.looking import Looked, look
 from moot.cli.approving.prompting import Wish
 from moot.cli.approving.quiet import ALONE, QUIET, Quiet
 from moot.cli.approving.rows import Row, drawn, spelled
 from moot.cli.screen.cells import width_of
+from moot.runtime.looking import Looked, look
 from moot.types.approval import Answer, Approval, AskedPart
 from moot.types.canonical import dumps
 

@@ -15,10 +15,11 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.history import TypedHistory
-from moot.cli.repl.mentions import candidates, mentioned, paths_of
+from moot.cli.repl.mentions import mentioned, paths_of
 from moot.cli.repl.notices import words_of
 from moot.cli.repl.status import Standing, branch_of, status_line
 from moot.errors import Refused, UsageError
+from moot.runtime.files import candidates
 from moot.types.usage import Usage
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)

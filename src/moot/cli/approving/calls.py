@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from moot.cli.approving.looking import Looked, rows_of
+from moot.cli.approving.looking import rows_of
 from moot.cli.approving.prompting import Line, Prompt, Wish
 from moot.cli.approving.rows import Row, spelled
+from moot.runtime.looking import Looked
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, dumps, loads_exact
 

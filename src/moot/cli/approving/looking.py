@@ -5,55 +5,22 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-
-import anyio.to_thread
 
 from moot.cli.approving.rows import Row, spelled
 from moot.cli.screen.diffs import diff_lines
 from moot.cli.screen.styles import ADDED, DIM, REMOVED, REVERSE, Style
-from moot.errors import MootError
-from moot.guard.paths import Paths
-from moot.tools.basics import count, size_word
+from moot.runtime.looking import Looked, object_of
 from moot.types.approval import AskedPart
-from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Looked", "look", "rows_of"]
-
-COMPARED_BYTES = 200_000
-"""A file that is larger is not compared line by line with what is to replace it."""
+__all__ = ["rows_of"]
 
 _VERDICTS = {"allow": ("allowed", "good"), "ask": ("asks", "warn"), "deny": ("denied", "bad")}
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """Arguments with what is known about what they would do."""
-
-    arguments: bytes
-    parts: tuple[AskedPart, ...] = ()
-    fact: str = ""
-    """Of the file that would be written: new, or what it replaces."""
-    before: str | None = None
-    """What stands in that file; None = nothing, or too much to compare."""
-
-
-async def look(arguments: bytes, parts: tuple[AskedPart, ...], roots: Sequence[Path], directory: Path) -> Looked:
-    """The arguments, with what the file that they name holds now."""
-    value = _object(arguments)
-    path = value.get("path")
-    if not isinstance(path, str) or not {"content", "edits"} & value.keys():
-        return Looked(arguments, parts)
-    verb = "replaces" if "content" in value else "has"
-    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path, verb))
-    return Looked(arguments, parts, fact, before)
-
-
 def rows_of(looked: Looked) -> list[Row]:
     """Everything that is decided about."""
-    value = _object(looked.arguments)
+    value = object_of(looked.arguments)
     if not value:
         return [Row(line) for line in spelled(looked.arguments.decode("utf-8", "replace"))]
     if isinstance(command := value.get("command"), str) and command:
@@ -129,20 +96,6 @@ def _named(style: Style) -> str:
     return f"{name},marked" if style & REVERSE else name
 
 
-def _before(roots: Sequence[Path], directory: Path, path: str, verb: str) -> tuple[str, str | None]:
-    try:
-        with Paths(tuple(roots), directory).open_read(path) as stream:
-            data = stream.read(COMPARED_BYTES + 1)
-            size = stream.seek(0, 2)
-    except (MootError, OSError, ValueError) as error:
-        new = not (directory / path).exists()
-        return ("a new file" if new else str(error)), None
-    if len(data) > COMPARED_BYTES or b"\0" in data:
-        return f"{verb} {size_word(size)}", None
-    text = data.decode("utf-8", "replace")
-    return f"{verb} {count(len(text.splitlines()), 'line')}, {size_word(size)}", text
-
-
 # ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -154,11 +107,3 @@ def _rest(value: JsonObject, *shown: str) -> Iterator[Row]:
         first, *more = spelled(text)
         yield Row(f"{' '.join(spelled(key))}: {first}")
         yield from (Row(line, indent=4) for line in more)
-
-
-def _object(arguments: bytes) -> JsonObject:
-    try:
-        value = loads_exact(arguments)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

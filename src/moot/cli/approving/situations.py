@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from moot.cli.approving.looking import Looked, look
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.guard.roots import folders
 from moot.runtime.answers import check, rule
 from moot.runtime.explaining import explain
+from moot.runtime.looking import Looked, look
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 

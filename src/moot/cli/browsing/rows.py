@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from moot.cli.chat.facts import status_of
 from moot.cli.picking.items import Action, Column, Item, Items
 from moot.cli.times import age
+from moot.convert.given import status_of
 from moot.store.listing import Listed
 from moot.types.conversation import Conversation
 from moot.types.run import RunStatus

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from moot.cli.chat.facts import conversation_json, status_of
 from moot.cli.configured import configured, here
 from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
@@ -15,6 +14,7 @@ from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.settings import Settings
+from moot.convert.given import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.glance import glance
 from moot.store.listing import Listed, live, page

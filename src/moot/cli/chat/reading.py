@@ -6,12 +6,13 @@ import shutil
 from typing import Annotated
 
 from moot.cli.chat.drawing import drawn
-from moot.cli.chat.facts import conversation_json, live_statuses, node_json
+from moot.cli.chat.facts import live_statuses
 from moot.cli.edited import with_edits
-from moot.cli.messages import message_json, print_call, print_messages
+from moot.cli.messages import print_call, print_messages
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.parameters import Parameter
+from moot.convert.given import conversation_json, message_json, node_json
 from moot.guard.terminal import clean
 from moot.types.canonical import Json
 

@@ -12,11 +12,12 @@ import anyio.to_thread
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from moot.cli.repl.mentions import candidates, files_below, paths_of
+from moot.cli.repl.mentions import paths_of
 from moot.cli.repl.status import short
 from moot.commands import Choice, Situation, find, names
 from moot.errors import MootError
 from moot.guard.terminal import clean
+from moot.runtime.files import candidates, files_below
 
 __all__ = ["Completions"]
 

@@ -1,26 +1,22 @@
-"""`@file` in what a person types: the files that are meant, and those that could be."""
+"""`@file` in what a person types: the files that are meant."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moot.errors import MootError, NotFound, UsageError
+from moot.errors import NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
 from moot.runtime.attaching import MAX_MEDIA, as_text, attach, read_whole
-from moot.tools.ignores import walk
 from moot.types.part import Part, text_part
 
-__all__ = ["Mentioned", "candidates", "files_below", "mentioned", "paths_of"]
+__all__ = ["Mentioned", "mentioned", "paths_of"]
 
 LISTED = 200
 """Names of a folder that is mentioned."""
-WALKED = 20_000
-"""Files that are looked at for completion."""
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"([^"\n]+)"|([^\s"'`@]+))""")
 _RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
@@ -86,42 +82,3 @@ def _part(paths: Paths, path: str, first: int, last: int) -> tuple[Part, str]:
     if first > len(lines) or last < first:
         raise UsageError(f"{path!r} has {len(lines)} lines; {first}-{last} is none of it")
     return text_part(f"{path}, lines {first} to {min(last, len(lines))}:\n\n" + "\n".join(lines[first - 1 : last])), note
-
-
-# ── completion ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def files_below(paths: Paths) -> list[str]:
-    """Files and folders (with `/`) that are not ignored, the guard's own order. Blocks."""
-    found: list[str] = []
-    try:
-        for path, entry in walk(paths, "."):
-            if entry.kind in ("file", "directory"):
-                found.append(f"{path}/" if entry.kind == "directory" else path)
-            if len(found) >= WALKED:
-                break
-    except MootError:  # the folder is gone, or closed to us: there is nothing to complete
-        pass
-    return found
-
-
-def candidates(typed: str, files: Sequence[str], limit: int = 50) -> list[str]:
-    """The files that fit best: a name that begins so, then one that has it, then one with the letters in this order."""
-    wanted = typed.lower()
-    letters = re.compile(".*".join(map(re.escape, wanted)))
-    ranked: list[tuple[int, int, str]] = []
-    for path in files:
-        rank = _rank(wanted, path.lower(), letters)
-        if rank is not None:
-            ranked.append((rank, len(path), path))
-    return [path for _, _, path in sorted(ranked)[:limit]]
-
-
-def _rank(wanted: str, path: str, letters: re.Pattern[str]) -> int | None:
-    if path.startswith(wanted):
-        return 0
-    if os.path.basename(path.rstrip("/")).startswith(wanted):  # noqa: PTH119  no path object for each of thousands
-        return 1
-    if wanted in path:
-        return 2
-    return 3 if letters.search(path) else None

@@ -4,6 +4,10 @@
 |---|---|
 | `chat.py` | the AI SDK's transport |
 | `events.py` | every event, live |
+| `conversations.py`, `messages.py`, `queue.py` | conversations; what is said in them, their tree and raw events; what waits for its turn |
+| `runs.py`, `approvals.py` | runs of all processes; what waits for a person |
+| `projects.py`, `blobs.py` | folders of conversations with their files; bytes by their hash |
+| `search.py`, `stats.py` | finding words; counting what runs took |
 | `health.py` | whether the server lives and can work; what it counts |
 | `documentation.py` | the description of all operations |
 | `tokens.py` | tokens of people and programs |
@@ -11,11 +15,20 @@
 """
 
 from moot.server.dialects import ROUTERS as DIALECTS
+from moot.server.routes.approvals import router as approvals
+from moot.server.routes.blobs import router as blobs
 from moot.server.routes.chat import router as chat
+from moot.server.routes.conversations import router as conversations
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.events import router as events
 from moot.server.routes.health import router as health
 from moot.server.routes.login import router as login
+from moot.server.routes.messages import router as messages
+from moot.server.routes.projects import router as projects
+from moot.server.routes.queue import router as queue
+from moot.server.routes.runs import router as runs
+from moot.server.routes.search import router as search
+from moot.server.routes.stats import router as stats
 from moot.server.routes.tokens import router as tokens
 
 __all__ = ["ROUTERS"]
@@ -27,6 +40,15 @@ ROUTERS = (
     health,
     login,
     tokens,
+    conversations,
+    messages,
+    queue,
+    runs,
+    approvals,
+    search,
+    stats,
+    blobs,
+    projects,
     *DIALECTS,
 )
 """Every router of the application, in the order of the documentation."""

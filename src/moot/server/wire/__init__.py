@@ -5,6 +5,8 @@
 | `base.py` | what all models have in common |
 | `chat.py` | the body of the AI SDK's transport |
 | `health.py` | whether the server works |
+| `conversations.py`, `runs.py`, `approvals.py` | conversations with their messages and prompts; runs; what is asked and answered |
+| `projects.py`, `blobs.py`, `finding.py` | projects with their files; blobs; what was found and counted |
 | `tokens.py` | tokens, and signing in |
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -27,3 +28,8 @@ class ListOut(Out, Generic[Item]):
     data: list[Item]
     next_cursor: str | None = None
     """Send it as `cursor` to get what follows; null at the end."""
+
+
+def shown_path(path: str) -> str:
+    """A path as JSON can hold it: what of it is no UTF-8 becomes U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")

@@ -1,0 +1,46 @@
+"""Things as a route's path names them: only the caller's own, by exactly our id or the client's, and never by a prefix or a title."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moot.errors import NotFound
+from moot.server.caller import Caller
+from moot.types.approval import Approval
+from moot.types.conversation import Conversation
+from moot.types.run import STARTED, Run, RunStatus
+
+__all__ = ["LIVE", "approval_of", "conversation_of", "live_of", "run_of"]
+
+LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
+
+
+async def conversation_of(caller: Caller, id: str) -> Conversation:
+    """Raises NotFound."""
+    found = await caller.store.conversations.named(id)
+    if found is None:
+        raise NotFound(f"no conversation with the id {id!r}")
+    return found
+
+
+async def run_of(caller: Caller, id: str) -> Run:
+    """Raises NotFound."""
+    found = await caller.store.records.run(id)
+    if found.id != id:
+        raise NotFound(f"no run with the id {id!r}")
+    return found
+
+
+async def approval_of(caller: Caller, id: str) -> Approval:
+    """Raises NotFound."""
+    found = await caller.store.records.approval(id)
+    if found is None:
+        raise NotFound(f"no approval with the id {id!r}")
+    return found
+
+
+async def live_of(caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
+    """Conversation → the state of its run that has started, else of one that is queued."""
+    runs = await caller.store.records.runs(conversation=conversation, statuses=LIVE)
+    started = [run for run in runs if run.status in STARTED]
+    return {run.conversation: run.status for run in [*runs, *started]}

@@ -1,0 +1,100 @@
+"""Bytes by their hash. What is stored must never act as our page: it comes as a file to save, in no type but its own, and sandboxed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+from fastapi import Header, Request
+from starlette.responses import Response, StreamingResponse
+
+from moot.errors import UsageError
+from moot.server.auth import Chatter, Reader
+from moot.server.caller import Caller
+from moot.server.problems import Problem
+from moot.server.routing import Router
+from moot.server.state import Here
+from moot.server.wire.blobs import BlobOut, blob_out
+from moot.types.blob import Blob
+
+router = Router(prefix="/api/blobs", tags=["blobs"])
+
+PIECE = 512 * 1024
+"""Bytes that are read at a time."""
+
+UNKNOWN = "application/octet-stream"
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80}")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_HASH = re.compile(r'(?:W/)?"([0-9a-f]{64})"')
+
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    206: {"description": "The part that `Range` asked for.", "content": {"application/octet-stream": {}}},
+    304: {"description": "The caller has it."},
+    416: {"description": "There is nothing at that range."},
+}
+HEAD: dict[int | str, dict[str, Any]] = {200: {**BYTES[200], "description": "Size and type, in the headers."}}
+BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+@router.post("", status_code=201, openapi_extra=BODY)
+async def upload_blob(here: Here, caller: Chatter, request: Request) -> BlobOut:
+    """Keeps the body under its hash, as what `Content-Type` says it is; the same bytes again are the same blob."""
+    given = request.headers.get("content-type", UNKNOWN).partition(";")[0].strip().lower()
+    if not _MEDIA_TYPE.fullmatch(given):
+        raise UsageError(f"{given[:100]!r} is no media type", fix="send Content-Type: image/png or the like")
+    data = await request.body()
+    if not data:
+        raise UsageError("there is nothing to keep: the body is empty")
+    return blob_out(await caller.store.blobs.upload(data, given, quota=here.engine.runtime.settings.limits.uploads))
+
+
+@router.get("/{sha256}", response_model=None, response_class=Response, responses=BYTES)
+async def get_blob(
+    caller: Reader,
+    sha256: str,
+    span: Annotated[str | None, Header(alias="range", max_length=100)] = None,
+    seen: Annotated[str | None, Header(alias="if-none-match", max_length=1000)] = None,
+) -> Response:
+    """Gives the bytes, or with `Range` a part of them."""
+    blob = await caller.store.blobs.about(sha256)
+    if seen is not None and sha256 in _HASH.findall(seen):
+        return Response(status_code=304, headers=_headers(blob))
+    first, end = _span(span, blob.size)
+    headers = {**_headers(blob), "content-length": str(end - first)}
+    if span is not None and (first, end) != (0, blob.size):
+        headers["content-range"] = f"bytes {first}-{end - 1}/{blob.size}"
+        return StreamingResponse(_pieces(caller, sha256, first, end), 206, headers, blob.media_type)
+    return StreamingResponse(_pieces(caller, sha256, first, end), 200, headers, blob.media_type)
+
+
+@router.head("/{sha256}", response_model=None, response_class=Response, responses=HEAD)
+async def head_blob(caller: Reader, sha256: str) -> Response:
+    """Gives the size and the type."""
+    blob = await caller.store.blobs.about(sha256)
+    return Response(headers={**_headers(blob), "content-length": str(blob.size)}, media_type=blob.media_type)
+
+
+async def _pieces(caller: Caller, sha256: str, first: int, end: int) -> AsyncGenerator[bytes, None]:
+    for at in range(first, end, PIECE):
+        yield await caller.store.blobs.get(sha256, offset=at, limit=min(PIECE, end - at))
+
+
+def _headers(blob: Blob) -> dict[str, str]:
+    return {"etag": f'"{blob.sha256}"', "accept-ranges": "bytes", "content-disposition": "attachment"}
+
+
+def _span(header: str | None, size: int) -> tuple[int, int]:
+    """First byte and end; all of it for a header that says nothing we know (RFC 9110 section 14.2). Raises Problem (416)."""
+    match = None if header is None else _RANGE.fullmatch(header.strip())
+    if match is None or match[1] == match[2] == "":
+        return 0, size
+    if match[1] == "":
+        first, end = max(0, size - int(match[2])), size
+    else:
+        first, end = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
+    if first >= end:
+        raise Problem(416, f"the blob has {size} bytes", code="range", headers={"content-range": f"bytes */{size}"})
+    return first, end

@@ -1,0 +1,184 @@
+"""The messages of a conversation: read, said, edited, deleted; their tree; their raw events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from fastapi import Query
+from starlette.responses import Response
+
+from moot.convert.events import event_json
+from moot.convert.given import message_json, node_json
+from moot.errors import Refused, UsageError
+from moot.server.auth import Chatter, Reader
+from moot.server.caller import Caller
+from moot.server.finding import conversation_of, run_of
+from moot.server.paging import Limit
+from moot.server.routing import Router
+from moot.server.state import Here
+from moot.server.streams.parts import stored_parts
+from moot.server.streams.scribes import keep
+from moot.server.streams.view import Blobs, part_view
+from moot.server.wire.base import ListOut
+from moot.server.wire.conversations import EventOut, MessageOut, PartsIn, PromptIn, SubmittedOut, TreeOut
+from moot.server.wire.runs import run_out
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.message import Message
+from moot.types.part import Part, text_part
+from moot.types.run import Prompt
+
+router = Router(prefix="/api/conversations/{conversation_id}", tags=["messages"])
+
+FREE = frozenset({"edits", "auto"})
+"""Modes in which something goes without asking."""
+
+PAGE: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[MessageOut]}}
+ONE: dict[int | str, dict[str, Any]] = {200: {"model": MessageOut}}
+TREE: dict[int | str, dict[str, Any]] = {200: {"model": TreeOut}}
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[EventOut]}}
+MADE: dict[int | str, dict[str, Any]] = {201: {"model": MessageOut}}
+
+
+@router.get("/messages", response_model=None, responses=PAGE)
+async def list_messages(
+    caller: Reader,
+    conversation_id: str,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before: what is older.")] = None,
+) -> Response:
+    """Gives the last messages of the shown branch, oldest first; `next_cursor` leads to older ones."""
+    found = await conversation_of(caller, conversation_id)
+    messages = await caller.store.conversations.branch(found.id, head=cursor, limit=limit)
+    older = messages[0].parent if messages and len(messages) == limit else None
+    return _json({"data": await shown(caller, messages), "next_cursor": older})
+
+
+@router.post("/messages", status_code=202)
+async def submit_prompt(here: Here, caller: Chatter, conversation_id: str, wanted: PromptIn) -> SubmittedOut:
+    """Says something, and does not wait for the answer; see `POST /api/chat` for its stream."""
+    found = await conversation_of(caller, conversation_id)
+    if wanted.mode in FREE and not caller.may("tools"):
+        raise Refused(f"for the mode {wanted.mode!r} a token needs the scope 'tools'")
+    given = {"effort": wanted.effort, "max_steps": wanted.max_steps}
+    settings: JsonObject = {name: value for name, value in given.items() if value is not None}
+    submitted = await here.engine.runs.submit(
+        Prompt(
+            await _parts(caller, wanted),
+            conversation=found.id,
+            client_id=wanted.client_id,
+            edits=await _inside(caller, found.id, wanted.edits),
+            answers=await _inside(caller, found.id, wanted.answers),
+            agent=wanted.agent,
+            model=wanted.model,
+            mode=wanted.mode,
+            on_busy=wanted.on_busy,
+            trigger="api",
+            on_crash="resume",
+            settings=settings,
+            user=caller.owner_id,
+        )
+    )
+    return SubmittedOut(conversation=found.id, run=run_out(submitted.run), seq=submitted.seq, steered=submitted.steered)
+
+
+@router.get("/messages/{message_id}", response_model=None, responses=ONE)
+async def get_message(caller: Reader, conversation_id: str, message_id: str) -> Response:
+    """Gives one message, a live one as it stands."""
+    return await _sent(caller, await _message(caller, conversation_id, message_id))
+
+
+@router.put("/messages/{message_id}", status_code=201, response_model=None, responses=MADE)
+async def edit_message(here: Here, caller: Chatter, conversation_id: str, message_id: str, wanted: PartsIn) -> Response:
+    """Puts other words beside a message, as a new branch that is shown. Nothing is answered: for that, submit it with `edits`."""
+    found = await _message(caller, conversation_id, message_id)
+    parts = await stored_parts(caller.store.blobs, wanted.parts)
+    edited = await caller.store.tree.edit(found.id, parts)
+    here.engine.runtime.hub.touch(found.conversation)
+    return await _sent(caller, edited, 201)
+
+
+@router.delete("/messages/{message_id}", response_model=None, responses=ONE)
+async def delete_message(here: Here, caller: Chatter, conversation_id: str, message_id: str) -> Response:
+    """Hides a message from branch, history and search; it keeps its place and can be restored."""
+    return await _hidden(here, caller, conversation_id, message_id, restore=False)
+
+
+@router.post("/messages/{message_id}/restore", response_model=None, responses=ONE)
+async def restore_message(here: Here, caller: Chatter, conversation_id: str, message_id: str) -> Response:
+    """Shows a deleted message again."""
+    return await _hidden(here, caller, conversation_id, message_id, restore=True)
+
+
+@router.get("/tree", response_model=None, responses=TREE)
+async def get_tree(caller: Reader, conversation_id: str) -> Response:
+    """Gives every message with its place: branches and deleted ones too."""
+    found = await conversation_of(caller, conversation_id)
+    nodes = list[Json]([node_json(node) for node in await caller.store.tree.nodes(found.id)])
+    return _json({"data": nodes, "next_cursor": None, "conversation": found.id, "head": found.head})
+
+
+@router.get("/raw", response_model=None, responses=EVENTS)
+async def list_raw_events(
+    caller: Reader,
+    conversation_id: str,
+    run: Annotated[str | None, Query(max_length=200, description="Only those of this run.")] = None,
+    message: Annotated[str | None, Query(max_length=200, description="Only those of the run that wrote this message.")] = None,
+    limit: Limit = 50,
+    cursor: Annotated[int, Query(ge=0, description="`next_cursor` of the page before: events behind this seq.")] = 0,
+) -> Response:
+    """Gives events with the vendor's own bytes, oldest first."""
+    found = await conversation_of(caller, conversation_id)
+    whose = (await run_of(caller, run)).id if run is not None else None
+    if message is not None:
+        said = await caller.store.conversations.message(message, conversation=found.id)
+        if said.run is None:
+            events = await caller.store.log.read(found.id, after=said.first_seq - 1, limit=1)
+            return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": None})
+        whose = said.run
+    events = await caller.store.log.read(found.id, after=cursor, limit=limit, run=whose)
+    more = str(events[-1].seq) if len(events) == limit else None
+    return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": more})
+
+
+async def shown(caller: Caller, messages: list[Message]) -> list[Json]:
+    """Messages as they are sent: large outputs as excerpts with a link, blobs as links."""
+    blobs: Blobs = []
+    found: list[Json] = []
+    for message in messages:
+        parts = [part for part in (part_view(part, 7, blobs) for part in message.parts) if part is not None]
+        found.append({**message_json(message), "parts": cast("Json", parts)})
+    await keep(caller.store.blobs, blobs)
+    return found
+
+
+async def _hidden(here: Here, caller: Caller, conversation_id: str, message_id: str, *, restore: bool) -> Response:
+    found = await _message(caller, conversation_id, message_id)
+    await caller.store.tree.delete(found.conversation, [found.id], restore=restore)
+    here.engine.runtime.hub.touch(found.conversation)
+    return await _sent(caller, found)
+
+
+async def _message(caller: Caller, conversation_id: str, message_id: str) -> Message:
+    found = await conversation_of(caller, conversation_id)
+    return await caller.store.conversations.message(message_id, conversation=found.id)
+
+
+async def _inside(caller: Caller, conversation: str, message: str | None) -> str | None:
+    return None if message is None else (await caller.store.conversations.message(message, conversation=conversation)).id
+
+
+async def _parts(caller: Caller, wanted: PromptIn) -> tuple[Part, ...]:
+    if wanted.text is not None and wanted.parts:
+        raise UsageError("a prompt is either `text` or `parts`, not both")
+    if wanted.text is not None:
+        return (text_part(wanted.text),)
+    return await stored_parts(caller.store.blobs, wanted.parts) if wanted.parts else ()
+
+
+async def _sent(caller: Caller, message: Message, status: int = 200) -> Response:
+    (found,) = await shown(caller, [message])
+    return _json(found, status)
+
+
+def _json(value: Json, status: int = 200) -> Response:
+    return Response(dumps(value), status, media_type="application/json")

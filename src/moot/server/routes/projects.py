@@ -1,0 +1,88 @@
+"""Projects: folders of conversations, what lies in their root, and where that stands in its repository."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import anyio.to_thread
+from fastapi import Query
+
+from moot.guard.paths import Paths
+from moot.runtime.files import candidates, files_below
+from moot.runtime.repository import Standing, standing
+from moot.server.auth import Chatter, Reader
+from moot.server.etags import IfMatch, check_match, etag_of
+from moot.server.paging import Cursor, Limit, listed
+from moot.server.routes.conversations import check_directory
+from moot.server.routing import Router
+from moot.server.wire.base import ListOut, shown_path
+from moot.server.wire.projects import FileOut, GitOut, ProjectChange, ProjectIn, ProjectOut, project_out
+from moot.types.conversation import Project
+from moot.types.ids import new_id
+
+router = Router(prefix="/api/projects", tags=["projects"])
+
+
+@router.get("")
+async def list_projects(
+    caller: Reader,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    query: Annotated[str, Query(max_length=500, description="Words in name, description or root.")] = "",
+) -> ListOut[ProjectOut]:
+    """Lists projects by name, the default one first."""
+    return listed(await caller.store.projects.list(limit=limit, cursor=cursor, query=query), project_out)
+
+
+@router.post("", status_code=201)
+async def create_project(caller: Chatter, wanted: ProjectIn) -> ProjectOut:
+    """Makes a project."""
+    if wanted.root_path is not None:
+        check_directory(caller, wanted.root_path)
+    made = Project(new_id(), wanted.name, wanted.description, wanted.root_path, wanted.context, wanted.rules)
+    return project_out(await caller.store.projects.create(made))
+
+
+@router.get("/{project_id}")
+async def get_project(caller: Reader, project_id: str) -> ProjectOut:
+    """Gives a project, by id or exact name."""
+    return project_out(await caller.store.projects.get(project_id))
+
+
+@router.patch("/{project_id}")
+async def change_project(caller: Chatter, project_id: str, wanted: ProjectChange, if_match: IfMatch = None) -> ProjectOut:
+    """Changes a project."""
+    found = await caller.store.projects.get(project_id)
+    check_match(if_match, etag_of(project_out(found)))
+    if wanted.root_path:
+        check_directory(caller, wanted.root_path)
+    return project_out(await caller.store.projects.update(found.id, **wanted.model_dump()))
+
+
+@router.get("/{project_id}/files")
+async def list_files(
+    caller: Reader,
+    project_id: str,
+    q: Annotated[str, Query(max_length=500, description="What was typed of the path.")] = "",
+    limit: Limit = 50,
+) -> ListOut[FileOut]:
+    """Lists files below the project's root that fit what was typed, best first, without ignored ones; none where there is no root."""
+    found = await caller.store.projects.get(project_id)
+    if found.root_path is None:
+        return ListOut(data=[])
+    paths = await anyio.to_thread.run_sync(partial(_fitting, Path(found.root_path), q, limit))
+    return ListOut(data=[FileOut(path=shown_path(path), type="folder" if path.endswith("/") else "file") for path in paths])
+
+
+@router.get("/{project_id}/git")
+async def get_git(caller: Reader, project_id: str) -> GitOut:
+    """Says which branch and commit the project's root is at. No program is run: a repository's own configuration may name some."""
+    found = await caller.store.projects.get(project_id)
+    at = Standing() if found.root_path is None else await anyio.to_thread.run_sync(standing, Path(found.root_path))
+    return GitOut(branch=at.branch, commit=at.commit)
+
+
+def _fitting(root: Path, typed: str, limit: int) -> list[str]:
+    return candidates(typed, files_below(Paths((root,), root)), limit)

@@ -1,0 +1,210 @@
+"""Conversations, messages and runs over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from e2e.server.asking import Json, began, ended, got, said, sent
+from e2e.server.conftest import LiveServer
+from moot.testing.scripted import Reply
+from moot.types.part import text_of
+
+pytestmark = pytest.mark.anyio
+
+# ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_conversation_is_made_listed_changed_deleted_and_restored(server: LiveServer) -> None:
+    made = await began(server, title="Plans", client_id="from-a-phone")
+    assert (made["title"], made["title_source"], made["status"]) == ("Plans", "user", "standby")
+    listed = await got(server.client, "/api/conversations")
+    assert [item["id"] for item in listed["data"]] == [made["id"]] and listed["next_cursor"] is None
+    assert (await got(server.client, "/api/conversations/from-a-phone"))["id"] == made["id"]
+    path = f"/api/conversations/{made['id']}"
+    changed = await sent(server.client, "PATCH", path, {"title": "Better", "archived": True, "settings": {"mode": "plan"}})
+    assert (changed["title"], changed["settings"]) == ("Better", {"mode": "plan"}) and changed["archived_at"]
+    assert (await got(server.client, "/api/conversations"))["data"] == []
+    assert len((await got(server.client, "/api/conversations", archived="true"))["data"]) == 1
+    deleted = await sent(server.client, "DELETE", path)
+    assert deleted["deleted_at"]
+    assert len((await got(server.client, "/api/conversations", deleted="true"))["data"]) == 1
+    restored = await sent(server.client, "POST", f"{path}/restore")
+    assert restored["deleted_at"] is None
+
+
+async def test_pages_and_filters_of_the_list(server: LiveServer) -> None:
+    project = await sent(server.client, "POST", "/api/projects", {"name": "work"}, 201)
+    names = ["plum", "quince", "pear", "medlar", "apple"]
+    for number, name in enumerate(names):
+        await began(server, title=f"number {name}", **({"project": project["id"]} if number % 2 else {}))
+    first = await got(server.client, "/api/conversations", limit=3)
+    rest = await got(server.client, "/api/conversations", limit=3, cursor=first["next_cursor"])
+    assert [item["title"] for item in (*first["data"], *rest["data"])] == [f"number {name}" for name in reversed(names)]
+    inside = await got(server.client, "/api/conversations", project=project["id"])
+    assert [item["title"] for item in inside["data"]] == ["number medlar", "number quince"]
+    assert len((await got(server.client, "/api/conversations", project="default"))["data"]) == 3
+    assert [item["title"] for item in (await got(server.client, "/api/conversations", query="NUMBER quince"))["data"]] == ["number quince"]
+    assert (await got(server.client, "/api/conversations", 400, cursor="nonsense"))["code"] == "usage"
+    assert (await got(server.client, "/api/conversations", 422, limit=201))["code"] == "invalid"
+
+
+async def test_an_etag_guards_against_others_changes(server: LiveServer) -> None:
+    made = await began(server, title="a")
+    path = f"/api/conversations/{made['id']}"
+    async with server.client.get(path) as answer:
+        tag = answer.headers["etag"]
+    async with server.client.get(path, headers={"if-none-match": tag}) as answer:
+        assert answer.status == 304 and await answer.read() == b""
+    await ended(server, await said(server, made["id"], "hello"))
+    now = (await got(server.client, path))["head"]
+    assert now is not None
+    refused = await sent(server.client, "PATCH", path, {"title": "b"}, 412, headers={"if-match": tag})
+    assert refused["code"] == "precondition_failed" and (await got(server.client, path))["title"] == "a"
+    async with server.client.get(path) as answer:
+        tag = answer.headers["etag"]
+    assert (await sent(server.client, "PATCH", path, {"title": "b"}, headers={"if-match": tag}))["title"] == "b"
+    assert (await sent(server.client, "DELETE", path, status=412, headers={"if-match": tag}))["code"] == "precondition_failed"
+
+
+async def test_only_an_exact_id_names_a_conversation(server: LiveServer) -> None:
+    made = await began(server, title="precious")
+    for name in ("precious", made["id"][:20], made["id"].upper()):
+        assert (await sent(server.client, "DELETE", f"/api/conversations/{name}", status=404))["code"] == "not_found"
+
+
+async def test_what_cannot_be_is_refused_before_anything_changes(server: LiveServer) -> None:
+    made = await began(server, title="as it is")
+    path = f"/api/conversations/{made['id']}"
+    unknown: list[tuple[Json, int]] = [({"agent": "nobody"}, 400), ({"model": "a@b"}, 400), ({"project": "x"}, 404), ({"head": "x"}, 404)]
+    for wrong, status in unknown:
+        assert (await sent(server.client, "PATCH", path, {"archived": True, **wrong}, status))["detail"]
+    assert (await sent(server.client, "PATCH", path, {"colour": "red"}, 422))["code"] == "invalid"
+    assert await got(server.client, path) == made
+    for wrong in ({"directory": "relative"}, {"directory": "/no/such/folder"}, {"agent": "nobody"}):
+        await sent(server.client, "POST", "/api/conversations", wrong, 400)
+    await sent(server.client, "POST", "/api/conversations", {"project": "nowhere"}, 404)
+    await began(server, client_id="twice")
+    assert (await sent(server.client, "POST", "/api/conversations", {"client_id": "twice"}, 409))["code"] == "busy"
+    assert len((await got(server.client, "/api/conversations"))["data"]) == 2
+
+
+async def test_folders_and_free_modes_need_the_scope_tools(server: LiveServer) -> None:
+    async with server.caller(scopes=["chat"]) as chat:
+        refused = await sent(chat, "POST", "/api/conversations", {"directory": str(server.directory)}, 403)
+        assert "tools" in refused["detail"]
+        made = await sent(chat, "POST", "/api/conversations", {}, 201)
+        await sent(chat, "PATCH", f"/api/conversations/{made['id']}", {"settings": {"mode": "auto"}}, 403)
+        await sent(chat, "POST", f"/api/conversations/{made['id']}/messages", {"text": "go", "mode": "auto"}, 403)
+        await sent(chat, "POST", "/api/projects", {"name": "etc", "root_path": "/etc"}, 403)
+        await sent(chat, "PATCH", "/api/projects/default", {"root_path": "/etc"}, 403)
+    async with server.caller(scopes=["read"]) as reader:
+        await sent(reader, "POST", "/api/conversations", {}, 403)
+        assert len((await got(reader, "/api/conversations"))["data"]) == 1
+
+
+# ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_prompt_is_answered_and_its_messages_go_page_by_page(server: LiveServer) -> None:
+    made = await began(server)
+    path = f"/api/conversations/{made['id']}"
+    for number in range(3):
+        run = await ended(server, await said(server, made["id"], f"number {number}", client_id=f"m-{number}"))
+        assert (run["status"], run["trigger"]) == ("finished", "api")
+    last = await got(server.client, f"{path}/messages", limit=4)
+    assert [text_of(message["parts"]) for message in last["data"]] == ["number 1", "Hello there.", "number 2", "Hello there."]
+    older = await got(server.client, f"{path}/messages", limit=4, cursor=last["next_cursor"])
+    assert [text_of(message["parts"]) for message in older["data"]] == ["number 0", "Hello there."] and older["next_cursor"] is None
+    one = await got(server.client, f"{path}/messages/m-1")
+    assert one == last["data"][0] and one["client_id"] == "m-1"
+    found = await got(server.client, path)
+    assert found["message_count"] == 6 and found["last_seq"] == await server.engine.store.log.last_seq(made["id"])
+
+
+async def test_edits_answers_forks_and_branches(server: LiveServer) -> None:
+    made = await began(server, title="tree")
+    path = f"/api/conversations/{made['id']}"
+    await ended(server, await said(server, made["id"], "first", client_id="m"))
+    before = await got(server.client, path)
+    await ended(server, await said(server, made["id"], "other words", edits="m"))
+    shown = (await got(server.client, f"{path}/messages"))["data"]
+    assert text_of(shown[0]["parts"]) == "other words"
+    edited = await sent(server.client, "PUT", f"{path}/messages/{shown[1]['id']}", {"parts": [{"type": "text", "text": "mine"}]}, 201)
+    tree = await got(server.client, f"{path}/tree")
+    assert [node["line"] for node in tree["data"]] == ["first", "Hello there.", "other words", "Hello there.", "mine"]
+    assert tree["head"] == edited["id"]
+    back = await sent(server.client, "POST", f"{path}/head", {"message": "m"})
+    assert back["head"] == before["head"]
+    copy = await sent(server.client, "POST", f"{path}/fork", {"message": "m"}, 201)
+    assert (copy["forked_from"], copy["message_count"], copy["title"]) == (made["id"], 1, "tree (fork)")
+    hidden = await sent(server.client, "DELETE", f"{path}/messages/m")
+    assert [message["role"] for message in (await got(server.client, f"{path}/messages"))["data"]] == ["assistant"]
+    await sent(server.client, "POST", f"{path}/messages/{hidden['id']}/restore")
+    assert len((await got(server.client, f"{path}/messages"))["data"]) == 2
+    again = await ended(server, await sent(server.client, "POST", f"{path}/messages", {"answers": before["head"]}, 202))
+    assert again["status"] == "finished" and again["message"] != before["head"]
+    for wrong in (
+        {"text": "x", "parts": [{"type": "text", "text": "y"}]},
+        {"parts": [{"type": "file", "url": "file:///etc/passwd", "mediaType": "a/b"}]},
+    ):
+        await sent(server.client, "POST", f"{path}/messages", wrong, 400)
+
+
+async def test_the_vendors_own_bytes_can_be_read(server: LiveServer) -> None:
+    made = await began(server)
+    path = f"/api/conversations/{made['id']}"
+    submitted = await said(server, made["id"], "hello", client_id="mine")
+    run = await ended(server, submitted)
+    raw = await got(server.client, f"{path}/raw", message=run["message"], limit=200)
+    bodies = "".join(event.get("raw", "") for event in raw["data"])
+    assert "data: " in bodies and "[DONE]" in bodies and {event["run"] for event in raw["data"]} == {run["id"]}
+    first = await got(server.client, f"{path}/raw", limit=2)
+    rest = await got(server.client, f"{path}/raw", limit=200, cursor=first["next_cursor"])
+    seqs = [event["seq"] for event in (*first["data"], *rest["data"])]
+    assert seqs == list(range(1, await server.engine.store.log.last_seq(made["id"]) + 1))
+    (mine,) = (await got(server.client, f"{path}/raw", message="mine"))["data"]
+    assert mine["kind"] == "message"
+    assert (await got(server.client, f"{path}/raw", run=run["id"], limit=200))["data"] == raw["data"]
+
+
+# ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_waits_is_listed_changed_and_removed(open_server: Callable[..., Any]) -> None:
+    async with open_server(lambda _: Reply(text="never ends", hang_at=3)) as server:
+        made = await began(server)
+        path = f"/api/conversations/{made['id']}"
+        first = await said(server, made["id"], "one")
+        assert (await sent(server.client, "POST", f"{path}/messages", {"text": "two"}, 409))["code"] == "busy"
+        second = await said(server, made["id"], "two", on_busy="queue")
+        third = await said(server, made["id"], "three", on_busy="queue")
+        queue = (await got(server.client, f"{path}/queue"))["data"]
+        assert [(run["id"], text_of(run["prompt"]["parts"])) for run in queue] == [
+            (second["run"]["id"], "two"),
+            (third["run"]["id"], "three"),
+        ]
+        other = {"parts": [{"type": "text", "text": "3"}]}
+        await sent(server.client, "PUT", f"{path}/queue/{second['run']['id']}", other, 409)
+        await sent(server.client, "PUT", f"{path}/queue/{first['run']['id']}", other, 409)
+        await sent(server.client, "PUT", f"{path}/queue/{third['run']['id']}", other, 202)
+        removed = await sent(server.client, "DELETE", f"{path}/queue/{second['run']['id']}")
+        assert removed["status"] == "cancelled"
+        queue = (await got(server.client, f"{path}/queue"))["data"]
+        assert [text_of(run["prompt"]["parts"]) for run in queue] == ["3"]
+        await sent(server.client, "DELETE", f"{path}/queue/{first['run']['id']}", status=409)
+        live = await got(server.client, "/api/runs", live="true")
+        assert [run["status"] for run in live["data"]] == ["queued", "running"]
+        assert live["data"][1]["process"]["pid"]
+        assert (await got(server.client, "/api/conversations"))["data"][0]["status"] == "running"
+        await sent(server.client, "POST", f"/api/runs/{queue[0]['id']}/cancel", status=202)
+        await sent(server.client, "POST", f"/api/runs/{first['run']['id']}/cancel", status=202)
+        assert (await ended(server, first))["status"] == "cancelled"
+        page = await got(server.client, "/api/runs", limit=2, conversation=made["id"])
+        rest = await got(server.client, "/api/runs", limit=9, conversation=made["id"], cursor=page["next_cursor"])
+        assert [run["status"] for run in (*page["data"], *rest["data"])] == ["cancelled"] * 4
+        assert (await got(server.client, "/api/runs", status="finished"))["data"] == []
+        assert (await got(server.client, "/api/runs", 400, cursor="c1-2"))["code"] == "usage"
+        assert (await sent(server.client, "POST", f"/api/runs/{first['run']['id']}/resume", status=400))["code"] == "usage"
