@@ -27,12 +27,15 @@ ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "providers", "runtime"
 NEVER = {
     "importlib.metadata",
     "PIL",
+    "fastapi",
     "genai_prices",
     "html_to_markdown",
     "prompt_toolkit",
     "pygments",
     "ruamel",
     "tree_sitter",
+    "starlette",
+    "uvicorn",
     "zstandard",
 }
 
@@ -45,6 +48,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
         {"cli", "config", "errors", "guard", "plugins", "store", "types"},
     ),
     "chat list": (("chat", "list"), {"orjson", "pysqlite3"}, {"cli", "config", "errors", "guard", "plugins", "store", "types"}),
+    "tokens list": (
+        ("tokens", "list"),
+        {"annotated_types", "orjson", "pydantic", "pydantic_core", "pysqlite3", "typing_inspection", *LOOP},
+        {"cli", "config", "convert", "errors", "guard", "plugins", "store", "types"},
+    ),
     "help": (("--help",), {"orjson", *HELP}, {"cli", "errors", "guard", "plugins", "types"}),
 }
 
@@ -64,7 +72,8 @@ def rooms(names: set[str]) -> set[str]:
 
 def foreign(names: set[str]) -> set[str]:
     tops = {name.partition(".")[0] for name in names} - SHIPPED - VENV - {"__main__", "__mp_main__"}
-    return {name for name in tops if "cython" not in name}  # what compiled packages share
+    # what compiled packages share, and what the standard library has under a name of the machine's own
+    return {name for name in tops if "cython" not in name and not name.startswith("_sysconfigdata")}
 
 
 @pytest.fixture

@@ -125,6 +125,8 @@ class Hub:
     """One per process. `publish` never waits for a watcher."""
 
     def __init__(self, store: Store) -> None:
+        self.published = 0
+        """Events that were committed by this process's runs."""
         self._store = store
         self._watchers: dict[str, list[Watch]] = {}
         self.ticks = Ticks()
@@ -135,6 +137,7 @@ class Hub:
 
     def publish(self, conversation: str, seqs: range, events: Sequence[Event]) -> None:
         """Shows what this process has just committed."""
+        self.published += len(events)
         watchers = self._watchers.get(conversation)
         if watchers:
             # _replace costs four times as much, and this runs for every frame

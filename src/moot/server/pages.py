@@ -37,6 +37,9 @@ FRAME_POLICY = (
 _OURS = ("/api", "/v1")
 """Below these nothing is a page."""
 
+_ODD = ("..", "\\", "\0", ";", "//")
+"""What stands in no path of ours, and in many that somebody tries."""
+
 _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml", "application/wasm", "application/manifest+json")
 _WORTH_PACKING = 1024
 
@@ -72,6 +75,8 @@ class Pages:
             await send({"type": "websocket.close", "code": 1008})
             return
         path = scope["path"]
+        if any(odd in path for odd in _ODD):
+            raise HTTPException(404)
         if scope["method"] not in ("GET", "HEAD") or path in _OURS or path.startswith(tuple(f"{ours}/" for ours in _OURS)):
             raise HTTPException(404)
         scope["moot.route"] = "(page)"

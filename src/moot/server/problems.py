@@ -166,8 +166,6 @@ def _said(scope: Scope, error: HTTPException) -> str:
             return f"there is nothing at {scope['path']!r}"
         case 405:
             return f"{scope['path']!r} does not take {scope['method']}"
-        case 413:
-            return "the body is larger than this server takes"
         case _:
             return error.detail
 

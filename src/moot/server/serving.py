@@ -108,6 +108,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
         try:
             await listener.serve([listening])
         finally:
+            listening.close()
             group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await server.tokens.note()
