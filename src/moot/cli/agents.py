@@ -9,10 +9,9 @@ from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import Paged, paged
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
+from moot.convert.described import agent_json
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
-from moot.types.agent import Agent
-from moot.types.canonical import Json, JsonObject
 
 
 def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
@@ -39,22 +38,3 @@ def show(name: Annotated[str, Parameter(kind="agent", help="Its name.")], /, *, 
         return
     for key, value in facts.items():
         output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
-
-
-def agent_json(agent: Agent) -> JsonObject:
-    """The facts of an agent."""
-    return {
-        "id": agent.name,
-        "name": agent.name,
-        "description": agent.description,
-        "agent_type": agent.agent_type,
-        "model": agent.model,
-        "instructions": agent.instructions,
-        "rules": agent.rules,
-        "tools": None if agent.tools is None else list[Json](agent.tools),
-        "role": agent.role,
-        "temperature": agent.temperature,
-        "max_steps": agent.max_steps,
-        "effort": agent.effort,
-        "fallback": list[Json](agent.fallback),
-    }

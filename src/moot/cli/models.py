@@ -13,10 +13,10 @@ from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.welcome.choosing import choose as choose_model
+from moot.convert.described import model_json
 from moot.errors import UsageError
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import DEFAULT
-from moot.types.canonical import Json, JsonObject
 from moot.types.model import Model
 
 
@@ -87,24 +87,6 @@ async def choose(
     loaded = await choose_model(configured(output), output, yes=yes)
     if json:
         output.json({"main": loaded.settings.models.main or None})
-
-
-def model_json(model: Model) -> JsonObject:
-    """All that is known of a model."""
-    price = model.price
-    return {
-        "id": str(model.id),
-        "model": model.id.model,
-        "provider": model.id.provider,
-        "wire_name": model.wire_name,
-        "context": model.context,
-        "max_output": model.max_output,
-        "modalities": list[Json](model.modalities),
-        "tools": model.tools,
-        "reasoning": model.reasoning,
-        "price": {"input": price.input, "output": price.output} if price else None,
-        "note": model.note,
-    }
 
 
 def _row(model: Model) -> list[str]:

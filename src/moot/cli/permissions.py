@@ -16,13 +16,13 @@ from moot.config.files import locked, write_atomically
 from moot.config.home import home_of
 from moot.config.loading import FILE
 from moot.config.rules import without_rule
-from moot.config.settings import Permissions, Rule
+from moot.config.settings import Permissions
 from moot.errors import NotFound
-from moot.runtime.approvals import Ruling, decide, told
+from moot.runtime.approvals import decide
+from moot.runtime.described import grant_json, place_of, rule_json, ruling_json
 from moot.tools.offers import tool as find
 from moot.types.agent import Mode
 from moot.types.approval import Grant, grants_of
-from moot.types.canonical import Json, JsonObject
 
 Of = Annotated[str | None, Parameter(name=("--conversation",), help="What was allowed in this conversation too.", kind="conversation")]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
@@ -33,7 +33,7 @@ async def list_(*, conversation: Of = None, json: AsJson = False, output: Out) -
     rules = configured(output).settings.permissions.rules
     grants = await _grants(conversation, output)
     if json:
-        output.json({"data": [*map(_rule_json, rules), *map(_grant_json, grants)], "next_cursor": None})
+        output.json({"data": [*map(rule_json, rules), *map(grant_json, grants)], "next_cursor": None})
         return
     rows = [[rule.tool, rule.action, rule.match, rule.origin] for rule in rules]
     rows += [[grant.tool, "allow", grant.match, "this conversation"] for grant in grants]
@@ -55,7 +55,7 @@ async def test(
     grants = await _grants(conversation, output)
     ruling = decide(permissions, mode or permissions.mode, find(tool), subject, directory=str(here()), grants=grants)
     if json:
-        output.json(_ruling_json(permissions, ruling))
+        output.json(ruling_json(permissions, ruling))
         return
     output.line(f"{ruling.action}: {ruling.why}{_place(permissions, ruling.why)}")
     for part in ruling.parts if len(ruling.parts) > 1 else ():
@@ -107,29 +107,5 @@ async def _grants(conversation: str | None, output: Output) -> tuple[Grant, ...]
 
 
 def _place(permissions: Permissions, why: str) -> str:
-    origin = next((rule.origin for rule in permissions.rules if told(rule) in why), "")
+    origin = place_of(permissions, why)
     return f", {origin}" if origin else ""
-
-
-def _rule_json(rule: Rule) -> JsonObject:
-    return {
-        "kind": "rule",
-        "tool": rule.tool,
-        "action": rule.action,
-        "match": rule.match,
-        "always": rule.always,
-        "origin": rule.origin,
-    }
-
-
-def _grant_json(grant: Grant) -> JsonObject:
-    return {"kind": "grant", "action": "allow", **grant.to_json()}
-
-
-def _ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
-    return {
-        "action": ruling.action,
-        "why": ruling.why,
-        "origin": _place(permissions, ruling.why).removeprefix(", "),
-        "parts": list[Json]([{**part.to_json(), "origin": _place(permissions, part.why).removeprefix(", ")} for part in ruling.parts]),
-    }

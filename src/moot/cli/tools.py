@@ -9,20 +9,17 @@ from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
 from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
-from moot.config.settings import Settings
-from moot.errors import UsageError
 from moot.plugins import TOOLS
-from moot.tools.offers import is_available
+from moot.tools.described import tool_facts, tool_json
 from moot.tools.offers import tool as find
 from moot.tools.schema import definition
 from moot.types.canonical import Json, JsonObject
-from moot.types.tool import Tool
 
 
 def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
     """Every tool, and whether it can be used here."""
     settings = configured(output).settings
-    page = paged([_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name")
+    page = paged([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name")
     tools = page.items
     if json:
         output.json(page.to_json())
@@ -48,32 +45,6 @@ def show(name: Annotated[str, Parameter(kind="tool", help="Of the tool.")], /, *
         return
     for key, value in facts.items():
         output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
-
-
-def _facts(name: str, settings: Settings) -> JsonObject:
-    """The facts of a tool; of a plugin that can't be had, why."""
-    try:
-        return tool_json(find(name), settings)
-    except UsageError as error:
-        package = TOOLS.package(name)
-        facts: JsonObject = {"name": name, "description": error.message, "effects": [], "available": False}
-        return {**facts, "package": package, "error": error.message}
-
-
-def tool_json(tool: Tool, settings: Settings) -> JsonObject:
-    """The facts of a tool."""
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "effects": list[Json](sorted(tool.effects)),
-        "available": is_available(tool, settings),
-        "hidden": tool.hidden,
-        "concurrent": tool.concurrent,
-        "idempotent": tool.idempotent,
-        "beta": tool.beta,
-        "badge": tool.badge,
-        "package": TOOLS.package(tool.name),
-    }
 
 
 def _state(tool: JsonObject) -> str:

@@ -12,6 +12,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `closing.py` | the chunks that close what a broken stream left open |
 | `contract.py` | whether an answer fits the JSON Schema that was asked for |
 | `given.py` | conversations, messages, runs and hits as faces give them out |
+| `described.py` | agents and models as JSON |
 | `totals.py` | what a run took, summed over its journal |
 | `events.py` | an event as faces give it out |
 | `unfold.py` | a message → the fewest chunks that rebuild it |

@@ -7,6 +7,8 @@ what it costs. The endpoints themselves are listed by the registry `PROVIDERS` a
 
 | file | what |
 |---|---|
+| `described.py` | providers as JSON |
+| `trying.py` | one small call to a model |
 | `pool.py` | `Providers`: settings to providers, names to models, first run's detection |
 | `catalogue.py` | what is known of a model: context, modalities, price, each provider's own name for it |
 | `_families.py` | what families of models take and do |

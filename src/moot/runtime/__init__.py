@@ -16,6 +16,7 @@
 | `attaching.py` | a file that a person names, as a part |
 | `files.py` | the files that a person could mean by `@file` |
 | `repository.py` | the branch and commit that a folder is at |
+| `described.py` | permissions as JSON |
 | `approvals.py` | policy: what may run, what must ask |
 | `patterns.py` | what a rule's pattern covers; the narrowest pattern for what was asked |
 | `setup.py` | settings, tools and models of one step |

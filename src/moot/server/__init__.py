@@ -21,6 +21,7 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `configuration.py` | the configuration in force, read again when it changes |
 | `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |
 | `connection.py` | what is read from a caller, with bounds on the head of a request |
+| `changing.py` | changes of the configuration that come over the wire |
 | `given.py` | the answers that programs may go on from |
 | `dialects/` | moot as a model for other programs |
 | `routes/` | the operations, one file for each resource |

@@ -27,6 +27,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `ignores` | `.gitignore` rules |
 | `jobs` | commands that run, in the foreground or beside the conversation |
 | `matching` | lines that match, in a process of its own |
+| `described` | tools as JSON |
 | `offers` | which tools an agent is offered |
 | `pages` | numbered lines out of a text of any size |
 | `schema` | a tool's definition for models |

@@ -12,7 +12,7 @@ import anyio
 
 from moot.cli.configured import configured
 from moot.cli.output import Output
-from moot.cli.trying import Answered, ask_model
+from moot.cli.trying import ask_model
 from moot.cli.weights import provide_weights
 from moot.cli.welcome.asked import skipped
 from moot.cli.welcome.drawing import Line, drawn, listed, wrapped
@@ -26,6 +26,7 @@ from moot.config.writing import set_values
 from moot.errors import MootError, ProviderError, UsageError
 from moot.providers.catalogue import proposed
 from moot.providers.pool import Providers
+from moot.providers.trying import Answered
 
 __all__ = ["choose"]
 

@@ -12,6 +12,10 @@
 | `documentation.py` | the description of all operations |
 | `tokens.py` | tokens of people and programs |
 | `login.py` | a browser's way in and out |
+| `deciding.py` | agents, models, providers, tools, and what packages bring |
+| `commands.py` | slash commands |
+| `permissions.py` | the mode, the rules, what was allowed |
+| `config.py` | the configuration and changes to it |
 """
 
 from moot.server.dialects import ROUTERS as DIALECTS
@@ -19,6 +23,9 @@ from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
 from moot.server.routes.chat import router as chat
 from moot.server.routes.conversations import router as conversations
+from moot.server.routes.commands import router as commands
+from moot.server.routes.config import router as config
+from moot.server.routes.deciding import router as deciding
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.events import router as events
 from moot.server.routes.health import router as health
@@ -29,6 +36,7 @@ from moot.server.routes.queue import router as queue
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.stats import router as stats
+from moot.server.routes.permissions import router as permissions
 from moot.server.routes.tokens import router as tokens
 
 __all__ = ["ROUTERS"]
@@ -49,6 +57,10 @@ ROUTERS = (
     stats,
     blobs,
     projects,
+    deciding,
+    commands,
+    permissions,
+    config,
     *DIALECTS,
 )
 """Every router of the application, in the order of the documentation."""

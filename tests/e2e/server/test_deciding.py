@@ -1,0 +1,183 @@
+"""What decides how runs are made: looked at and changed over the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.server.conftest import LiveServer
+from moot.cli.app import main
+from moot.types.agent import Agent
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+
+pytestmark = pytest.mark.anyio
+
+READ = [
+    "/api/agents", "/api/agents/default", "/api/models", "/api/providers", "/api/tools", "/api/tools/shell", "/api/commands",
+    "/api/channels", "/api/formats",
+]  # fmt: skip
+CLOSED = [
+    ("GET", "/api/config"), ("PATCH", "/api/config"), ("GET", "/api/permissions"), ("PUT", "/api/permissions/mode"),
+    ("POST", "/api/permissions/rules"), ("DELETE", "/api/permissions/rules?tool=a&match=b"), ("POST", "/api/providers/mine/test"),
+]  # fmt: skip
+
+
+async def told(answer: Any) -> Any:
+    assert answer.status < 300, await answer.text()
+    return await answer.json()
+
+
+async def test_whoever_may_read_sees_what_decides(server: LiveServer) -> None:
+    async with server.caller(scopes=["read"]) as reader:
+        for path in READ:
+            assert await told(await reader.get(path)), path
+        tool = await told(await reader.get("/api/tools/shell"))
+        assert tool["schema"]["properties"]["command"] and tool["effects"] == ["execute"]
+        assert (await reader.get("/api/agents/nobody")).status == 404
+        assert (await reader.get("/api/tools/nothing")).status == 404
+
+
+async def test_only_an_admin_changes_what_decides(server: LiveServer) -> None:
+    async with server.caller(scopes=["tools"]) as caller:
+        for method, path in CLOSED:
+            answer = await caller.request(method, path, json={})
+            assert answer.status == 403, f"{method} {path}"
+
+
+async def test_lists_come_by_pages(server: LiveServer) -> None:
+    first = await told(await server.client.get("/api/tools?limit=2"))
+    second = await told(await server.client.get(f"/api/tools?limit=200&cursor={first['next_cursor']}"))
+    whole = await told(await server.client.get("/api/tools?limit=200"))
+    assert first["data"] + second["data"] == whole["data"] and second["next_cursor"] is None
+    assert (await server.client.get("/api/tools?cursor=nothing")).status == 400
+
+
+async def test_a_provider_is_tried_with_one_word(server: LiveServer) -> None:
+    tried = await told(await server.client.post("/api/providers/mine/test", json={"model": "scripted"}))
+    assert tried["ok"] and tried["model"] == "scripted@mine" and tried["text"] == "Hello there."
+
+
+async def test_the_command_line_says_the_same(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setenv("MOOT_HOME", str(server.engine.settings.home))
+    monkeypatch.chdir(server.directory)
+    for words, path in (("tools", "/api/tools"), ("agents", "/api/agents")):
+        assert await anyio.to_thread.run_sync(main, [words, "list", "--json", "--limit", "200"]) == 0
+        theirs = json.loads(capfd.readouterr().out)
+        ours = await told(await server.client.get(f"{path}?limit=200"))
+        for one, other in zip(theirs["data"], ours["data"], strict=True):
+            assert {name: other[name] for name in one} == one
+
+
+async def test_a_value_is_written_and_in_force_at_once(server: LiveServer) -> None:
+    before = await server.client.get("/api/config")
+    shown = await told(before)
+    assert shown["error"] is None and shown["origin"].get("models.small") is None
+    changed = await server.client.patch(
+        "/api/config", json={"values": {"models.small": "scripted@mine", "limits.steps": 7}}, headers={"if-match": before.headers["etag"]}
+    )
+    after = await told(changed)
+    assert after["generation"] == shown["generation"] + 1 and after["config"]["limits"]["steps"] == 7
+    assert after["origin"]["models.small"].startswith("user ")
+    assert server.engine.runtime.settings.limits.steps == 7
+    assert (await server.client.get("/api/config", headers={"if-none-match": changed.headers["etag"]})).status == 304
+    stale = await server.client.patch("/api/config", json={"values": {"limits.steps": 8}}, headers={"if-match": before.headers["etag"]})
+    assert stale.status == 412 and server.engine.runtime.settings.limits.steps == 7
+
+
+async def test_a_wrong_value_changes_nothing_and_says_where_it_stands(server: LiveServer) -> None:
+    answer = await server.client.patch("/api/config", json={"values": {"limits.steps": "many", "models.small": "x@y"}})
+    problem = await answer.json(content_type="application/problem+json")
+    assert answer.status == 422 and "limits.steps" in problem["detail"]
+    assert (
+        not (server.engine.settings.home / "config.yaml").exists()
+        or "many" not in (server.engine.settings.home / "config.yaml").read_text()
+    )
+    assert server.engine.runtime.settings.models.small == ""
+
+
+async def test_secrets_are_masked(server: LiveServer) -> None:
+    await told(await server.client.patch("/api/config", json={"values": {"providers.openai.api_key": "sk-very-secret-0123"}}))
+    shown = await (await server.client.get("/api/config")).text()
+    assert "sk-very-secret-0123" not in shown and "•••" in shown
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"providers.mine.base_url": "http://evil.example"},
+        {"mcp.files.command": "sh"},
+        {"server.host": "0.0.0.0"},
+        {"storage.url": "elsewhere"},
+        {"channels.chat.command": "sh"},
+        {"tools.shell.path": "sh"},
+        {"agents.helper.agent_type": "claude-code"},
+        {"agents.helper": {"options": {"command": "sh"}}},
+        {"agents": {"helper": {"agent_type": "acp"}}},
+        {"agents.helper.instructions": "My key is ${HOME}"},
+        {"ui": {"colours": ["${HOME}"]}},
+    ],
+)
+async def test_what_names_programs_addresses_or_variables_is_set_from_this_machine_alone(server: LiveServer, values: Any) -> None:
+    answer = await server.client.patch("/api/config", json={"values": values}, headers={"x-forwarded-for": "203.0.113.9"})
+    assert answer.status == 403, await answer.text()
+    assert not (server.engine.settings.home / "config.yaml").exists()
+
+
+async def test_rules_are_added_listed_judged_and_removed(server: LiveServer, directory: Path) -> None:
+    rule = {"tool": "shell", "action": "allow", "match": "git status*"}
+    added = await server.client.post("/api/permissions/rules", json=rule)
+    assert added.status == 201
+    listed = await told(await server.client.get("/api/permissions"))
+    assert [(each["tool"], each["match"], each["kind"]) for each in listed["data"]] == [("shell", "git status*", "rule")]
+    judged = await told(
+        await server.client.post("/api/permissions/test", json={"tool": "shell", "subject": "git status -s", "mode": "ask"})
+    )
+    assert judged["action"] == "allow" and "config.yaml" in judged["origin"]
+    assert (await told(await server.client.put("/api/permissions/mode", json={"mode": "plan"})))["mode"] == "plan"
+    removed = await server.client.delete("/api/permissions/rules", params={"tool": "shell", "match": "git status*"})
+    assert (await told(removed))["data"] == []
+    assert (await server.client.delete("/api/permissions/rules", params={"tool": "shell", "match": "git status*"})).status == 404
+    assert (await server.client.post("/api/permissions/rules", json={**rule, "tool": "nothing"})).status == 400
+
+
+async def test_a_change_of_the_file_is_taken_up_and_a_fault_leaves_the_last_good_one(server: LiveServer) -> None:
+    file = server.engine.settings.home / "config.yaml"
+    file.write_text("limits: {steps: 9}\n")
+    await until(lambda: server.engine.runtime.settings.limits.steps == 9)
+    file.write_text("limits:\n  steps: [\n")
+    await until(lambda: server.state.configuration.error is not None)
+    shown = await told(await server.client.get("/api/config"))
+    assert shown["config"]["limits"]["steps"] == 9 and shown["error"]["line"] >= 2
+    file.write_text("limits: {steps: 10}\n")
+    await until(lambda: server.engine.runtime.settings.limits.steps == 10)
+    assert (await told(await server.client.get("/api/config")))["error"] is None
+
+
+async def test_commands_are_listed_and_run(open_server: Callable[..., Any]) -> None:
+    async with open_server(agents={"default": Agent(), "helper": Agent("helper")}) as server, server.caller(scopes=["tools"]) as caller:
+        listed = await told(await caller.get("/api/commands"))
+        assert {"model", "fork", "title"} <= {command["name"] for command in listed["data"]}
+        asked = await told(await caller.post("/api/commands/agent", json={}))
+        assert [choice["value"] for choice in asked["replies"][0]["choices"]] == ["default", "helper"]
+        chosen = await told(await caller.post("/api/commands/agent", json={"argument": "helper", "wishes": {"mode": "plan"}}))
+        assert chosen["wishes"] == {"agent": "helper", "model": None, "mode": "plan", "effort": None, "tools": None}
+        made = await server.engine.store.conversations.create(Conversation(new_id(), title="before", directory=str(server.directory)))
+        done = await told(await caller.post("/api/commands/title", json={"argument": "after", "conversation": made.id}))
+        assert done["replies"][0]["kind"] == "say"
+        assert (await server.engine.store.conversations.get(made.id)).title == "after"
+        async with server.caller(scopes=["tools"], owner="mara") as mara:
+            stolen = await mara.post("/api/commands/title", json={"argument": "mine", "conversation": made.id})
+            assert stolen.status == 404
+        assert (await caller.post("/api/commands/nothing", json={})).status == 404
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    with anyio.fail_after(8):
+        while not holds():
+            await anyio.sleep(0.05)
