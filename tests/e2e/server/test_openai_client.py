@@ -163,6 +163,13 @@ async def test_a_conversation_can_be_named(open_server: Callable[..., Any]) -> N
         assert conversation.key == "v1:my-notes" and conversation.message_count == 4
         sent = [message["content"] for message in server.model.requests[1].json["messages"]]
         assert sent == ["One", "Hello there.", "Two"]
+        whole: list[Any] = [user("One"), {"role": "assistant", "content": "Hello there."}, user("Three")]
+        await client.chat.completions.create(model=MODEL, messages=whole, extra_headers=named)
+        sent = [message["content"] for message in server.model.requests[2].json["messages"]]
+        assert sent == ["One", "Hello there.", "Three"]
+        (conversation,) = (await server.engine.store.conversations.list()).items
+        branch = await server.engine.store.conversations.branch(conversation.id)
+        assert [message.parts[0]["text"] for message in branch if message.role == "user"] == ["One", "Three"]
 
 
 async def test_an_agent_uses_its_own_tools_and_only_its_answer_is_given(open_server: Callable[..., Any]) -> None:

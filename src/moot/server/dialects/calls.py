@@ -21,6 +21,7 @@ from moot.types.message import Message
 from moot.types.part import Part, is_tool
 from moot.types.run import Prompt, Submitted
 from moot.types.served import Served
+from moot.types.token import LOCAL_USER
 
 __all__ = ["AGENT", "Call", "place", "previous"]
 
@@ -89,7 +90,9 @@ async def place(server: Server, caller: Caller, asked: Asked, given: Given) -> C
     meant = await _meant(server, asked.model)
     found, total = digests(asked.messages)
     asked = replace(asked, messages=await kept_files(caller.store, asked.messages))
-    if asked.after or asked.conversation:
+    if asked.conversation and _NAME.fullmatch(asked.conversation) is None:
+        raise UsageError("a conversation's name has 1 to 100 printable characters without spaces")
+    if asked.after or (asked.conversation and all(message.role != "assistant" for message in asked.messages)):
         where = await _behind(caller, asked, total)
     else:
         where = await _by_content(caller, asked, given, (found, total), meant.provider)
@@ -138,9 +141,7 @@ async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
         blobs, entries = await after_run(caller.store, run, asked.messages)
         history = (*blobs, *await stored(caller.store, entries))
         return _Where(history, new, run.conversation, parent=run.message)
-    if _NAME.fullmatch(asked.conversation) is None:
-        raise UsageError("a conversation's name has 1 to 100 printable characters without spaces")
-    key = KEY + asked.conversation
+    key = _key(caller, asked.conversation)
     conversation = await caller.store.conversations.keyed(key)
     if conversation is None or conversation.head is None:
         entries = before(asked.messages, [None] * len(asked.messages), "")
@@ -164,9 +165,24 @@ async def _by_content(caller: Caller, asked: Asked, given: Given, known: tuple[l
     last = answers[-1] if answers else -1
     goes_on = places[last] if answers else None
     new = _new(asked.messages, last) if answers else _new(asked.messages, 0)
+    if asked.conversation:
+        return await _named(caller, asked.conversation, _Where(history, new, parent=goes_on and goes_on.message, digest=total), goes_on)
     if goes_on is None:
         return _Where(history, new, digest=total)
     return _Where(history, new, goes_on.conversation, parent=goes_on.message, digest=total)
+
+
+async def _named(caller: Caller, name: str, where: _Where, goes_on: Place | None) -> _Where:
+    """The same in the conversation that the caller has named; behind the answer that it sends back where that was said there."""
+    key = _key(caller, name)
+    found = await caller.store.conversations.keyed(key)
+    there = found is not None and goes_on is not None and goes_on.conversation == found.id
+    return replace(where, key=key, parent=where.parent if there else None)
+
+
+def _key(caller: Caller, name: str) -> str:
+    """Keys are unique among all owners, so those of others than the one of this machine have theirs in them."""
+    return KEY + (name if caller.owner_id == LOCAL_USER else f"{caller.owner_id}/{name}")
 
 
 def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
