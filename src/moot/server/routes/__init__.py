@@ -22,21 +22,21 @@ from moot.server.dialects import ROUTERS as DIALECTS
 from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
 from moot.server.routes.chat import router as chat
-from moot.server.routes.conversations import router as conversations
 from moot.server.routes.commands import router as commands
 from moot.server.routes.config import router as config
+from moot.server.routes.conversations import router as conversations
 from moot.server.routes.deciding import router as deciding
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.events import router as events
 from moot.server.routes.health import router as health
 from moot.server.routes.login import router as login
 from moot.server.routes.messages import router as messages
+from moot.server.routes.permissions import router as permissions
 from moot.server.routes.projects import router as projects
 from moot.server.routes.queue import router as queue
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.stats import router as stats
-from moot.server.routes.permissions import router as permissions
 from moot.server.routes.tokens import router as tokens
 
 __all__ = ["ROUTERS"]
