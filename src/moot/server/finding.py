@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from moot.errors import NotFound
 from moot.server.caller import Caller
+from moot.server.state import Server
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, Run, RunStatus
 
-__all__ = ["LIVE", "approval_of", "conversation_of", "live_of", "run_of"]
+__all__ = ["LIVE", "approval_of", "conversation_of", "current", "live_of", "run_of"]
 
 LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
@@ -39,8 +40,13 @@ async def approval_of(caller: Caller, id: str) -> Approval:
     return found
 
 
-async def live_of(caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
+async def current(here: Server, runs: Sequence[Run]) -> list[Run]:
+    """The runs as they stand: one that is called running, and whose process has died, is interrupted first."""
+    return [await here.engine.runs.current(run.id) if run.status == "running" else run for run in runs]
+
+
+async def live_of(here: Server, caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
     """Conversation → the state of its run that has started, else of one that is queued."""
-    runs = await caller.store.records.runs(conversation=conversation, statuses=LIVE)
+    runs = await current(here, await caller.store.records.runs(conversation=conversation, statuses=LIVE))
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}

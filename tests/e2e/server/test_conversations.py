@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.stores import prompt
 from e2e.server.asking import Json, began, ended, got, said, sent
 from e2e.server.conftest import LiveServer
 from moot.testing.scripted import Reply
@@ -208,3 +209,14 @@ async def test_what_waits_is_listed_changed_and_removed(open_server: Callable[..
         assert (await got(server.client, "/api/runs", status="finished"))["data"] == []
         assert (await got(server.client, "/api/runs", 400, cursor="c1-2"))["code"] == "usage"
         assert (await sent(server.client, "POST", f"/api/runs/{first['run']['id']}/resume", status=400))["code"] == "usage"
+
+
+async def test_a_run_whose_process_has_died_is_not_called_running(server: LiveServer) -> None:
+    accepted = await server.engine.store.records.submit(prompt(owner="a process that is gone"))
+    run = accepted.run.id
+    assert (await server.engine.store.records.run(run)).status == "running"
+    assert (await got(server.client, "/api/runs", live="true"))["data"][0]["status"] == "interrupted"
+    other = await server.engine.store.records.submit(prompt(owner="another"))
+    assert (await got(server.client, f"/api/conversations/{other.conversation.id}"))["status"] == "interrupted"
+    await sent(server.client, "POST", f"/api/runs/{run}/resume", status=202)
+    assert (await ended(server, {"run": {"id": run}}))["status"] == "finished"

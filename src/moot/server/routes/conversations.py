@@ -34,6 +34,7 @@ ONE: dict[int | str, dict[str, Any]] = {200: {"model": ConversationOut}, 304: {"
 
 @router.get("")
 async def list_conversations(
+    here: Here,
     caller: Reader,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -48,7 +49,7 @@ async def list_conversations(
     page = await caller.store.conversations.list(
         limit=limit, cursor=cursor, query=query, project=project, directory=directory, archived=shelf, deleted=deleted
     )
-    live = await live_of(caller)
+    live = await live_of(here, caller)
     return listed(page, lambda conversation: conversation_out(conversation, live))
 
 
@@ -72,14 +73,14 @@ async def create_conversation(here: Here, caller: Chatter, wanted: ConversationI
             directory=wanted.directory or folder.root_path or str(Path.cwd()),
         )
     )
-    return await _sent(caller, made, 201, {"location": f"/api/conversations/{made.id}"})
+    return await _sent(here, caller, made, 201, {"location": f"/api/conversations/{made.id}"})
 
 
 @router.get("/{conversation_id}", response_model=None, responses=ONE)
-async def get_conversation(caller: Reader, request: Request, conversation_id: str) -> Response:
+async def get_conversation(here: Here, caller: Reader, request: Request, conversation_id: str) -> Response:
     """Gives a conversation, with an ETag that says in which state."""
     found = await conversation_of(caller, conversation_id)
-    return tagged(request, await _out(caller, found), etag=_tag(found))
+    return tagged(request, await _out(here, caller, found), etag=_tag(found))
 
 
 @router.patch("/{conversation_id}", response_model=ConversationOut)
@@ -104,7 +105,7 @@ async def change_conversation(
         await conversations.set_settings(found.id, wanted.settings)
     await conversations.update(found.id, agent=agent, model=wanted.model, archived=wanted.archived, project=wanted.project)
     here.engine.runtime.hub.touch(found.id)
-    return await _sent(caller, await conversation_of(caller, found.id))
+    return await _sent(here, caller, await conversation_of(caller, found.id))
 
 
 @router.delete("/{conversation_id}", response_model=ConversationOut)
@@ -114,7 +115,7 @@ async def delete_conversation(here: Here, caller: Chatter, conversation_id: str,
     check_match(if_match, _tag(found))
     deleted = await caller.store.conversations.delete(found.id)
     here.engine.runtime.hub.touch(found.id)
-    return await _sent(caller, deleted)
+    return await _sent(here, caller, deleted)
 
 
 @router.post("/{conversation_id}/restore", response_model=ConversationOut)
@@ -123,18 +124,18 @@ async def restore_conversation(here: Here, caller: Chatter, conversation_id: str
     found = await conversation_of(caller, conversation_id)
     restored = await caller.store.conversations.delete(found.id, restore=True)
     here.engine.runtime.hub.touch(found.id)
-    return await _sent(caller, restored)
+    return await _sent(here, caller, restored)
 
 
 @router.post("/{conversation_id}/fork", status_code=201, response_model=ConversationOut)
-async def fork_conversation(caller: Chatter, conversation_id: str, wanted: ForkIn) -> Response:
+async def fork_conversation(here: Here, caller: Chatter, conversation_id: str, wanted: ForkIn) -> Response:
     """Copies a branch into a conversation of its own."""
     found = await conversation_of(caller, conversation_id)
     message = None
     if wanted.message is not None:
         message = (await caller.store.conversations.message(wanted.message, conversation=found.id)).id
     made = await caller.store.tree.fork(found.id, message=message, title=wanted.title)
-    return await _sent(caller, made, 201, {"location": f"/api/conversations/{made.id}"})
+    return await _sent(here, caller, made, 201, {"location": f"/api/conversations/{made.id}"})
 
 
 @router.post("/{conversation_id}/head", response_model=ConversationOut)
@@ -142,7 +143,7 @@ async def show_branch(here: Here, caller: Chatter, conversation_id: str, wanted:
     """Shows the branch through a message."""
     found = await conversation_of(caller, conversation_id)
     await _show(here, caller, found, wanted.message, exactly=wanted.exactly)
-    return await _sent(caller, await conversation_of(caller, found.id))
+    return await _sent(here, caller, await conversation_of(caller, found.id))
 
 
 async def _show(here: Server, caller: Caller, conversation: Conversation, message: str, *, exactly: bool) -> None:
@@ -180,10 +181,13 @@ def _tag(conversation: Conversation) -> str:
     return etag_of([found["id"], *(found[name] for name in _CHANGEABLE)])
 
 
-async def _out(caller: Caller, conversation: Conversation) -> ConversationOut:
-    return conversation_out(conversation, await live_of(caller, conversation.id), await caller.store.log.last_seq(conversation.id))
+async def _out(here: Server, caller: Caller, conversation: Conversation) -> ConversationOut:
+    live = await live_of(here, caller, conversation.id)
+    return conversation_out(conversation, live, await caller.store.log.last_seq(conversation.id))
 
 
-async def _sent(caller: Caller, conversation: Conversation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    out = await _out(caller, conversation)
+async def _sent(
+    here: Server, caller: Caller, conversation: Conversation, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    out = await _out(here, caller, conversation)
     return Response(out.model_dump_json(), status, {"etag": _tag(conversation), **(headers or {})}, "application/json")

@@ -10,7 +10,7 @@ from fastapi import Query
 from moot.engine.owners import place_of
 from moot.errors import UsageError
 from moot.server.auth import Chatter, Reader
-from moot.server.finding import LIVE, conversation_of, run_of
+from moot.server.finding import LIVE, conversation_of, current, run_of
 from moot.server.paging import Cursor, Limit
 from moot.server.routing import Router
 from moot.server.state import Here, Server
@@ -41,13 +41,14 @@ async def list_runs(
     before = _position(cursor)
     found = await caller.store.records.runs(conversation=within, statuses=wanted, limit=limit + 1, before=before)
     more = f"r{found[limit - 1].no:x}" if len(found) > limit else None
-    return ListOut(data=[_out(here, run) for run in found[:limit]], next_cursor=more)
+    return ListOut(data=[_out(here, run) for run in await current(here, found[:limit])], next_cursor=more)
 
 
 @router.get("/{run_id}")
 async def get_run(here: Here, caller: Reader, run_id: str) -> RunOut:
     """Gives a run."""
-    return _out(here, await run_of(caller, run_id))
+    (found,) = await current(here, [await run_of(caller, run_id)])
+    return _out(here, found)
 
 
 @router.post("/{run_id}/cancel", status_code=202)
