@@ -41,6 +41,7 @@ async def test_a_token_is_taken_from_either_header_and_means_the_same(server: Li
 async def test_nobody_goes_on_from_anothers_answer(server: LiveServer) -> None:
     async with server.caller(owner="mara") as mara, server.caller(owner="nick") as nick:
         first = await (await mara.post("/v1/responses", json=asks("/v1/responses", "Mara's secret"))).json()
+        assert (await mara.get(f"/v1/responses/{first['id']}")).status == 200
         assert (await nick.get(f"/v1/responses/{first['id']}")).status == 404
         assert (await nick.post(f"/v1/responses/{first['id']}/cancel")).status == 404
         stolen = await nick.post("/v1/responses", json=asks("/v1/responses", "?", previous_response_id=first["id"]))

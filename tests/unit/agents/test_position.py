@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moot.agents.bounds import over_limit
-from moot.agents.position import Call, Position, locate, signature
+from moot.agents.position import HANDED, Call, Position, locate, signature
 from moot.convert.totals import totals
 from moot.types import chunk
 from moot.types.canonical import JsonObject
@@ -60,6 +60,12 @@ def test_a_finished_step_with_calls_leads_to_the_next() -> None:
 def test_a_finished_step_without_calls_finishes_the_run() -> None:
     position = locate([started(1, 0), said(1, 0, {"type": "text-start", "id": "1.0.0"}), ended(1, 0, Ending("stop")), STEP_END])
     assert position.finished
+
+
+def test_a_step_whose_calls_were_handed_over_finishes_the_run() -> None:
+    handed = STEP_END._replace(body=HANDED)
+    position = locate([started(1, 0), said(1, 0, call("weather")), ended(1, 0, Ending("tool-calls")), handed])
+    assert position.finished and position.step == 2
 
 
 def test_a_paused_answer_goes_on() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, ClassVar, Literal
 
+from anyio import to_thread
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,6 +19,9 @@ from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.exchange import Failure
 
 __all__ = ["ANSWER", "BODY", "OBJECT", "Tongue", "body_of", "refuse", "router_of"]
+
+LARGE = 256 * 1024
+"""Bytes from which on a body is read in a thread: the others' streams go on meanwhile."""
 
 Tongue = Literal["completion", "message"]
 """In which of two ways a dialect tells errors."""
@@ -46,8 +50,9 @@ def refuse(tongue: Tongue, failure: Failure, *, status: int = 0, headers: Mappin
 
 async def body_of(request: Request) -> Json:
     """The body's JSON. Raises UsageError when it is none, or has more than one reading."""
+    body = await request.body()
     try:
-        return loads_exact(await request.body())
+        return loads_exact(body) if len(body) < LARGE else await to_thread.run_sync(loads_exact, body)
     except ValueError as error:
         raise UsageError(f"the body is no JSON: {error}", fix="send one JSON document in UTF-8") from error
 
