@@ -45,6 +45,8 @@ class Server:
     given: Given = field(default_factory=Given)
     """The answers that callers of `/v1` may go on from."""
     streams: Streams = field(default_factory=Streams)
+    changing: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is about to stop: open streams say so and end."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from conformance.stores import prompt
@@ -70,6 +71,29 @@ async def test_an_etag_guards_against_others_changes(server: LiveServer) -> None
     assert (await sent(server.client, "DELETE", path, status=412, headers={"if-match": tag}))["code"] == "precondition_failed"
 
 
+async def test_of_changes_with_one_etag_a_single_one_is_made(server: LiveServer) -> None:
+    made = await began(server, title="a")
+    path = f"/api/conversations/{made['id']}"
+    async with server.client.get(path) as answer:
+        tag = answer.headers["etag"]
+    statuses: list[int] = []
+
+    async def change(number: int) -> None:
+        async with server.client.patch(path, json={"title": f"number {number}"}, headers={"if-match": tag}) as answer:
+            statuses.append(answer.status)
+
+    async def look() -> None:
+        await got(server.client, path)
+
+    async with anyio.create_task_group() as group:  # connections that are open already bring the changes at one moment
+        for _ in range(20):
+            group.start_soon(look)
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(change, number)
+    assert sorted(statuses) == [200, *[412] * 19]
+
+
 async def test_only_an_exact_id_names_a_conversation(server: LiveServer) -> None:
     made = await began(server, title="precious")
     for name in ("precious", made["id"][:20], made["id"].upper()):
@@ -81,7 +105,7 @@ async def test_what_cannot_be_is_refused_before_anything_changes(server: LiveSer
     path = f"/api/conversations/{made['id']}"
     unknown: list[tuple[Json, int]] = [({"agent": "nobody"}, 400), ({"model": "a@b"}, 400), ({"project": "x"}, 404), ({"head": "x"}, 404)]
     for wrong, status in unknown:
-        assert (await sent(server.client, "PATCH", path, {"archived": True, **wrong}, status))["detail"]
+        assert (await sent(server.client, "PATCH", path, {"archived": True, "title": "other", **wrong}, status))["detail"]
     assert (await sent(server.client, "PATCH", path, {"colour": "red"}, 422))["code"] == "invalid"
     assert await got(server.client, path) == made
     for wrong in ({"directory": "relative"}, {"directory": "/no/such/folder"}, {"agent": "nobody"}):

@@ -88,32 +88,20 @@ async def change_conversation(
     here: Here, caller: Chatter, conversation_id: str, wanted: ConversationChange, if_match: IfMatch = None
 ) -> Response:
     """Changes title, agent, model, project, settings, shown branch or archived; `If-Match` guards what others have changed meanwhile."""
-    found = await conversation_of(caller, conversation_id)
-    check_match(if_match, _tag(found))
-    agent = None
-    if wanted.agent is not None or wanted.model:
-        kind = await _agent_type(here, wanted.agent or found.agent, wanted.model or "")
-        agent = (wanted.agent, kind) if wanted.agent is not None else None
-    if wanted.settings is not None:
-        _check_settings(caller, found, wanted.settings)
-    conversations = caller.store.conversations
-    if wanted.head is not None:
-        await _show(here, caller, found, wanted.head, exactly=False)
-    if wanted.title is not None:
-        await conversations.rename(found.id, wanted.title, "user")
-    if wanted.settings is not None:
-        await conversations.set_settings(found.id, wanted.settings)
-    await conversations.update(found.id, agent=agent, model=wanted.model, archived=wanted.archived, project=wanted.project)
-    here.engine.runtime.hub.touch(found.id)
-    return await _sent(here, caller, await conversation_of(caller, found.id))
+    async with here.changing:
+        found = await conversation_of(caller, conversation_id)
+        check_match(if_match, _tag(found))
+        await _change(here, caller, found, wanted)
+        return await _sent(here, caller, await conversation_of(caller, found.id))
 
 
 @router.delete("/{conversation_id}", response_model=ConversationOut)
 async def delete_conversation(here: Here, caller: Chatter, conversation_id: str, if_match: IfMatch = None) -> Response:
     """Deletes a conversation; it can be restored until it is purged."""
-    found = await conversation_of(caller, conversation_id)
-    check_match(if_match, _tag(found))
-    deleted = await caller.store.conversations.delete(found.id)
+    async with here.changing:
+        found = await conversation_of(caller, conversation_id)
+        check_match(if_match, _tag(found))
+        deleted = await caller.store.conversations.delete(found.id)
     here.engine.runtime.hub.touch(found.id)
     return await _sent(here, caller, deleted)
 
@@ -144,6 +132,26 @@ async def show_branch(here: Here, caller: Chatter, conversation_id: str, wanted:
     found = await conversation_of(caller, conversation_id)
     await _show(here, caller, found, wanted.message, exactly=wanted.exactly)
     return await _sent(here, caller, await conversation_of(caller, found.id))
+
+
+async def _change(here: Server, caller: Caller, found: Conversation, wanted: ConversationChange) -> None:
+    """All that can be refused is looked at first."""
+    agent = None
+    if wanted.agent is not None or wanted.model:
+        kind = await _agent_type(here, wanted.agent or found.agent, wanted.model or "")
+        agent = (wanted.agent, kind) if wanted.agent is not None else None
+    if wanted.settings is not None:
+        _check_settings(caller, found, wanted.settings)
+    project = None if wanted.project is None else (await caller.store.projects.get(wanted.project)).id
+    conversations = caller.store.conversations
+    if wanted.head is not None:
+        await _show(here, caller, found, wanted.head, exactly=False)
+    if wanted.title is not None:
+        await conversations.rename(found.id, wanted.title, "user")
+    if wanted.settings is not None:
+        await conversations.set_settings(found.id, wanted.settings)
+    await conversations.update(found.id, agent=agent, model=wanted.model, archived=wanted.archived, project=project)
+    here.engine.runtime.hub.touch(found.id)
 
 
 async def _show(here: Server, caller: Caller, conversation: Conversation, message: str, *, exactly: bool) -> None:

@@ -17,6 +17,7 @@ from moot.server.etags import IfMatch, check_match, etag_of
 from moot.server.paging import Cursor, Limit, listed
 from moot.server.routes.conversations import check_directory
 from moot.server.routing import Router
+from moot.server.state import Here
 from moot.server.wire.base import ListOut, shown_path
 from moot.server.wire.projects import FileOut, GitOut, ProjectChange, ProjectIn, ProjectOut, project_out
 from moot.types.conversation import Project
@@ -52,13 +53,14 @@ async def get_project(caller: Reader, project_id: str) -> ProjectOut:
 
 
 @router.patch("/{project_id}")
-async def change_project(caller: Chatter, project_id: str, wanted: ProjectChange, if_match: IfMatch = None) -> ProjectOut:
+async def change_project(here: Here, caller: Chatter, project_id: str, wanted: ProjectChange, if_match: IfMatch = None) -> ProjectOut:
     """Changes a project."""
-    found = await caller.store.projects.get(project_id)
-    check_match(if_match, etag_of(project_out(found)))
     if wanted.root_path:
         check_directory(caller, wanted.root_path)
-    return project_out(await caller.store.projects.update(found.id, **wanted.model_dump()))
+    async with here.changing:
+        found = await caller.store.projects.get(project_id)
+        check_match(if_match, etag_of(project_out(found)))
+        return project_out(await caller.store.projects.update(found.id, **wanted.model_dump()))
 
 
 @router.get("/{project_id}/files")
