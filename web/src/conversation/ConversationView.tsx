@@ -3,9 +3,9 @@ import { clsx } from 'clsx'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import type { Message, Part } from '@/api/types'
 import { useTitle } from '@/app/title'
-import { Composer } from '@/conversation/composer/Composer'
 import { useChoice } from '@/conversation/composer/choice'
-import { Pickers } from '@/conversation/composer/Pickers'
+import type { Sending } from '@/conversation/Desk'
+import { Desk } from '@/conversation/Desk'
 import { Head } from '@/conversation/Head'
 import { AroundProvider } from '@/conversation/messages/context'
 import { prepareText } from '@/conversation/messages/Text'
@@ -13,7 +13,6 @@ import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
 import { Thread } from '@/conversation/Thread'
-import { Waiting } from '@/conversation/Waiting'
 import { Failed, Loading } from '@/ui/States'
 import { sayProblem } from '@/ui/toasts'
 
@@ -42,12 +41,15 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   useEffect(prepareText, [])
 
   const send = useCallback(
-    async (parts: Part[], meanwhile?: 'queue' | 'steer') => {
+    async (parts: Part[], { meanwhile, edits, wishes }: Sending = {}) => {
       const extra = {
+        ...(wishes?.effort && { effort: wishes.effort }),
+        ...(wishes?.tools && { tools: wishes.tools }),
         mode: choice.mode,
         ...(choice.agent && { agent: choice.agent }),
         ...(choice.model && { model: choice.model }),
       }
+      if (edits) return session.edit(edits, parts, extra)
       if (meanwhile) return session.sayMeanwhile(parts, meanwhile, extra)
       onFirst?.()
       return session.send(parts, extra)
@@ -98,18 +100,14 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
                   />
                 </Thread>
               )}
-          <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
-            <Waiting session={session} queue={state.queue} />
-            <Composer
-              id={welcome ? 'new' : session.id}
-              busy={busy}
-              send={send}
-              stop={() => session.stop().catch(sayProblem)}
-              directory={conversation?.project ?? ''}
-              autoFocus={!matchMedia('(pointer: coarse)').matches}
-              pickers={<Pickers choice={choice} choose={choose} />}
-            />
-          </div>
+          <Desk
+            session={session}
+            busy={busy}
+            send={send}
+            choice={choice}
+            choose={choose}
+            draft={welcome ? 'new' : session.id}
+          />
         </Runtime>
       </AroundProvider>
       {raw && (

@@ -19,12 +19,14 @@ interface Props {
   stop: () => void
   /** Pickers in the row below the field. */
   pickers: ReactNode
+  /** Runs a text that is a command; false for any other. */
+  command: (text: string) => Promise<boolean>
   directory: string
   autoFocus?: boolean
 }
 
 /** The field to write in. Enter sends; while a run goes on it queues, and with Ctrl it is taken in at the next step. */
-export function Composer({ id, busy, send, stop, pickers, directory, autoFocus = false }: Props) {
+export function Composer({ id, busy, send, stop, pickers, command, directory, autoFocus = false }: Props) {
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
   const completion = useCompletion(field, directory)
@@ -34,6 +36,10 @@ export function Composer({ id, busy, send, stop, pickers, directory, autoFocus =
     const state = aui.composer.getState()
     if (!state.text.trim() && !state.attachments.length) return
     try {
+      if (!state.attachments.length && (await command(state.text))) {
+        if (aui.composer.getState().text === state.text) aui.composer.setText('')
+        return
+      }
       const complete = await Promise.all(
         state.attachments.map((one) => attachments.send(one as Parameters<typeof attachments.send>[0])),
       )

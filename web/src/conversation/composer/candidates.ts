@@ -1,4 +1,5 @@
 import { api } from '@/api/client'
+import { commands } from '@/api/commands'
 import type { Page } from '@/api/types'
 import type { Asked } from '@/conversation/composer/Completion'
 
@@ -15,31 +16,15 @@ interface FileEntry {
   type?: string
 }
 
-interface Command {
-  name: string
-  description?: string
-  help?: string
-}
-
-const MANY = 12
-let commands: Promise<Command[]> | null = null
+const MANY = 20
 
 /** What completes a word: files of the conversation's project, or commands. */
 export async function candidates(asked: Asked, project: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
-    commands ??= api.get<Page<Command>>('/commands', { query: { limit: 200 } }).then(
-      (page) => page.data,
-      () => [],
-    )
-    return (await commands)
+    return (await commands.list())
       .filter((command) => command.name.startsWith(asked.word))
       .slice(0, MANY)
-      .map((command) => ({
-        kind: 'command',
-        text: command.name,
-        about: command.description ?? command.help ?? '',
-        whole: true,
-      }))
+      .map(({ name, help, argument }) => ({ kind: 'command', text: name, about: help, whole: Boolean(argument) }))
   }
   const page = await api.get<Page<FileEntry>>(`/projects/${encodeURIComponent(project || 'default')}/files`, {
     query: { q: asked.word, limit: MANY },

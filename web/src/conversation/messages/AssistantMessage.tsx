@@ -36,10 +36,12 @@ export function AssistantMessage() {
 
 const Blocks = memo(function Blocks({ message, live }: { message: Message; live: boolean }) {
   const blocks = useMemo(() => blocksOf(message), [message])
-  return blocks.map((block) => <Drawn key={block.key} block={block} live={live} />)
+  return blocks.map((block) => (
+    <Drawn key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
+  ))
 })
 
-function Drawn({ block, live }: { block: Block; live: boolean }) {
+function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
   switch (block.kind) {
     case 'text':
       return <Text text={block.text} streaming={live && block.open} />
@@ -48,7 +50,7 @@ function Drawn({ block, live }: { block: Block; live: boolean }) {
     case 'call':
       return (
         <>
-          <ToolCard call={block.call} live={live} />
+          <ToolCard call={block.call} live={live} ended={ended} />
           {block.call.state === 'asked' && <Asked id={block.call.approvalId} />}
         </>
       )
@@ -123,10 +125,9 @@ const ENDS: Record<string, string> = {
 }
 
 function Foot({ message }: { message: Message }) {
-  const { session, showRaw, approvals } = useAround()
+  const { session, showRaw } = useAround()
   const facts = message.metadata
-  if (approvals.length && message.parts.some((part) => 'approval' in part && part.state === 'approval-requested'))
-    return null
+  if (message.status === 'streaming') return null // it waits for somebody
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
   return (
     <div className="mt-1 flex min-h-8 flex-wrap items-center gap-0.5 text-xs text-faint">

@@ -30,7 +30,7 @@ export function LooksCard({ calls }: { calls: readonly Call[] }) {
       {open && (
         <div className="ml-4 border-l border-line pl-2">
           {calls.map((call) => (
-            <ToolCard key={call.id} call={call} live={false} />
+            <ToolCard key={call.id} call={call} live={false} ended />
           ))}
         </div>
       )}

@@ -60,7 +60,7 @@ function Large({ excerpt }: { excerpt: Excerpt }) {
             className="inline-flex items-center gap-1.5 font-medium text-accent hover:underline"
           >
             <Download size={13} aria-hidden />
-            Open the whole output
+            Download the whole output
           </a>
         )}
       </p>

@@ -1,5 +1,5 @@
 import { clsx } from 'clsx'
-import { Ban, Check, ChevronRight, CircleAlert, Hand, LoaderCircle, Square } from 'lucide-react'
+import { Ban, Check, ChevronRight, CircleAlert, Hand, Hourglass, LoaderCircle, Square } from 'lucide-react'
 import { memo, useMemo, useState } from 'react'
 import type { Json } from '@/api/types'
 import { Code } from '@/conversation/markdown/Code'
@@ -14,7 +14,7 @@ import { TodoList } from '@/conversation/tools/TodoList'
 const FILES = new Set(['edit_file', 'write_file'])
 
 /** One call of a tool: a line when closed, everything about it when open. What failed or still speaks is open by itself. */
-export const ToolCard = memo(function ToolCard({ call, live }: { call: Call; live: boolean }) {
+export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Call; live: boolean; ended: boolean }) {
   const [chosen, setChosen] = useState<boolean | null>(null)
   const running = live && !call.over && call.state !== 'asked'
   const lines = useMemo(() => diffOf(call), [call])
@@ -35,7 +35,7 @@ export const ToolCard = memo(function ToolCard({ call, live }: { call: Call; liv
           'flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11',
         )}
       >
-        <State call={call} running={running} />
+        <State call={call} running={running} ended={ended} />
         <span className="shrink-0 text-muted">{described.verb}</span>
         <span className={clsx('min-w-0 truncate', described.literal && 'font-mono text-[0.8125rem]')}>
           {described.object}
@@ -44,7 +44,7 @@ export const ToolCard = memo(function ToolCard({ call, live }: { call: Call; liv
         {lines && <DiffCount lines={lines} />}
         <span className="grow" />
         {call.edited && <span className="shrink-0 text-xs text-accent">edited by you</span>}
-        <Outcome call={call} running={running} live={live} />
+        <Outcome call={call} running={running} ended={ended} />
         <ChevronRight
           size={15}
           aria-hidden
@@ -115,17 +115,18 @@ function Failure({ text }: { text: string }) {
   )
 }
 
-function State({ call, running }: { call: Call; running: boolean }) {
+function State({ call, running, ended }: { call: Call; running: boolean; ended: boolean }) {
   if (call.state === 'asked')
     return <Hand size={16} className="shrink-0 text-warn" aria-label="Waits for your answer" />
   if (running) return <LoaderCircle size={16} className="shrink-0 animate-spin text-accent" aria-label="Running" />
   if (call.state === 'failed') return <CircleAlert size={16} className="shrink-0 text-danger" aria-label="Failed" />
   if (call.state === 'denied') return <Ban size={16} className="shrink-0 text-muted" aria-label="Not run" />
   if (call.state === 'done') return <Check size={16} className="shrink-0 text-good" aria-label="Done" />
+  if (!ended) return <Hourglass size={15} className="mx-px shrink-0 text-faint" aria-label="Waits" />
   return <Square size={14} className="mx-px shrink-0 text-faint" aria-label="Did not end" />
 }
 
-function Outcome({ call, running, live }: { call: Call; running: boolean; live: boolean }) {
+function Outcome({ call, running, ended }: { call: Call; running: boolean; ended: boolean }) {
   if (running && call.state === 'running') return <Elapsed since={call.id} />
   if (call.state === 'failed') {
     return (
@@ -134,7 +135,7 @@ function Outcome({ call, running, live }: { call: Call; running: boolean; live: 
       </span>
     )
   }
-  if (!live && !call.over && call.state !== 'asked')
+  if (ended && !call.over && call.state !== 'asked')
     return <span className="shrink-0 text-xs text-faint">did not end</span>
   return null
 }

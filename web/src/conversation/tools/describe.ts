@@ -20,7 +20,11 @@ const KNOWN: Record<string, (input: Input) => [verb: string, object: string, det
       ? ['Shell', `${text(input.action)} ${text(input.id)}`]
       : ['Run', text(input.command).split('\n')[0] ?? '', input.background ? 'in the background' : ''],
   read_file: (input) => ['Read', text(input.path), lines(input)],
-  write_file: (input) => ['Write', text(input.path), plural(text(input.content).split('\n').length, 'line')],
+  write_file: (input) => [
+    'Write',
+    text(input.path),
+    plural(text(input.content).replace(/\n$/, '').split('\n').length, 'line'),
+  ],
   edit_file: (input) => [
     'Edit',
     text(input.path),

@@ -1,0 +1,78 @@
+import { useAui } from '@assistant-ui/react'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { commandIn, commands, type Reply, type Wishes } from '@/api/commands'
+import { runs } from '@/api/conversations'
+import type { Choice } from '@/conversation/composer/Pickers'
+import type { Session } from '@/conversation/session'
+import { sayProblem } from '@/ui/toasts'
+
+/** What a command said, or asks to choose from, until the next one or a prompt. */
+export interface Said {
+  command: string
+  replies: readonly Reply[]
+}
+
+interface Commands {
+  said: Said | null
+  clear: () => void
+  /** Runs a text that is a command; false when it is none and shall be sent. */
+  take: (text: string) => Promise<boolean>
+  run: (name: string, argument: string) => Promise<void>
+  wishes: Wishes
+  /** The message that what is written now takes the place of. */
+  edits: string | null
+}
+
+/** Slash commands, the same as in the terminal: run by the server, which says what the page is to do then. */
+export function useCommands(session: Session, known: boolean, choose: (change: Partial<Choice>) => void): Commands {
+  const aui = useAui()
+  const [, go] = useLocation()
+  const [said, setSaid] = useState<Said | null>(null)
+  const [wishes, setWishes] = useState<Wishes>({})
+  const [edits, setEdits] = useState<string | null>(null)
+
+  async function act(reply: Reply): Promise<void> {
+    if (reply.kind === 'go') go(reply.conversation ? `/c/${reply.conversation}` : '/')
+    if (reply.kind === 'leave') go('/')
+    if (reply.kind === 'compose') {
+      setEdits(reply.edits)
+      aui.composer.setText(reply.text)
+    }
+    if (reply.kind === 'answer') {
+      if (reply.resume) await runs.resume(reply.resume)
+      else void session.regenerate().catch(sayProblem)
+      if (reply.resume) await session.sync(true)
+    }
+  }
+
+  async function run(name: string, argument: string): Promise<void> {
+    const done = await commands.run(name, { argument, conversation: known ? session.id : null, wishes })
+    setWishes(done.wishes)
+    const { agent, model, mode } = done.wishes
+    if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
+    const shown = done.replies.filter((reply) => reply.kind === 'say' || reply.kind === 'choose')
+    setSaid(shown.length ? { command: name, replies: shown } : null)
+    for (const reply of done.replies) await act(reply)
+    if (known) void session.sync()
+  }
+
+  async function take(text: string): Promise<boolean> {
+    const wanted = commandIn(text)
+    if (!wanted || !(await commands.list()).some((command) => command.name === wanted.name)) return false
+    await run(wanted.name, wanted.argument)
+    return true
+  }
+
+  return {
+    said,
+    clear: () => {
+      setSaid(null)
+      setEdits(null)
+    },
+    take,
+    run,
+    wishes,
+    edits,
+  }
+}
