@@ -44,6 +44,6 @@ release:  ## build the sdist and the wheel into dist/ from a clean tree that pas
 	rm -rf dist build/release
 	git clone --quiet . build/release
 	python3 -m venv build/release/.venv
-	build/release/.venv/bin/pip install --quiet hatchling
-	cd build/release && .venv/bin/hatchling build -d ../../dist
+	build/release/.venv/bin/pip install --quiet build
+	cd build/release && .venv/bin/python -m build --outdir ../../dist
 	@ls -l dist

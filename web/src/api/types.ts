@@ -1,4 +1,8 @@
 import type { UIMessage } from 'ai'
+import type { components } from '@/api/schema'
+
+/** What the server says it sends and takes, made from `docs/openapi.json` by `npm run types`. */
+type Schemas = components['schemas']
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
@@ -17,41 +21,10 @@ export interface Usage {
 
 export type RunStatus = 'queued' | 'running' | 'waiting' | 'interrupted' | 'finished' | 'failed' | 'cancelled'
 
-export interface Grant {
-  tool: string
-  match: string
-  at: number
-  by: string
-}
+export type Grant = Schemas['GrantOut']
 
 /** A conversation as lists and its own route give it. Times are milliseconds, money nano-dollars. */
-export interface Conversation {
-  id: string
-  no: number
-  client_id?: string | null
-  title: string
-  title_source: string
-  agent: string
-  model: string
-  project: string
-  directory: string
-  status: RunStatus | 'pending' | 'standby'
-  message_count: number
-  usage: Usage
-  cost: number | null
-  unpriced_runs: number
-  context_usage: number | null
-  grants: Grant[]
-  settings: Record<string, Json>
-  head: string | null
-  forked_from: string | null
-  parent: string | null
-  created_at: number
-  updated_at: number
-  archived_at: number | null
-  deleted_at: number | null
-  last_seq?: number
-}
+export type Conversation = Schemas['ConversationOut']
 
 export interface StepFacts {
   step: number
@@ -86,18 +59,7 @@ export interface Message extends UIMessage<Metadata> {
 
 export type Part = Message['parts'][number]
 
-export interface Node {
-  no: number
-  id: string
-  parent: string | null
-  role: 'system' | 'user' | 'assistant'
-  status: string
-  line: string
-  created_at: number
-  run: string | null
-  shown: boolean
-  deleted: boolean
-}
+export type Node = Schemas['NodeOut']
 
 export interface Failure {
   message: string
@@ -105,34 +67,14 @@ export interface Failure {
   code?: string
 }
 
-export interface Run {
-  id: string
-  conversation: string
-  message: string
-  model: string
-  agent: string
-  status: RunStatus
-  error: Failure | null
-  usage: Usage
-  cost: number | null
-  created_at: number
-  started_at: number | null
-  ended_at: number | null
-}
+export type Run = Omit<Schemas['RunOut'], 'error'> & { error: Failure | null }
 
 /** A run that waits for its turn, with what was said. */
 export interface Queued extends Run {
   prompt: Message | null
 }
 
-export interface AskedPart {
-  text: string
-  action: 'allow' | 'ask' | 'deny'
-  why: string
-  patterns: string[]
-  always: boolean
-  within: boolean
-}
+export type AskedPart = Schemas['AskedPartOut']
 
 export interface Question {
   header: string
@@ -142,31 +84,12 @@ export interface Question {
   multiple: boolean
 }
 
-export interface Approval {
-  id: string
-  run: string
-  conversation: string
-  tool_call: string
-  tool: string
+export type Approval = Omit<Schemas['ApprovalOut'], 'input' | 'questions'> & {
   input: Json
-  asked_at: number
-  expires_at: number | null
-  answer: { approved: boolean; option: string; reason: string } | null
   questions: Question[] | null
-  parts: AskedPart[]
-  /** The narrowest patterns that together cover it; empty: it can be allowed only once. */
-  lasting: string[]
-  always: boolean
 }
 
-export interface Answer {
-  approved: boolean
-  option?: 'once' | 'conversation' | 'always'
-  reason?: string
-  patterns?: string[]
-  arguments?: Json
-  value?: Json
-}
+export type Answer = Pick<Schemas['AnswerIn'], 'approved'> & Partial<Schemas['AnswerIn']>
 
 /** An event of the log, as `/events` sends it. */
 export interface LogEvent {

@@ -9,8 +9,8 @@ export function Meter({ conversation, usage }: { conversation: Conversation; usa
   const { cost, unpriced_runs: unpriced, usage: tokens } = conversation
   const facts = [
     full !== null && `context ${Math.round(full * 100)} % full`,
-    tokens?.input !== undefined && `${count(tokens.input)} tokens in`,
-    tokens?.output !== undefined && `${count(tokens.output)} out`,
+    typeof tokens.input === 'number' && `${count(tokens.input)} tokens in`,
+    typeof tokens.output === 'number' && `${count(tokens.output)} out`,
     cost !== null && `cost ${money(cost)}`,
     unpriced > 0 && `${count(unpriced)} runs of unknown price`,
   ].filter(Boolean)

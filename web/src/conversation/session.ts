@@ -201,7 +201,7 @@ export class Session {
 
   private follow(): void {
     const seq = this.state.conversation?.last_seq
-    if (this.opened && document.visibilityState === 'visible' && seq !== undefined) this.watch.start(seq)
+    if (this.opened && document.visibilityState === 'visible' && typeof seq === 'number') this.watch.start(seq)
   }
 
   /** A stream came to its end: the rest (sums, titles, what waits) is asked for. */

@@ -236,16 +236,18 @@ function Edit({ input, give, busy, back }: FormProps & { input: Json }) {
         className={FIELD}
       />
       <p className="mt-1 mb-3 min-h-4 text-xs text-danger" role="status">
-        {edited === undefined && 'This is not JSON yet'}
+        {edited === undefined && 'This is no JSON object yet'}
       </p>
       <Row submit="Run this once" busy={busy || edited === undefined} back={back} />
     </form>
   )
 }
 
-function parsed(text: string): Json | undefined {
+/** The arguments that a text is; undefined for what is no JSON object. */
+function parsed(text: string): Record<string, Json> | undefined {
   try {
-    return JSON.parse(text) as Json
+    const value = JSON.parse(text) as Json
+    return value && typeof value === 'object' && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
 import { Bot, ChevronDown, Cpu, ShieldCheck } from 'lucide-react'
-import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react'
+import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
 import { useAgents, useModels } from '@/data/settings'
 
 export interface Choice {
@@ -111,6 +111,12 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
     list.style.left = `${Math.max(8, Math.min(from.left, innerWidth - list.offsetWidth - 8))}px`
     const above = from.top - list.offsetHeight - 6
     list.style.top = `${above > 8 ? above : Math.min(from.bottom + 6, innerHeight - list.offsetHeight - 8)}px`
+    list.querySelector<HTMLElement>('input, [role=listbox]')?.focus()
+  }
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is placed when it opens, not when a list that is open grows
+  useLayoutEffect(() => {
+    if (!open) return
     setWords('')
     setAt(
       Math.max(
@@ -118,8 +124,8 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
         options.findIndex((option) => option.id === chosen),
       ),
     )
-    list.querySelector<HTMLElement>('input, [role=listbox]')?.focus()
-  }
+    place()
+  }, [open])
 
   function take(option: Option | undefined) {
     if (!option) return
@@ -160,7 +166,6 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
         popover="auto"
         onToggle={(event) => {
           setOpen(event.newState === 'open')
-          if (event.newState === 'open') place()
         }}
         onKeyDown={onKey}
         className="fixed inset-auto m-0 w-80 max-w-[calc(100vw-1rem)] rounded-2xl border border-line bg-raised p-1.5 text-ink shadow-raised"

@@ -26,6 +26,7 @@ const COMPONENTS = {
   a: MarkdownLink,
   img: MarkdownImage,
   inlineCode: InlineCode,
+  strong: ({ children }: Inside) => <strong className="font-semibold">{children}</strong>,
   table: ({ children }: Inside) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled by keyboard too
     <div className="my-4 overflow-x-auto rounded-xl border border-line" tabIndex={0} role="group" aria-label="Table">

@@ -43,7 +43,6 @@ export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Ca
         {described.detail && <span className="hidden shrink-0 text-xs text-faint sm:inline">{described.detail}</span>}
         {lines && <DiffCount lines={lines} />}
         <span className="grow" />
-        {call.edited && <span className="shrink-0 text-xs text-accent">edited by you</span>}
         <Outcome call={call} running={running} ended={ended} />
         <ChevronRight
           size={15}

@@ -17,7 +17,6 @@ export interface Call {
   approvalId: string
   /** Why it was not allowed. */
   reason: string
-  edited: boolean
 }
 
 export type ToolPart = ToolUIPart | DynamicToolUIPart
@@ -60,7 +59,6 @@ export function callOf(part: ToolPart): Call {
     errorText: 'errorText' in part ? (part.errorText ?? '') : '',
     approvalId: approval?.id ?? '',
     reason: approval && 'reason' in approval ? (approval.reason ?? '') : '',
-    edited: false,
   }
   cache.set(part, call)
   return call
