@@ -131,7 +131,8 @@ def moot(folder: Path, upstream: int) -> Iterator[Target]:
     port, token, home = free_port(), secrets.token_urlsafe(32), folder / "home"
     home.mkdir()
     (home / "config.yaml").write_text(CONFIG.format(port=upstream))
-    environ = {"MOOT_HOME": str(home), "MOOT_TOKEN": token, "PYTHONPATH": str(site(folder / "site"))}
+    path = os.pathsep.join(filter(None, (str(site(folder / "site")), os.environ.get("PYTHONPATH"))))
+    environ = {"MOOT_HOME": str(home), "MOOT_TOKEN": token, "PYTHONPATH": path}
     with program([sys.executable, "-m", "moot", "serve", "--port", str(port)], port, "/readyz", environ) as pid:
         yield Target("moot serve", port, "/api/chat", pid, ui=True, headers={"authorization": f"Bearer {token}"})
 
@@ -265,7 +266,7 @@ def main() -> int:
     wanted = options.only.split(",")
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     names = [name for name in LOADS if name.partition(" ")[0] in wanted]
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         source = free_port()
         stack.enter_context(program([sys.executable, str(HERE / "upstream.py"), str(source)], source, "/"))
         first, last = (stack.enter_context(relay(name, source)) for name in ("relay", "relay, last"))
