@@ -35,8 +35,8 @@ class Wire:
         except ConnectionError:
             pass
 
-    async def answer(self) -> Answer:
-        """The next answer with a length, or all there is until the end."""
+    async def answer(self, *, bare: bool = False) -> Answer:
+        """The next answer with a length, or all there is until the end; `bare` is one to HEAD."""
         async with asyncio.timeout(LONG):
             try:
                 head = await self.reader.readuntil(b"\r\n\r\n")
@@ -44,7 +44,9 @@ class Wire:
                 return Answer(0, {}, b"")
             line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (row.partition(":") for row in rest)}
-            if "content-length" in headers:
+            if bare:
+                body = b""
+            elif "content-length" in headers:
                 body = await self.reader.readexactly(int(headers["content-length"]))
             elif headers.get("transfer-encoding") == "chunked":
                 body = b""
@@ -81,7 +83,7 @@ async def asked(url: str, data: bytes) -> Answer:
     """The answer to these bytes on a connection of their own."""
     async with wire(url) as connection:
         await connection.send(data)
-        return await connection.answer()
+        return await connection.answer(bare=data.startswith(b"HEAD "))
 
 
 def request(method: str, target: str, *headers: str, body: bytes = b"") -> bytes:

@@ -1,0 +1,151 @@
+"""Every operation of the description, asked without a token, with a wrong one in every place, and with too small a scope."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from e2e.server.conftest import FIXED, LiveServer
+from e2e.server.raw import Answer, Wire, asked, request, wire
+from e2e.server.test_attacks_doors import commits
+from moot.server.app import routed
+from moot.server.openapi import specification
+from moot.types.token import SCOPES, held
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+NO_ID = "018f0000-0000-7000-8000-000000000000"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation with ids that nobody has."""
+
+    method: str
+    path: str
+    needs: str | None
+    foreign: bool
+    """It takes `x-api-key` too."""
+
+    @property
+    def body(self) -> bytes:
+        return b"{}" if self.method in ("POST", "PUT", "PATCH") else b""
+
+
+def operations() -> list[Operation]:
+    found: list[Operation] = []
+    described: Any = specification(routed())["paths"]
+    for template, methods in described.items():
+        path = template
+        while "{" in path:
+            path = path[: path.index("{")] + NO_ID + path[path.index("}") + 1 :]
+        for method, told in methods.items():
+            security: list[dict[str, list[str]]] = told.get("security", [])
+            needs = next(iter(security[0].values()))[0] if security else None
+            found.append(Operation(method.upper(), path, needs, any("key" in each for each in security)))
+    return found
+
+
+ALL = operations()
+GUARDED = [operation for operation in ALL if operation.needs]
+
+
+class Caller:
+    """Asks on one connection, one thing after the other."""
+
+    def __init__(self, server: LiveServer, connection: Wire) -> None:
+        self.host = f"host: {server.url.removeprefix('http://')}"
+        self.connection = connection
+
+    async def status(self, operation: Operation, *headers: str, target: str = "") -> int:
+        return (await self.asked(operation, *headers, target=target)).status
+
+    async def asked(self, operation: Operation, *headers: str, target: str = "") -> Answer:
+        more = ["content-type: application/json"] if operation.body else []
+        await self.connection.send(request(operation.method, target or operation.path, self.host, *headers, *more, body=operation.body))
+        return await self.connection.answer(bare=operation.method == "HEAD")
+
+
+@asynccontextmanager
+async def caller(server: LiveServer) -> AsyncGenerator[Caller]:
+    async with wire(server.url) as connection:
+        yield Caller(server, connection)
+
+
+async def test_nothing_is_done_or_told_without_a_token(server: LiveServer) -> None:
+    before = commits(server)
+    async with caller(server) as stranger:
+        for operation in GUARDED:
+            answer = await stranger.asked(operation)
+            kind = "application/json" if operation.foreign else "application/problem+json"
+            assert (answer.status, answer.headers["content-type"]) == (401, kind), operation
+    assert commits(server) == before
+    assert {(operation.method, operation.path) for operation in ALL if not operation.needs} <= {
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("POST", "/api/login"),
+    }
+
+
+async def test_a_credential_counts_in_its_own_place_and_in_no_other(server: LiveServer) -> None:
+    basic = base64.b64encode(f"moot:{FIXED}".encode()).decode()
+    wrong = [
+        "authorization: Bearer wrong",
+        "authorization: Bearer ",
+        f"authorization: {FIXED}",
+        f"authorization: Basic {basic}",
+        f"authorization: Token {FIXED}",
+        f"proxy-authorization: Bearer {FIXED}",
+        f"referer: http://127.0.0.1/?token={FIXED}",
+        f"x-token: {FIXED}",
+        f"cookie: session={FIXED}",
+        "cookie: moot_session=wrong",
+        f"authorization: Bearer wrong\r\ncookie: moot_session={FIXED}\r\nsec-fetch-site: same-origin",
+    ]
+    site = "sec-fetch-site: same-origin"
+    async with caller(server) as stranger:
+        for operation in GUARDED:
+            for line in wrong:
+                assert await stranger.status(operation, line, *([] if "sec-fetch" in line else [site])) == 401, (operation, line)
+            for target in (f"{operation.path}?token={FIXED}", f"{operation.path}?access_token={FIXED}&api_key={FIXED}"):
+                assert await stranger.status(operation, target=target) == 401, (operation, target)
+            assert await stranger.status(operation, "x-api-key: wrong") == 401, operation
+            assert operation.foreign or await stranger.status(operation, f"x-api-key: {FIXED}") == 401, operation
+
+
+async def test_a_scope_is_the_same_in_every_place_and_never_grows(server: LiveServer) -> None:
+    for scope in ("read", "chat", "tools"):
+        secret = await server.token(scopes=[scope])
+        async with caller(server) as small:
+            for operation in GUARDED:
+                if operation.needs in held((scope,)):  # what it may do is for other tests
+                    continue
+                places = [f"authorization: Bearer {secret}", f"cookie: moot_session={secret}\r\nsec-fetch-site: same-origin"]
+                for line in places + ([f"x-api-key: {secret}"] if operation.foreign else []):
+                    assert await small.status(operation, line) == 403, (operation, scope, line)
+    assert {operation.needs for operation in GUARDED} <= set(SCOPES)
+
+
+async def test_guessing_again_and_again_opens_nothing_and_shuts_nobody_out(server: LiveServer) -> None:
+    async with server.stranger() as stranger:
+        for number in range(200):
+            guess = f"{FIXED[:-2]}x{number}"
+            assert (await stranger.get("/api/session", headers={"authorization": f"Bearer {guess}"})).status in (401, 429)
+            assert (await stranger.post("/api/login", json={"code": guess})).status in (401, 429)
+    assert (await server.client.get("/api/session")).status == 200
+    code, secret = await server.state.tokens.code("local"), await server.token()
+    assert len(code) >= 32 and len(secret) >= 43  # what is guessed has 192 bits and more
+
+
+async def test_a_code_signs_in_once(server: LiveServer) -> None:
+    code = await server.state.tokens.code("local")
+    async with server.stranger() as stranger:
+        answers = [(await stranger.post("/api/login", json={"code": code})).status for _ in range(3)]
+        assert answers == [200, 401, 401]
+        cookie = (await stranger.post("/api/login", json={"code": await server.state.tokens.code("local")})).headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie and "domain" not in cookie
