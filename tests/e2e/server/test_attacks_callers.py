@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.server.conftest import FIXED, LiveServer
-from e2e.server.raw import Answer, Wire, asked, request, wire
+from e2e.server.raw import Answer, Wire, request, wire
 from e2e.server.test_attacks_doors import commits
 from moot.server.app import routed
 from moot.server.openapi import specification

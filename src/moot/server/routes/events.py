@@ -23,7 +23,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
-After = Annotated[int, Query(ge=0, description="the seq of the last event that is known")]
+After = Annotated[int, Query(ge=0, le=0xFFFFFFFF, description="the seq of the last event that is known")]
 Raw = Annotated[bool, Query(description="also what the vendor sent")]
 LastEventId = Annotated[str | None, Header(alias="last-event-id", description="goes before `after`")]
 
