@@ -8,7 +8,9 @@ from pathlib import Path
 from style.tree import none_of
 
 ROWS = {
-    9,
+    *range(1, 17),
+    *range(20, 26),
+    *range(28, 31),
     *range(31, 34),
     *range(35, 40),
     44,
@@ -19,7 +21,7 @@ ROWS = {
     *range(86, 96),
     98,
     99,
-    *range(101, 107),
+    *range(101, 108),
     112,
     113,
     118,

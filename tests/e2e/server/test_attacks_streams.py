@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from e2e.server.conftest import FIXED, LiveServer
+from e2e.server.conftest import FIXED, LiveServer, ServedHome
 from e2e.server.raw import request, wire
 from e2e.server.streaming import messages, post, say, text
+from e2e.server.test_serving import ask, eventually
 from moot.testing.scripted import Reply
 from moot.types.part import text_part
 from moot.types.run import Prompt
@@ -114,68 +115,95 @@ async def test_words_of_a_model_never_begin_a_frame_of_their_own(open_server: Ca
     assert "error" not in {chunk["type"] for chunk in chunks}
 
 
-@pytest.mark.slow
-async def test_every_driver_and_every_viewer_agree_on_one_order(open_server: Callable[..., Any]) -> None:
-    """The library, the chat of the AI SDK and our own operations act on one conversation in any order, also at once."""
-    turns = st.lists(
-        st.lists(st.sampled_from(["chat", "prompt", "library", "cancel", "title"]), min_size=1, max_size=4), min_size=1, max_size=4
-    )
-    portal: list[Any] = []
+class Drivers:
+    """The library, the chat of the AI SDK and our own operations, acting on one conversation."""
 
-    async with open_server([Reply(text="Hello there.", times=0)]) as server, anyio.from_thread.BlockingPortal() as calls:
-        portal.append(calls)
-        number = 0
+    def __init__(self, server: LiveServer) -> None:
+        self.server = server
+        self.number = 0
+        self.chat = ""
+        self.conversation = ""
 
-        async def act(driver: str, chat: str, conversation: str) -> None:
-            nonlocal number
-            number += 1
-            words = f"{driver} {number}"
-            if driver == "chat":
-                async with server.client.post("/api/chat", json=say(words, id=words, chat=chat, on_busy="queue")) as answer:
+    async def begin(self) -> None:
+        self.number += 1
+        self.chat = f"many-{self.number}"
+        await post(self.server, say("first", chat=self.chat))
+        self.conversation = (await (await self.server.client.get(f"/api/conversations/{self.chat}")).json())["id"]
+
+    async def act(self, driver: str) -> None:
+        self.number += 1
+        client, path, words = self.server.client, f"/api/conversations/{self.conversation}", f"{driver} {self.number}"
+        match driver:
+            case "chat":
+                async with client.post("/api/chat", json=say(words, id=words, chat=self.chat, on_busy="queue")) as answer:
                     await answer.read()
                     assert answer.status == 200
-            elif driver == "prompt":
-                path = f"/api/conversations/{conversation}/messages"
-                async with server.client.post(path, json={"text": words, "on_busy": "queue"}) as answer:
+            case "prompt":
+                async with client.post(f"{path}/messages", json={"text": words, "on_busy": "queue"}) as answer:
                     assert answer.status == 202, await answer.text()
-            elif driver == "library":
-                await server.engine.runs.submit(Prompt((text_part(words),), conversation=conversation, on_busy="queue"))
-            elif driver == "cancel":
-                await server.client.post(f"/api/chat/{chat}/stop")
-            else:
-                await server.client.patch(f"/api/conversations/{conversation}", json={"title": words})
+            case "library":
+                await self.server.engine.runs.submit(Prompt((text_part(words),), conversation=self.conversation, on_busy="queue"))
+            case "cancel":
+                await client.post(f"/api/chat/{self.chat}/stop")
+            case _:
+                await client.patch(path, json={"title": words})
 
-        async def played(plan: list[list[str]]) -> None:
-            chat = f"many-{number}"
-            await post(server, say("first", chat=chat))
-            conversation = (await (await server.client.get(f"/api/conversations/{chat}")).json())["id"]
-            for together in plan:
-                async with anyio.create_task_group() as group:
-                    for driver in together:
-                        group.start_soon(act, driver, chat, conversation)
-            await quiet(conversation)
-            last = await server.engine.store.log.last_seq(conversation)
-            views = [await events(server, conversation, 0, last) for _ in range(2)]
-            assert views[0] == views[1]
-            assert [event["seq"] for event in views[0]] == list(range(1, last + 1))
-            stored = await server.engine.store.log.read(conversation, limit=last)
-            assert [event.seq for event in stored] == [event["seq"] for event in views[0]]
-            alternate([event["run"] for event in views[0] if event["kind"] in ("raw", "exchange")])
-            branch = await messages(server, chat)
-            roles = [message["role"] for message in branch]
-            assert roles == ["user", "assistant"] * (len(roles) // 2), roles
+    async def quiet(self) -> None:
+        with anyio.fail_after(30):
+            query = {"conversation": self.conversation, "live": "true"}
+            while (await (await self.server.client.get("/api/runs", params=query)).json())["data"]:
+                await anyio.sleep(0.02)
 
-        async def quiet(conversation: str) -> None:
-            with anyio.fail_after(30):
-                while (await (await server.client.get("/api/runs", params={"conversation": conversation, "live": "true"})).json())["data"]:
-                    await anyio.sleep(0.02)
+    async def agree(self) -> None:
+        """Two viewers and the store have the same events; no run's answer goes on once another's has begun."""
+        last = await self.server.engine.store.log.last_seq(self.conversation)
+        views = [await events(self.server, self.conversation, 0, last) for _ in range(2)]
+        assert views[0] == views[1]
+        assert [event["seq"] for event in views[0]] == list(range(1, last + 1))
+        stored = await self.server.engine.store.log.read(self.conversation, limit=last)
+        assert [event.seq for event in stored] == [event["seq"] for event in views[0]]
+        alternate([event["run"] for event in views[0] if event["kind"] in ("raw", "exchange")])
+        roles = [message["role"] for message in await messages(self.server, self.chat)]
+        assert roles == ["user", "assistant"] * (len(roles) // 2), roles
+
+    async def play(self, plan: list[list[str]]) -> None:
+        await self.begin()
+        for together in plan:
+            async with anyio.create_task_group() as group:
+                for driver in together:
+                    group.start_soon(self.act, driver)
+        await self.quiet()
+        await self.agree()
+
+
+KINDS = st.sampled_from(["chat", "prompt", "library", "cancel", "title"])
+
+
+@pytest.mark.slow
+async def test_every_driver_and_every_viewer_agree_on_one_order(open_server: Callable[..., Any]) -> None:
+    async with open_server([Reply(text="Hello there.", times=0)]) as server, anyio.from_thread.BlockingPortal() as portal:
+        drivers = Drivers(server)
 
         @settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(plan=turns)
+        @given(plan=st.lists(st.lists(KINDS, min_size=1, max_size=4), min_size=1, max_size=4))
         def every(plan: list[list[str]]) -> None:
-            portal[0].call(played, plan)
+            portal.call(drivers.play, plan)
 
         await anyio.to_thread.run_sync(every)
+
+
+def test_command_lines_and_callers_act_on_one_conversation_at_once(server_process: ServedHome) -> None:
+    url = f"{server_process.url}/api/conversations"
+    begun = ask(url, data={})[1]["id"]
+    lines = [server_process.moot.start("chat", "continue", begun, f"from a line {number}") for number in range(3)]
+    for number in range(3):
+        assert ask(f"{url}/{begun}/messages", data={"text": f"from a caller {number}", "on_busy": "queue"})[0] in (202, 409)
+    assert {line.wait(40) for line in lines} <= {0, 7}  # done, or told that it is busy
+    assert eventually(lambda: not ask(f"{server_process.url}/api/runs?live=true&conversation={begun}")[1]["data"])
+    told = ask(f"{url}/{begun}/messages?limit=50")[1]["data"]
+    shown = server_process.moot.run("chat", "show", begun, "--json")
+    seen = [message["id"] for message in json.loads(shown.stdout)["data"]]
+    assert sorted(seen) == sorted(message["id"] for message in told) and len(seen) >= 2
 
 
 def alternate(runs: list[str]) -> None:
