@@ -192,6 +192,8 @@ async def test_every_driver_and_every_viewer_agree_on_one_order(open_server: Cal
         await anyio.to_thread.run_sync(every)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(120)
 def test_command_lines_and_callers_act_on_one_conversation_at_once(server_process: ServedHome) -> None:
     url = f"{server_process.url}/api/conversations"
     begun = ask(url, data={})[1]["id"]
