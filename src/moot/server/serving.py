@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from moot.config.loading import Loader
 from moot.engine import Engine, open_engine
 from moot.engine.servers import Serving, claimed
+from moot.engine.warming import warm
 from moot.errors import MootError
 from moot.server.app import create_app
 from moot.server.configuration import Configuration
@@ -73,6 +74,7 @@ async def run(
                 limits=Limits(body=listens.max_body),
             )
             place = Serving(url_of(listens.host, port), os.getpid(), is_built(), partial(server.tokens.code, LOCAL_USER))
+            await warm(engine)
             async with anyio.create_task_group() as group:
                 group.start_soon(_heed_signals, server, group.cancel_scope)
                 await serve(create_app(server), listening, ready=partial(_tell, told, ready, place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,5 +97,5 @@ def test_the_sdks_own_client_has_what_the_server_has(
             f"  {'ok    ' if not problem else 'FAILED'} {scenario}{f': {problem}' if problem else ''}"
             for scenario, problem in found.items()
         ]
-        print(f"\nAI SDK {version}\n" + "\n".join(rows))
+        sys.stdout.write(f"\nAI SDK {version}\n" + "\n".join(rows) + "\n")
     assert len(found) == 15 and not any(found.values()), found
