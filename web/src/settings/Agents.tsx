@@ -1,4 +1,4 @@
-import { Bot } from 'lucide-react'
+import { Bot, ChevronRight } from 'lucide-react'
 import { type Agent, useAgents } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
@@ -47,7 +47,8 @@ function All({ agents }: { agents: readonly Agent[] }) {
           </dl>
           {agent.instructions && (
             <details className="mt-3 text-xs">
-              <summary className="flex w-fit cursor-pointer items-center py-1 text-muted hover:text-ink max-md:min-h-11">
+              <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
+                <ChevronRight size={13} aria-hidden className="transition-transform in-open:rotate-90" />
                 Instructions
               </summary>
               <pre

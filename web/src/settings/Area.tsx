@@ -9,7 +9,7 @@ import {
   ShieldCheck,
   Wrench,
 } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation } from 'wouter'
 import { View } from '@/ui/View'
 
@@ -34,11 +34,17 @@ interface Props {
 /** A view of the settings, with the way to the others beside it, or above it on a narrow screen. */
 export function Area({ children, ...view }: Props) {
   const [location] = useLocation()
+  const places = useRef<HTMLElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another place has to be brought into view where they stand in a row
+  useEffect(() => {
+    places.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [location])
   return (
     <View
       {...view}
       beside={
         <nav
+          ref={places}
           aria-label="Settings"
           className="flex gap-1 overflow-x-auto border-line max-lg:border-b max-lg:bg-canvas max-lg:px-2 max-lg:py-1.5 lg:sticky lg:top-9 lg:w-44 lg:shrink-0 lg:flex-col lg:self-start"
         >

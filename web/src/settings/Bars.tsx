@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { steps } from '@/settings/chart'
 
 export interface Bar {
@@ -8,22 +8,24 @@ export interface Bar {
   words: string
 }
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [720, 220, 56, 26]
+const [HEIGHT, LEFT, BOTTOM] = [220, 56, 26]
 
 /** A chart of bars that is drawn, walked by arrows and read out; the table below it has the same figures. */
 export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[]; tick: (value: number) => string }) {
   const [at, setAt] = useState(-1)
+  const figure = useRef<HTMLElement>(null)
+  const full = useWidth(figure)
   const axis = steps(Math.max(...bars.map((bar) => bar.value), 0))
   const top = axis.at(-1) ?? 1
-  const slot = (WIDTH - LEFT) / Math.max(bars.length, 1)
+  const slot = (full - LEFT) / Math.max(bars.length, 1)
   const width = Math.min(slot * 0.72, 44)
   const y = (value: number) => 10 + (HEIGHT - BOTTOM - 10) * (1 - value / top)
-  const every = Math.ceil(bars.length / 8)
+  const every = Math.ceil(bars.length / Math.max(1, Math.floor((full - LEFT) / 64)))
   const shown = bars[at]
   return (
-    <figure>
+    <figure ref={figure}>
       <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        viewBox={`0 0 ${full} ${HEIGHT}`}
         role="img"
         aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.words}`).join(', ')}`}
         className="h-auto w-full"
@@ -31,7 +33,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
       >
         {axis.map((value) => (
           <g key={value}>
-            <line x1={LEFT} x2={WIDTH} y1={y(value)} y2={y(value)} stroke="var(--line)" />
+            <line x1={LEFT} x2={full} y1={y(value)} y2={y(value)} stroke="var(--line)" />
             <text x={LEFT - 8} y={y(value) + 4} textAnchor="end" fontSize="11" fill="var(--muted)">
               {tick(value)}
             </text>
@@ -66,4 +68,16 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
       </figcaption>
     </figure>
   )
+}
+
+/** The width of an element in pixels, followed: letters in a chart stay as large as those around it. */
+function useWidth(ref: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(720)
+  useEffect(() => {
+    if (!ref.current) return
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.max(240, entry.contentRect.width)))
+    observer.observe(ref.current)
+    return () => observer.disconnect()
+  }, [ref])
+  return width
 }

@@ -139,7 +139,7 @@ function Trial({ model }: { model: Model }) {
   const main = useMain()
   return (
     <div className="flex min-w-24 flex-col items-start gap-1.5">
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="flex items-center gap-1 max-sm:flex-wrap">
         <Button
           onClick={() => trial.mutate({ provider: model.provider, model: model.model })}
           disabled={trial.isPending}

@@ -1,4 +1,4 @@
-import { Wrench } from 'lucide-react'
+import { ChevronRight, Wrench } from 'lucide-react'
 import { useState } from 'react'
 import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
@@ -61,7 +61,8 @@ function Arguments({ name }: { name: string }) {
   const { data, error } = useToolSchema(name, open)
   return (
     <details className="mt-1 text-xs" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="flex w-fit cursor-pointer items-center py-1 text-muted hover:text-ink max-md:min-h-11">
+      <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
+        <ChevronRight size={13} aria-hidden className="transition-transform in-open:rotate-90" />
         Arguments
       </summary>
       {error && <p className="text-danger">{error.message}</p>}
