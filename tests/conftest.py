@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+SHOTS = ROOT / "build" / "screenshots"
+_BEGUN = time.time()
 
 # whoever starts the tests in the background has these ignored, and so would every program under test
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -38,6 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("live"):
             item.add_marker(pytest.mark.skip(reason="needs keys and --live"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if taken := [shot for shot in SHOTS.glob("*.png") if shot.stat().st_mtime >= _BEGUN]:
+        terminalreporter.write_line(f"{len(taken)} pictures of the page, to be looked at: {SHOTS}")
 
 
 @pytest.fixture(scope="session")

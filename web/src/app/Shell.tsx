@@ -9,12 +9,12 @@ import { Sidebar } from '@/app/Sidebar'
 import { SignIn } from '@/app/SignIn'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useConversationKeys } from '@/lists/walking'
+import { Palette } from '@/search/Palette'
 import { choose, chosen, THEMES } from '@/theme/choice'
 import { IconButton } from '@/ui/Button'
 import { Toasts } from '@/ui/Toasts'
 import { say } from '@/ui/toasts'
 
-const Palette = lazy(() => import('@/search/Palette').then(({ Palette }) => ({ default: Palette })))
 const Help = lazy(() => import('@/keys/Help').then(({ Help }) => ({ default: Help })))
 
 /** What stands around every view: the list of conversations, what opens over it, and the way in for who is not signed in. */
@@ -48,10 +48,8 @@ function SignedIn({ children }: { children: ReactNode }) {
         {children}
       </div>
       {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
-      <Suspense fallback={null}>
-        {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
-        {panels.shown === 'help' && <Help onClose={() => open(null)} />}
-      </Suspense>
+      {panels.shown === 'palette' && <Palette onClose={() => open(null)} />}
+      <Suspense fallback={null}>{panels.shown === 'help' && <Help onClose={() => open(null)} />}</Suspense>
       <Toasts />
     </div>
   )

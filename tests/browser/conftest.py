@@ -1,0 +1,108 @@
+"""Chromium of the system, the built page, and a server with a scripted model; a named skip where one of them is absent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from browser.served import Served, served
+from browser.visiting import DESKTOP, Visit
+from lanes import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
+PAGE = ROOT / "src/moot/server/page/index.html"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+Visitor = Callable[..., Visit]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(170, func_only=True))
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a worker; each test has a profile of its own."""
+    program = shutil.which("chromium")
+    if program is None:
+        missing("browser", "there is no program `chromium`: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core."""
+    if not AXE.is_file():
+        missing("browser", "axe-core is not installed: make web")
+    return AXE.read_text()
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all tests of a worker; each makes the conversations that it looks at."""
+    if not PAGE.is_file():
+        missing("browser", "the page is not built: make web")
+    with served(tmp_path_factory.mktemp("served")) as one:
+        yield one
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
+    """Opens a signed-in tab: `visit("/c/…", viewport=PHONE, theme="dark")`; the test fails for whatever no page of ours may do."""
+    visits: list[Visit] = []
+    with ExitStack() as stack:
+
+        def open_tab(
+            path: str = "/",
+            *,
+            viewport: dict[str, int] = DESKTOP,
+            theme: str = "light",
+            allowed: tuple[str, ...] = (),
+            at: Served = server,
+            beside: Visit | None = None,
+            signed_in: bool = True,
+        ) -> Visit:
+            if beside is not None:
+                context = beside.context
+            else:
+                context = browser.new_context(
+                    viewport={"width": viewport["width"], "height": viewport["height"]},
+                    color_scheme="dark" if theme == "dark" else "light",
+                    contrast="more" if theme == "contrast" else None,
+                    has_touch=viewport["width"] < 600,
+                    reduced_motion="reduce",
+                )
+                stack.callback(context.close)
+            tab = Visit(context.new_page(), context, at.url, allowed).watch()
+            visits.append(tab)
+            if signed_in and beside is None:
+                tab.page.goto(at.login())
+                tab.page.wait_for_function("!location.hash.includes('code')")
+                tab.page.locator("main h1").first.wait_for()
+            if path != "/" or not signed_in or beside is not None:
+                tab.go(path)
+            return tab
+
+        yield open_tab
+    wrong = [line for one in visits for line in one.verdict()]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,100 @@
+"""The real `moot serve` with two scripted models behind it, for tests that drive a browser and have no event loop."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+_TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_SECONDS = 30.0
+
+SLOWLY = "word " * 120
+"""What `slow@told` says to a prompt with "slowly" in it, over some seconds."""
+
+SCRIPT: Sequence[Reply] = (
+    Reply(when="slowly", text=SLOWLY, chunk_size=5, delay=0.05, times=0),
+    Reply(when="long", text="A paragraph of an answer. " * 400, chunk_size=13, times=0),
+    Reply(when="hostile", text=(Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8"), chunk_size=400, times=0),
+    Reply(when="", text="Hello from **the model**.", times=0),
+)
+
+CONFIG = """
+models: {{main: obedient@mine}}
+providers:
+  mine: {{dialect: openai-chat, base_url: "{mine}", api_key: scripted-key, models: {{obedient: {{context: 100000}}}}}}
+  told: {{dialect: openai-chat, base_url: "{told}", api_key: scripted-key, models: {{scripted: {{context: 100000}}}}}}
+agents:
+  reviewer: {{description: Reads and says what is wrong., instructions: Be brief., model: scripted@told}}
+permissions: {{mode: ask, rules: [{{tool: shell, match: "git status*", action: allow}}]}}
+"""
+
+
+@dataclass
+class Served:
+    """A server that is up."""
+
+    url: str
+    token: str
+    moot: MootProcess
+    model: ScriptedProcess
+    """Does what it is told: `say TEXT`, `call NAME {json}`."""
+    told: ScriptedProcess
+    """Says what stands in the script."""
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """What the API answers, as JSON."""
+        with self._send(method, path, body) as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True) -> str:
+        """Sends a prompt and, unless told otherwise, reads the answer's stream to its end; gives back the conversation's id."""
+        id = conversation or f"test-{uuid4().hex[:12]}"
+        message = {"id": uuid4().hex, "role": "user", "parts": [{"type": "text", "text": text}]}
+        body = {"id": id, "message": message, "trigger": "submit-message", **({"model": model} if model else {})}
+        with self._send("POST", "/api/chat", body) as answer:
+            if wait:
+                answer.read()
+        return str(self.call("GET", f"/api/conversations/{id}")["id"])
+
+    def login(self) -> str:
+        """An address that signs a browser in, once."""
+        shown = self.moot.run("web", "--no-open", "--json")
+        return str(json.loads(shown.stdout)["url"])
+
+    def _send(self, method: str, path: str, body: Any) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, method=method)
+        request.add_header("Authorization", f"Bearer {self.token}")
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        return _TO_ITSELF.open(request, timeout=_SECONDS)
+
+
+@contextmanager
+def served(folder: Path, config: str = CONFIG) -> Iterator[Served]:
+    """A server with a home of its own in that folder, for the length of a block."""
+    with ScriptedProcess(obey=True, models=("obedient",)) as model, ScriptedProcess(SCRIPT) as told:
+        moot = make(folder, folder / "pycache", config.format(mine=model.openai_url, told=told.openai_url))
+        token = f"moot_{secrets.token_urlsafe(32)}"
+        moot.more["MOOT_TOKEN"] = token
+        try:
+            process = moot.start("serve", "--port", "0", "--json")
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise AssertionError(f"moot serve said {process.communicate()[1].decode()}")
+            yield Served(str(json.loads(line)["url"]), token, moot, model, told)
+        finally:
+            moot.close()

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText"))
+
+
+def test_a_whole_visit_goes_by_keyboard_alone(visit: Visitor, server: Served) -> None:
+    tab = visit("/settings")
+    page = tab.page
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the content"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    page.keyboard.press("n")
+    page.wait_for_url(re.compile("/$"))
+    field = page.get_by_role("textbox").last
+    field.focus()
+    word = f"emu{uuid4().hex[:6]}"
+    page.keyboard.type(f"say {word}")
+    page.keyboard.press("Enter")
+    expect(page.locator("main").get_by_text(word).last).to_be_visible(timeout=20_000)
+    page.keyboard.press("Escape")
+    page.keyboard.press("F6")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("i")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_focused()
+    page.keyboard.press("Alt+ArrowDown")
+    page.wait_for_url(re.compile("/c/"))
+
+
+def test_every_key_is_told_and_single_letters_can_be_switched_off(visit: Visitor) -> None:
+    tab = visit("/settings")
+    page = tab.page
+    page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Keyboard")
+    expect(sheet.get_by_text("Ctrl+K")).to_be_visible()
+    tab.shot("keys-desktop-light")
+    sheet.get_by_role("checkbox").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("i")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.url.endswith("/settings")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
+
+
+def test_letters_typed_into_a_field_are_letters(visit: Visitor) -> None:
+    page = visit("/settings").page
+    page.get_by_label("Filter by key or value").focus()
+    page.keyboard.type("nib?/")
+    expect(page.get_by_label("Filter by key or value")).to_have_value("nib?/")
+    assert page.url.endswith("/settings")
+
+
+def test_a_menu_and_a_dialog_give_the_focus_back(visit: Visitor, server: Served) -> None:
+    name = f"Focus {uuid4().hex[:6]}"
+    id = server.say("say Hello")
+    server.call("PATCH", f"/api/conversations/{id}", {"title": name})
+    page = visit().page
+    button = page.get_by_role("button", name=f"Actions for {name}")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE
+
+
+def entry(page: Page, title: str) -> Page:
+    return page.get_by_role("navigation", name="Conversations").get_by_role("link", name=title)  # type: ignore[return-value]
+
+
+def named(server: Served, title: str, text: str = "say Hello") -> str:
+    id = server.say(text)
+    server.call("PATCH", f"/api/conversations/{id}", {"title": title})
+    return id
+
+
+def act(page: Page, title: str, what: str) -> None:
+    page.get_by_role("button", name=f"Actions for {title}").click(force=True)
+    page.get_by_role("menuitem", name=what).click()
+
+
+def test_a_conversation_is_renamed_archived_deleted_and_brought_back(visit: Visitor, server: Served) -> None:
+    name = f"List {uuid4().hex[:6]}"
+    named(server, name)
+    page = visit().page
+    act(page, name, "Rename")
+    page.get_by_role("textbox", name="Title", exact=True).fill(f"{name} anew")
+    page.keyboard.press("Enter")
+    name = f"{name} anew"
+    expect(entry(page, name)).to_be_visible()
+
+    act(page, name, "Archive")
+    expect(entry(page, name)).to_have_count(0)
+    page.get_by_label("Which conversations").select_option("archived")
+    expect(entry(page, name)).to_be_visible()
+    act(page, name, "Back to the list")
+    expect(entry(page, name)).to_have_count(0)
+
+    page.get_by_label("Which conversations").select_option("active")
+    act(page, name, "Delete")
+    expect(entry(page, name)).to_have_count(0)
+    page.get_by_role("status", name="Notices").get_by_role("button", name="Undo").last.click()
+    expect(entry(page, name)).to_be_visible()
+
+    act(page, name, "Delete")
+    page.get_by_label("Which conversations").select_option("deleted")
+    act(page, name, "Restore")
+    page.get_by_label("Which conversations").select_option("active")
+    expect(entry(page, name)).to_be_visible()
+
+
+def test_the_list_is_walked_and_changed_by_keys(visit: Visitor, server: Served) -> None:
+    names = [f"Keys {uuid4().hex[:6]}" for _ in range(2)]
+    for name in names:
+        named(server, name)
+    page = visit().page
+    entry(page, names[1]).focus()
+    page.keyboard.press("ArrowDown")
+    expect(entry(page, names[0])).to_be_focused()
+    page.keyboard.press("F2")
+    page.keyboard.type("Renamed by keys")
+    page.keyboard.press("Enter")
+    expect(entry(page, "Renamed by keys")).to_be_focused()
+    page.keyboard.press("Delete")
+    expect(entry(page, "Renamed by keys")).to_have_count(0)
+
+
+def test_a_search_finds_words_of_messages_and_jumps_there(visit: Visitor, server: Served) -> None:
+    word = f"quokka{uuid4().hex[:6]}"
+    id = named(server, "Where animals are", f"say a {word} lives here")
+    tab = visit()
+    page = tab.page
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search and commands").fill(word)
+    found = page.get_by_role("group", name="Messages").get_by_role("option").first
+    expect(found.locator("mark").first).to_have_text(word)
+    tab.shot("search-desktop-light")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"/c/{id}#"))
+    expect(page.locator("main").get_by_text(word).first).to_be_in_viewport()
+
+
+def test_commands_and_titles_are_found_by_the_same_field(visit: Visitor, server: Served) -> None:
+    name = f"Zebra {uuid4().hex[:6]}"
+    id = named(server, name)
+    page = visit().page
+    page.keyboard.press("Control+k")
+    page.keyboard.type(name)
+    page.get_by_role("group", name="Conversations").get_by_role("option", name=name).wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"/c/{id}$"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("tokens")
+    page.get_by_role("option", name="Settings: tokens").click()
+    expect(page.get_by_role("heading", name="Tokens")).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzzzqqq")
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_on_a_phone_the_list_is_a_drawer_that_closes_by_itself(visit: Visitor, server: Served) -> None:
+    name = f"Drawer {uuid4().hex[:6]}"
+    id = named(server, name)
+    tab = visit(viewport=PHONE)
+    page = tab.page
+    page.get_by_role("button", name="Conversations and settings").tap()
+    drawer = page.get_by_role("dialog", name="Conversations and settings")
+    drawer.get_by_role("link", name=name).wait_for()
+    tab.shot("drawer-phone-light")
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
+    page.get_by_role("button", name="Conversations and settings").tap()
+    drawer.get_by_role("link", name=name).tap()
+    page.wait_for_url(re.compile(f"/c/{id}$"))
+    expect(drawer).to_have_count(0)
+
+
+def test_a_long_list_draws_what_is_in_view_and_fetches_the_rest_when_scrolled_to(visit: Visitor, server: Served) -> None:
+    for number in range(70):
+        server.call("POST", "/api/conversations", {"title": f"Many {number}"})
+    tab = visit()
+    links = tab.page.get_by_role("navigation", name="Conversations").locator("a[data-id]")
+    expect(links.first).to_be_visible()
+    assert links.count() < 40
+    links.first.hover()
+    for _ in range(40):
+        if tab.page.get_by_role("link", name="Many 0 ").count():
+            break
+        tab.page.mouse.wheel(0, 900)
+        tab.page.wait_for_timeout(100)
+    expect(tab.page.get_by_role("link", name="Many 0 ")).to_be_attached()
+    assert links.count() < 40
+    assert any("cursor=" in url for url in tab.requests)

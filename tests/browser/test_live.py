@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import re
+import time
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+
+SLOW = "scripted@told"
+
+
+def composer(page: Page) -> Page:
+    return page.get_by_role("textbox", name=re.compile("message", re.I)).last  # type: ignore[return-value]
+
+
+def test_two_tabs_see_the_same_run_live(visit: Visitor, server: Served) -> None:
+    id = server.say("say The beginning")
+    one = visit(f"/c/{id}")
+    two = visit(f"/c/{id}", beside=one)
+    composer(one.page).fill("say Both of you see this")
+    one.page.keyboard.press("Enter")
+    for tab in (one, two):  # the prompt, and the answer that repeats it
+        expect(tab.page.locator("main").get_by_text("Both of you see this").nth(1)).to_be_visible(timeout=20_000)
+
+
+def test_a_run_of_a_terminal_is_seen_live(visit: Visitor, server: Served) -> None:
+    word = f"gnu{uuid4().hex[:6]}"
+    id = server.say(f"say {word}")
+    tab = visit(f"/c/{id}")
+    expect(tab.page.locator("main").get_by_text(word).first).to_be_visible()
+    process = server.moot.start("run", "slowly please", "-c", id, "-m", SLOW)
+    expect(tab.page.locator("main").get_by_text("slowly please")).to_be_visible(timeout=20_000)
+    expect(tab.page.locator("main").get_by_text("word word word").first).to_be_visible(timeout=20_000)
+    assert process.poll() is None, "the run had ended before its words were seen"
+    listed = tab.page.get_by_role("navigation", name="Conversations").locator(f'a[data-id="{id}"]')
+    expect(listed.get_by_text("(running)")).to_be_attached(timeout=10_000)
+    process.wait(30)
+    expect(listed.get_by_text("(running)")).to_have_count(0, timeout=10_000)
+
+
+def test_without_a_server_the_page_says_so_and_catches_up(visit: Visitor, server: Served) -> None:
+    id = server.say("say Before the tunnel")
+    tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch"))
+    expect(tab.page.locator("main").get_by_text("Before the tunnel").last).to_be_visible()
+    tab.context.set_offline(True)
+    expect(tab.page.get_by_text("The server can’t be reached")).to_be_visible(timeout=15_000)
+    tab.shot("offline-desktop-light")
+    server.say("say After the tunnel", conversation=id)
+    tab.context.set_offline(False)
+    expect(tab.page.get_by_text("The server can’t be reached")).to_have_count(0, timeout=15_000)
+    expect(tab.page.locator("main").get_by_text("After the tunnel").last).to_be_visible(timeout=20_000)
+
+
+def test_typing_never_waits_for_what_streams(visit: Visitor, server: Served) -> None:
+    tab = visit()
+    page = tab.page
+    id = server.say("slowly", model=SLOW, wait=False)
+    page.goto(f"{server.url}/c/{id}")
+    expect(page.locator("main").get_by_text("word word").first).to_be_visible(timeout=20_000)
+    field = composer(page)
+    field.click()
+    text = "typed while the answer streams in"
+    began = time.monotonic()
+    page.keyboard.type(text)
+    expect(field).to_have_value(text)
+    assert time.monotonic() - began < 0.1 * len(text)
+
+
+def test_an_approval_is_answered_in_the_inbox(visit: Visitor, server: Served) -> None:
+    name = f"inbox-{uuid4().hex[:6]}.txt"
+    id = server.say(f'call write_file {{"path": "{name}", "content": "from the inbox"}}')
+    tab = visit("/inbox")
+    page = tab.page
+    card = page.get_by_role("region", name=re.compile(re.escape(name)))
+    expect(card).to_be_visible(timeout=10_000)
+    tab.shot("inbox-waiting-desktop-light")
+    page.wait_for_timeout(450)  # keys and clicks before it could be read are no answers
+    card.get_by_role("button", name="Allow once").click()
+    expect(card).to_have_count(0, timeout=10_000)
+    for _ in range(100):
+        if server.call("GET", f"/api/conversations/{id}")["status"] == "standby":
+            break
+        time.sleep(0.1)
+    assert (server.moot.work / name).read_text() == "from the inbox"
+
+
+def test_a_no_in_the_inbox_leaves_everything_as_it_is(visit: Visitor, server: Served) -> None:
+    name = f"never-{uuid4().hex[:6]}.txt"
+    id = server.say(f'call write_file {{"path": "{name}", "content": "no"}}')
+    page = visit("/inbox").page
+    card = page.get_by_role("region", name=re.compile(re.escape(name)))
+    expect(card).to_be_visible(timeout=10_000)
+    page.wait_for_timeout(450)
+    card.get_by_role("button", name="Don’t allow…").click()
+    card.get_by_role("textbox").fill("Not today")
+    card.get_by_role("button", name="Don’t allow").click()
+    expect(card).to_have_count(0, timeout=10_000)
+    assert server.call("GET", f"/api/conversations/{id}")["status"] != "waiting"
+    assert not (server.moot.work / name).exists()

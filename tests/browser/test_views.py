@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE, inaccessible
+
+VIEWS = {
+    "new": "/",
+    "inbox": "/inbox",
+    "configuration": "/settings",
+    "models": "/settings/models",
+    "agents": "/settings/agents",
+    "tools": "/settings/tools",
+    "permissions": "/settings/permissions",
+    "tokens": "/settings/tokens",
+    "usage": "/settings/usage",
+    "about": "/settings/about",
+    "nothing": "/no/such/view",
+}
+
+
+def settle(page: Page) -> None:
+    """Waits until the view is there with what it fetches."""
+    page.locator("main h1, main").first.wait_for()
+    expect(page.get_by_role("status", name="Loading")).to_have_count(0, timeout=20_000)
+
+
+@pytest.mark.timeout(170, func_only=True)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_is_usable_by_everybody(visit: Visitor, axe: str, theme: str, server: Served) -> None:
+    conversation = server.say("say **Markdown** with `code`")
+    tab = visit(theme=theme)
+    wrong: list[str] = []
+    for name, path in {**VIEWS, "conversation": f"/c/{conversation}"}.items():
+        page = tab.go(path)
+        settle(page)
+        tab.shot(f"{name}-desktop-{theme}")
+        counted = {tag: page.locator(tag).count() for tag in ("main", "h1")}
+        if counted != {"main": 1, "h1": 1} or not page.title().endswith("moot"):
+            wrong.append(f"{name}: {counted}, titled {page.title()!r}")
+        wrong += [f"{name}: {line}" for line in inaccessible(page, axe)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(170, func_only=True)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_fits_a_phone_with_targets_for_a_thumb(visit: Visitor, theme: str, server: Served) -> None:
+    conversation = server.say("say Hello on the phone")
+    tab = visit(viewport=PHONE, theme=theme)
+    wrong: list[str] = []
+    for name, path in {**VIEWS, "conversation": f"/c/{conversation}"}.items():
+        page = tab.go(path)
+        settle(page)
+        tab.shot(f"{name}-phone-{theme}")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > PHONE["width"]:
+            wrong.append(f"{name}: {width} pixels wide")
+        wrong += [f"{name}: {line}" for line in page.evaluate(SMALL)]
+    assert not wrong, "\n".join(wrong)
+
+
+SMALL = """() => [...document.querySelectorAll('button, a, select, input, summary')].map((one) => {
+    const target = one.closest('label') ?? one
+    return { one, box: target.getBoundingClientRect() }
+}).filter(({ one, box }) => {
+    const shown = one.checkVisibility({ visibilityProperty: true }) && box.width > 1 && box.bottom > 0
+    const inText = one.tagName === 'A' && one.closest('p, dd')
+    return shown && !inText && box.height < 43.5
+}).map(({ one, box }) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.textContent} ${box.height}`)"""
+"""What a thumb would miss: shown, no link in a text, and lower than 44 px."""
+
+
+def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:
+    tab = visit("/settings")
+    page = tab.page
+    page.get_by_role("radio", name="High contrast").check(force=True)
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    page.reload()
+    assert page.get_by_role("radio", name="High contrast").is_checked()
+    settle(page)
+    assert not inaccessible(page, axe)
+    tab.shot("configuration-desktop-contrast")
+
+
+def test_every_value_says_which_file_and_line_decide_it(visit: Visitor, server: Served) -> None:
+    page = visit("/settings").page
+    row = page.locator("dl > div", has_text="models.main")
+    assert "obedient@mine" in row.inner_text()
+    assert "config.yaml:2" in row.inner_text()
+    page.get_by_label("Filter by key or value").fill("permissions.timeout")
+    assert page.locator("dl > div").count() == 1
+    assert "default" in page.locator("dl > div").inner_text()
+    assert "scripted-key" not in page.content()
+
+
+def test_a_model_is_tried_from_its_row(visit: Visitor) -> None:
+    page = visit("/settings/models").page
+    page.get_by_role("button", name="Test obedient@mine").click()
+    page.get_by_role("row", name="obedient").get_by_text("answers").wait_for()
+
+
+def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) -> None:
+    page = visit("/settings/tokens").page
+    page.get_by_role("button", name="New token").click()
+    page.get_by_label("Name").fill("a script")
+    page.get_by_role("radio", name="read see everything").check()
+    page.get_by_role("button", name="Make the token").click()
+    secret = page.locator("dialog code").inner_text()
+    page.get_by_role("button", name="Done").click()
+    assert secret not in page.content()
+    row = page.get_by_role("row", name="a script")
+    assert "read" in row.inner_text()
+    row.get_by_role("button", name="Revoke a script").click()
+    row.get_by_role("button", name="Revoke for good").click()
+    row.wait_for(state="detached")
+
+
+def test_who_is_not_signed_in_is_told_how_and_can_use_a_token(visit: Visitor, server: Served) -> None:
+    tab = visit(signed_in=False, allowed=("401",))
+    page = tab.page
+    page.get_by_role("heading", name="Sign in to moot").wait_for()
+    assert "moot web" in page.inner_text("main")
+    tab.shot("sign-in-desktop-light")
+    page.get_by_label("Or paste a token").fill("moot_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("alert").wait_for()
+    page.get_by_label("Or paste a token").fill(server.token)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("navigation", name="Conversations").wait_for()
+    assert server.token not in page.evaluate("document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }) + location.href")

@@ -1,0 +1,87 @@
+"""A page in the browser that is watched: every request it makes, every error it meets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page, Request
+
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 360, "height": 740}
+SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+"""Where pictures of the page go; the end of a test run names it."""
+
+_OWN = ("data:", "blob:", "about:")
+
+
+@dataclass
+class Visit:
+    """One tab of one signed-in browser."""
+
+    page: Page
+    context: BrowserContext
+    origin: str
+    allowed: tuple[str, ...] = ()
+    """Patterns of errors that belong to the test."""
+    requests: list[str] = field(default_factory=list[str])
+    errors: list[str] = field(default_factory=list[str])
+    dialogs: list[str] = field(default_factory=list[str])
+
+    def watch(self) -> Visit:
+        self.page.on("console", self._said)
+        self.page.on("pageerror", self._broke)
+        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.context.on("request", self._asked)
+        return self
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _broke(self, error: Error) -> None:
+        self.errors.append(f"{error.name}: {error.message}")
+
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    @property
+    def foreign(self) -> list[str]:
+        """Requests to anywhere but the server."""
+        return [url for url in self.requests if not url.startswith((f"{self.origin}/", *_OWN))]
+
+    def go(self, path: str = "/") -> Page:
+        self.page.goto(self.origin + path)
+        self.page.locator("main h1").first.wait_for()
+        return self.page
+
+    def shot(self, name: str) -> None:
+        """Keeps a picture to be looked at."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SHOTS / f"{name}.png")
+
+    def verdict(self) -> list[str]:
+        """What a page must never do and did."""
+        unexpected = [error for error in self.errors if not any(re.search(pattern, error) for pattern in self.allowed)]
+        return [
+            *(f"a request to another origin: {url}" for url in self.foreign),
+            *(f"an error: {error}" for error in unexpected),
+            *(f"a dialog: {dialog}" for dialog in self.dialogs),
+        ]
+
+
+_AXE = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+_WEIGHTY = ("serious", "critical")
+
+
+def inaccessible(page: Page, axe: str) -> list[str]:
+    """What axe calls serious or critical on the page as it stands, with the first places."""
+    if not page.evaluate("typeof axe !== 'undefined'"):
+        page.evaluate(axe)  # through the debugger: the page's own policy would not let a script in
+    violations: Sequence[dict[str, Any]] = page.evaluate(_AXE)
+    return [
+        f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes'][:3]]}" for one in violations if one["impact"] in _WEIGHTY
+    ]
