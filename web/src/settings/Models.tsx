@@ -1,7 +1,7 @@
 import { clsx } from 'clsx'
-import { Plug } from 'lucide-react'
+import { ChevronRight, Plug } from 'lucide-react'
 import { useState } from 'react'
-import { type Model, useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
+import { type Model, type Provider, useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
@@ -34,27 +34,50 @@ export default function Models() {
 function Providers() {
   const { data } = useProviders()
   if (!data?.data.length) return null
+  const here = data.data.filter(isAvailable)
+  const further = data.data.filter((provider) => !isAvailable(provider))
   return (
     <section aria-labelledby="providers" className="mb-7">
       <h2 id="providers" className="mb-2 text-sm font-semibold">
         Providers
       </h2>
-      <ul className="flex flex-wrap gap-2">
-        {data.data.map((provider) => (
-          <li key={provider.name} className="flex items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm">
-            <span
-              aria-hidden
-              className={clsx(
-                'size-2 shrink-0 rounded-full',
-                provider.state === 'available' ? 'bg-good' : 'border-2 border-line-strong',
-              )}
-            />
-            <span className="font-medium">{provider.name}</span>
-            <span className="text-xs text-muted">{provider.state}</span>
-          </li>
-        ))}
-      </ul>
+      <Row providers={here} />
+      {further.length > 0 && (
+        <details className="mt-2 text-sm">
+          <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
+            <ChevronRight size={14} aria-hidden className="transition-transform in-open:rotate-90" />
+            {further.length} more that could be set up
+          </summary>
+          <div className="mt-2">
+            <Row providers={further} />
+          </div>
+        </details>
+      )}
     </section>
+  )
+}
+
+function isAvailable(provider: Provider): boolean {
+  return provider.state === 'available'
+}
+
+function Row({ providers }: { providers: readonly Provider[] }) {
+  return (
+    <ul className="flex flex-wrap gap-2">
+      {providers.map((provider) => (
+        <li key={provider.name} className="flex items-center gap-2 rounded-lg border border-line px-3 py-2 text-sm">
+          <span
+            aria-hidden
+            className={clsx(
+              'size-2 shrink-0 rounded-full',
+              isAvailable(provider) ? 'bg-good' : 'border-2 border-line-strong',
+            )}
+          />
+          <span className="font-medium">{provider.name}</span>
+          <span className="text-xs text-muted">{isAvailable(provider) ? provider.dialect : provider.state}</span>
+        </li>
+      ))}
+    </ul>
   )
 }
 

@@ -2,7 +2,7 @@ import { clsx } from 'clsx'
 import { Pencil } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { useConfigChange } from '@/data/settings'
-import { hidesSecret, isSimple, read, type Setting, written } from '@/settings/flat'
+import { hidesSecret, isSimple, layerOf, read, type Setting, written } from '@/settings/flat'
 import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
 import { INPUT } from '@/ui/Field'
@@ -15,8 +15,9 @@ export function Value({ setting }: { setting: Setting }) {
   const { key, value, origin } = setting
   const isDefault = origin === 'default'
   const text = written(value)
+  const [layer, place] = layerOf(origin)
   return (
-    <div className="grid gap-x-4 gap-y-1 px-4 py-1.5 text-sm sm:grid-cols-[minmax(9rem,15rem)_1fr_auto] sm:items-center">
+    <div className="grid gap-x-4 gap-y-1 px-4 py-1.5 text-sm sm:grid-cols-[minmax(8rem,14rem)_minmax(8rem,1fr)_minmax(8rem,17rem)_2rem] sm:items-center">
       <dt className="font-mono text-xs break-all text-muted max-sm:pt-1">{key}</dt>
       <dd className={clsx('min-w-0 font-mono text-xs break-words', isDefault ? 'text-muted' : 'text-ink')}>
         {editing ? (
@@ -27,16 +28,15 @@ export function Value({ setting }: { setting: Setting }) {
           text
         )}
       </dd>
-      <dd className="flex min-h-8 min-w-0 items-center gap-1 sm:justify-end">
-        <Badge look={isDefault ? 'plain' : 'accent'} className="max-w-full break-all whitespace-normal">
-          {origin}
-        </Badge>
-        {isSimple(value) ? (
-          <IconButton label={`Change ${key}`} className="max-sm:ml-auto" onClick={() => setEditing(true)}>
+      <dd className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-0.5 sm:justify-end sm:text-right">
+        <Badge look={isDefault ? 'plain' : 'accent'}>{layer}</Badge>
+        {place && <span className="min-w-0 text-xs break-all text-muted">{place}</span>}
+      </dd>
+      <dd className="flex min-h-8 items-center sm:justify-end">
+        {isSimple(value) && (
+          <IconButton label={`Change ${key}`} onClick={() => setEditing(true)}>
             <Pencil size={14} aria-hidden />
           </IconButton>
-        ) : (
-          <span className="w-8 max-sm:hidden" />
         )}
       </dd>
     </div>

@@ -52,3 +52,9 @@ export function read(text: string, before: Json): Json {
 export function hidesSecret(value: Json): boolean {
   return typeof value === 'string' && value.includes('•••')
 }
+
+/** The layer that decides, and the place in it: `user`, `/home/ada/config.yaml:3`. */
+export function layerOf(origin: string): [layer: string, place: string] {
+  const at = origin.indexOf(' ')
+  return at < 0 ? [origin, ''] : [origin.slice(0, at), origin.slice(at + 1)]
+}

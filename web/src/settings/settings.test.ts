@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { steps } from '@/settings/chart'
 import { everyDay, sinceOf } from '@/settings/days'
-import { read, settingsOf } from '@/settings/flat'
+import { layerOf, read, settingsOf } from '@/settings/flat'
 
 test('each value says what decides it, by its own place or that of what it lies in', () => {
   const config = { models: { main: 'a', small: '' }, providers: {}, server: { port: 1 } }
@@ -39,4 +39,9 @@ test('what is typed stays the kind of value that stood there', () => {
     true,
     '',
   ])
+})
+
+test('a layer is told from the place in it, however the place is named', () => {
+  expect(layerOf('user /home/a b/config.yaml:3')).toEqual(['user', '/home/a b/config.yaml:3'])
+  expect(layerOf('default')).toEqual(['default', ''])
 })
