@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from browser.served import Served, served
 from browser.visiting import DESKTOP, Visit
@@ -29,6 +29,8 @@ FLAGS = [
 ]
 
 Visitor = Callable[..., Visit]
+
+expect.set_options(timeout=20_000)  # for a busy machine; what is there is seen at once
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
