@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,12 @@ START = 30
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="count lines", tool_calls=[ToolCall("shell", {"command": "seq 1 60"})], times=1),
+        Reply(
+            when="flood",
+            text="".join(f"- line {n} of many, many words\n" for n in range(12000)) + "the end of it",
+            chunk_size=2000,
+            times=0,
+        ),
         Reply(when="", text="Hello you.", times=0),
     ]
     with ScriptedProcess(script, models=("scripted", "other")) as server:
@@ -114,3 +121,17 @@ def test_what_a_shell_line_said_survives_a_kill_and_goes_along(moot: MootProcess
     again.wait_for("kept from the model")
     assert not list((moot.home / "state" / "drafts").glob("*.json"))
     again.close()
+
+
+def test_a_terminal_that_takes_nothing_holds_no_answer_up_and_gets_all_of_it_later(screen: PtyScreen, moot: MootProcess) -> None:
+    screen.send("flood" + ENTER)
+    until = time.monotonic() + 40
+    while json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["message_count"] < 2 or moot.run("ps", "--json").stdout.count(
+        b'"id"'
+    ):
+        assert time.monotonic() < until, "the run waits for a terminal that nobody reads"
+        time.sleep(0.2)
+    assert b"the end of it" not in screen.raw
+    screen.wait_for("the end of it", 40)
+    assert screen.raw.count(b"line 11999 of many") == 1
+    answered(screen, "hi", 1)

@@ -32,6 +32,8 @@ FRAME = 1 / 30
 """Seconds between two frames at least."""
 REST = 8
 """Times as long as a frame took, in CPU, that nothing is drawn after it: a slow machine draws less often."""
+PARTING = 2.0
+"""Seconds that leaving waits for a terminal which takes nothing."""
 COMPOSER_ROWS = 10
 MENU_ROWS = 8
 
@@ -68,6 +70,7 @@ class Terminal:
         self.region = Region(pen, layout=Layout(self._layout()), key_bindings=keys, style=_STYLE, include_default_pygments_style=False)
         # an Esc alone is told from one that begins a sequence by time
         self.region.ttimeoutlen, self.region.timeoutlen = 0.05, 0.3
+        pen.fell_behind = self.touch
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -83,8 +86,12 @@ class Terminal:
                 self.pen.write_raw("\x1b[?1004l")
                 self.pen.flush()
             while self._asides:
+                await self.pen.caught_up()
                 await self._asides.popleft()()
         self.flush()
+        with anyio.move_on_after(PARTING):
+            await self.pen.caught_up()
+        self.pen.close()
         log.info("%d frames; the slowest took %.1f ms of CPU", self._frames, self._slowest * 1000)
 
     def leave(self) -> None:
@@ -128,6 +135,7 @@ class Terminal:
         """Draws frames, as many as the machine has time for; never ends."""
         while True:
             await self._dirty.wait()
+            await self.pen.caught_up()
             self._dirty = anyio.Event()
             began = time.thread_time()
             self.flush()
