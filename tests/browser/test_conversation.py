@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE
+
+SLOW = "scripted@told"
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301010018dd8db00000000049454e44ae426082"
+)
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message", exact=True)
+
+
+def say(page: Page, text: str) -> None:
+    field(page).fill(text)
+    field(page).press("Enter")
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_role("log", name="Messages")
+
+
+def ready(page: Page) -> None:
+    """Nothing goes on any more, and the page has caught up with the store."""
+    expect(page.get_by_role("button", name="Stop (Esc)")).to_have_count(0, timeout=20_000)
+    expect(messages(page).get_by_role("button", name="Answer again").last).to_be_attached(timeout=10_000)
+
+
+def spoken(server: Served, text: str) -> str:
+    """A conversation whose only answer is this text, many lines and all."""
+    id = server.say("say something")
+    answer = server.call("GET", f"/api/conversations/{id}/messages")["data"][-1]["id"]
+    server.call("PUT", f"/api/conversations/{id}/messages/{answer}", {"parts": [{"type": "text", "text": text}]})
+    return id
+
+
+def test_a_first_prompt_makes_a_conversation_with_an_address(visit: Visitor) -> None:
+    page = visit().page
+    say(page, "say Good morning to **you**")
+    expect(messages(page).locator("strong").get_by_text("you")).to_be_visible(timeout=15_000)
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}$"))
+    ready(page)
+    page.reload()
+    expect(messages(page).locator("strong").get_by_text("you")).to_be_visible()
+
+
+def test_a_call_is_allowed_and_its_card_tells_of_it(visit: Visitor) -> None:
+    page = visit().page
+    say(page, 'call shell {"command": "mkdir -p made && echo it was made"}')
+    card = page.get_by_role("region", name="Run a command?")
+    expect(card.get_by_text("mkdir -p made", exact=True)).to_be_visible(timeout=15_000)
+    expect(card.get_by_text("echo it was made", exact=True)).to_be_visible()
+    page.wait_for_timeout(500)  # keys and clicks count once the card can have been seen
+    card.get_by_role("button", name="Allow once").click()
+    line = messages(page).get_by_role("button", name=re.compile("^Done Run mkdir"))
+    expect(line).to_be_visible(timeout=15_000)
+    expect(card).to_have_count(0)
+    line.click()
+    expect(messages(page).get_by_text("it was made", exact=True)).to_be_visible()
+
+
+def test_a_key_pressed_as_the_question_appears_answers_nothing(visit: Visitor, server: Served) -> None:
+    page = visit().page
+    page.add_init_script(
+        """new MutationObserver(() => {
+            const button = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Allow once')
+            if (button && !window.pressed) { window.pressed = true; button.click() }
+        }).observe(document, { childList: true, subtree: true })"""
+    )
+    page.reload()
+    say(page, 'call shell {"command": "echo too early"}')
+    expect(page.get_by_role("button", name="Allow once")).to_be_visible(timeout=15_000)
+    page.wait_for_timeout(600)
+    assert page.evaluate("window.pressed")
+    expect(page.get_by_role("button", name="Allow once")).to_be_enabled()
+    asked = server.call("GET", "/api/approvals?open=true")["data"]
+    assert any(one["input"] == {"command": "echo too early"} for one in asked)
+    page.get_by_role("button", name="Don’t allow…").click()
+    page.get_by_label("Why not?").fill("because")
+    page.get_by_role("button", name="Don’t allow", exact=True).click()
+    expect(messages(page).get_by_role("button", name=re.compile("^Not run Run echo too early"))).to_be_visible(timeout=15_000)
+
+
+def test_edited_arguments_are_what_runs(visit: Visitor) -> None:
+    page = visit().page
+    say(page, 'call shell {"command": "echo the model wants this"}')
+    page.get_by_role("button", name="Edit…").click(timeout=15_000)
+    page.get_by_label("Arguments that it runs with instead").fill('{"command": "echo i want that"}')
+    page.get_by_role("button", name="Run this once").click()
+    line = messages(page).get_by_role("button", name=re.compile("^Done Run"))
+    expect(line).to_be_visible(timeout=15_000)
+    line.click()
+    expect(messages(page).get_by_text("i want that").first).to_be_visible()
+
+
+def test_questions_of_a_model_are_answered_in_own_words(visit: Visitor) -> None:
+    page = visit().page
+    say(page, 'call ask_user {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}')
+    form = page.get_by_role("form", name="Questions")
+    expect(form.get_by_label("red")).to_be_visible(timeout=15_000)
+    form.get_by_label("In your own words").fill("sea green")
+    form.get_by_role("button", name="Answer", exact=True).click()
+    expect(form).to_have_count(0, timeout=15_000)
+    line = messages(page).get_by_role("button", name=re.compile("Ask 1 question"))
+    line.click()
+    expect(messages(page).get_by_text("sea green").first).to_be_visible()
+
+
+def test_a_reload_in_mid_stream_goes_on_and_shows_everything_once(visit: Visitor, server: Served) -> None:
+    id = server.say("slowly please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    page.reload()
+    expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    ready(page)
+    text = messages(page).locator(".prose").last.inner_text()
+    assert text.split() == ["word"] * 120
+    assert page.get_by_role("button", name="Answer again").count() == 1
+
+
+def test_a_network_that_is_gone_for_a_while_costs_nothing(visit: Visitor, server: Served) -> None:
+    id = server.say("slowly please", model=SLOW, wait=False)
+    tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch", "ERR_INCOMPLETE"))
+    page = tab.page
+    expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    tab.context.set_offline(True)
+    page.wait_for_timeout(3_000)
+    tab.context.set_offline(False)
+    ready(page)
+    assert messages(page).locator(".prose").last.inner_text().split() == ["word"] * 120
+
+
+def test_stop_ends_the_run_and_keeps_what_was_said(visit: Visitor, server: Served) -> None:
+    id = server.say("slowly please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    page.get_by_role("button", name="Stop (Esc)").click()
+    expect(messages(page).get_by_text("Stopped")).to_be_visible(timeout=15_000)
+    expect(messages(page).get_by_text("word word word")).to_be_visible()
+
+
+def test_what_is_said_meanwhile_waits_and_can_be_taken_back(visit: Visitor, server: Served) -> None:
+    id = server.say("slowly please", model=SLOW, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(page.get_by_role("button", name="Stop (Esc)")).to_be_visible(timeout=15_000)
+    say(page, "say I waited")
+    waiting = page.get_by_role("list", name="Waiting behind this answer")
+    expect(waiting.get_by_text("say I waited")).to_be_visible(timeout=10_000)
+    waiting.get_by_role("button", name="Take it back").click()
+    expect(waiting).to_have_count(0, timeout=10_000)
+
+
+def test_an_edit_stands_beside_the_old_words(visit: Visitor, server: Served) -> None:
+    id = server.say("say The first way")
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("The first way", exact=True)).to_be_visible()
+    messages(page).get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Edit the message").fill("say The second way")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(messages(page).get_by_text("The second way", exact=True)).to_be_visible(timeout=15_000)
+    ready(page)
+    messages(page).get_by_role("button", name="Previous version").first.click()
+    expect(messages(page).get_by_text("The first way", exact=True)).to_be_visible(timeout=10_000)
+    expect(messages(page).get_by_text("The second way", exact=True)).to_have_count(0)
+
+
+def test_an_answer_is_made_again_beside_the_old_one(visit: Visitor, server: Served) -> None:
+    id = server.say("say Again and again")
+    page = visit(f"/c/{id}").page
+    messages(page).get_by_role("button", name="Answer again").click()
+    expect(messages(page).get_by_text("2/2")).to_be_visible(timeout=15_000)
+    ready(page)
+    messages(page).get_by_role("button", name="Previous version").click()
+    expect(messages(page).get_by_text("1/2")).to_be_visible(timeout=10_000)
+
+
+def test_a_conversation_goes_on_in_a_copy(visit: Visitor, server: Served) -> None:
+    id = server.say("say The trunk")
+    page = visit(f"/c/{id}").page
+    messages(page).get_by_role("button", name="Go on from here in a new conversation").last.click()
+    page.wait_for_url(lambda url: "/c/" in url and id not in url)
+    expect(messages(page).get_by_text("The trunk", exact=True)).to_be_visible()
+
+
+def test_files_are_attached_by_button_and_by_paste(visit: Visitor) -> None:
+    page = visit().page
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Attach files").click()
+    chooser.value.set_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"some notes"})
+    expect(page.get_by_role("list", name="Attached files").get_by_text("notes.txt")).to_be_visible()
+    field(page).focus()
+    page.evaluate(
+        """(bytes) => {
+            const data = new DataTransfer()
+            data.items.add(new File([new Uint8Array(bytes)], 'dot.png', { type: 'image/png' }))
+            document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
+        }""",
+        list(PIXEL),
+    )
+    expect(page.get_by_role("list", name="Attached files").get_by_text("dot.png")).to_be_visible()
+    page.get_by_role("button", name="Remove notes.txt").click()
+    expect(page.get_by_role("button", name="Send (Enter)")).to_be_enabled(timeout=10_000)
+    say(page, "say What a picture")
+    shown = messages(page).get_by_role("list", name="Attachments").get_by_role("img", name="dot.png")
+    expect(shown).to_be_visible(timeout=15_000)
+    ready(page)
+    page.reload()
+    expect(shown).to_be_visible(timeout=15_000)
+    assert page.evaluate("(name) => document.querySelector(`img[alt='${name}']`).naturalWidth", "dot.png") == 1
+
+
+def test_what_the_model_sent_can_be_read(visit: Visitor, server: Served) -> None:
+    word = f"w{uuid4().hex[:8]}"
+    id = server.say(f"say {word}")
+    page = visit(f"/c/{id}").page
+    messages(page).get_by_role("button", name="What the model sent").click()
+    events = page.get_by_role("dialog", name="Events of this message")
+    event = events.get_by_role("listitem").filter(has_text="text-delta").first
+    event.locator("summary").click(timeout=10_000)
+    expect(event.get_by_text("data: ").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(events).to_have_count(0)
+
+
+def test_a_draft_is_still_there_after_a_reload(visit: Visitor, server: Served) -> None:
+    id = server.say("say Hello")
+    page = visit(f"/c/{id}").page
+    field(page).fill("half a thought")
+    page.wait_for_timeout(600)  # it is kept a moment after the last key
+    page.reload()
+    expect(field(page)).to_have_value("half a thought")
+
+
+def test_slash_commands_are_completed_and_run(visit: Visitor, server: Served) -> None:
+    id = server.say("say Hello")
+    page = visit(f"/c/{id}").page
+    field(page).press_sequentially("/titl")
+    expect(page.get_by_role("option", name=re.compile("title"))).to_be_visible(timeout=10_000)
+    page.keyboard.press("Tab")
+    field(page).press_sequentially("A better name")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A better name", timeout=10_000)
+    expect(field(page)).to_have_value("")
+
+
+@pytest.mark.parametrize("viewport", [None, PHONE])
+def test_models_and_modes_are_chosen_by_keyboard(visit: Visitor, viewport: dict[str, int] | None) -> None:
+    page = visit(**({"viewport": viewport} if viewport else {})).page
+    mode = page.get_by_role("button", name=re.compile("^Mode:"))
+    mode.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("listbox", name="Mode")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Mode: Plan")).to_be_focused()
+
+
+def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visitor, server: Served) -> None:
+    script = "try { parent.document.title = 'taken' } catch { title.textContent = 'Shut in' }; fetch('/api/session').catch(() => 0)"
+    html = f"<h1 id=title>A page</h1><script>{script}</script>"
+    id = spoken(server, f"```html\n{html}\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
+    tab = visit(f"/c/{id}", allowed=("SecurityError", "Blocked a frame", "Content Security Policy", "CORS policy", "ERR_FAILED"))
+    page = tab.page
+    page.get_by_role("button", name="Show the preview").click()
+    expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="Shut in")).to_be_visible(timeout=10_000)
+    page.get_by_role("button", name="Show the diagram").click()
+    expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
+    assert [frame.get_attribute("sandbox") for frame in page.locator("iframe").all()] == ["allow-scripts"] * 2
+
+
+def test_a_long_conversation_is_there_at_once_and_is_read_back_to_its_start(visit: Visitor, server: Served) -> None:
+    id = server.say("say Number 0")
+    for number in range(1, 30):
+        server.say(f"say Number {number}", conversation=id)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("Number 29", exact=True)).to_be_visible()
+    assert messages(page).get_by_role("heading", level=3).count() < 60
+    for _ in range(60):
+        if messages(page).get_by_text("Number 0", exact=True).is_visible():
+            break
+        messages(page).evaluate("(box) => box.scrollBy(0, -1500)")
+        page.wait_for_timeout(100)
+    expect(messages(page).get_by_text("Number 0", exact=True)).to_be_visible()
