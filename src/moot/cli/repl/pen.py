@@ -111,7 +111,7 @@ class Pen(Vt100_Output):
 
 
 def _unblocked() -> int | None:
-    """The terminal, opened once more: not waiting for it must not become a trait of what a shell shares with us. None where that can't be."""
+    """The terminal, opened once more: not waiting for it must not become a trait of what a shell shares with us. None where it can't be."""
     with suppress(OSError):
         return os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     return None
