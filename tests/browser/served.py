@@ -23,6 +23,7 @@ SLOWLY = "word " * 120
 """What `slow@told` says to a prompt with "slowly" in it, over some seconds."""
 
 SCRIPT: Sequence[Reply] = (
+    Reply(when="at leisure", text="word " * 400, chunk_size=5, delay=0.05, times=0),
     Reply(when="slowly", text=SLOWLY, chunk_size=5, delay=0.05, times=0),
     Reply(when="long", text="A paragraph of an answer. " * 400, chunk_size=13, times=0),
     Reply(when="hostile", text=(Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8"), chunk_size=400, times=0),

@@ -31,13 +31,13 @@ def test_a_run_of_a_terminal_is_seen_live(visit: Visitor, server: Served) -> Non
     id = server.say(f"say {word}")
     tab = visit(f"/c/{id}")
     expect(tab.page.locator("main").get_by_text(word).first).to_be_visible()
-    process = server.moot.start("run", "slowly please", "-c", id, "-m", SLOW)
-    expect(tab.page.locator("main").get_by_text("slowly please")).to_be_visible(timeout=20_000)
+    process = server.moot.start("run", "at leisure please", "-c", id, "-m", SLOW)
+    expect(tab.page.locator("main").get_by_text("at leisure please")).to_be_visible(timeout=20_000)
     expect(tab.page.locator("main").get_by_text("word word word").first).to_be_visible(timeout=20_000)
     assert process.poll() is None, "the run had ended before its words were seen"
     listed = tab.page.get_by_role("navigation", name="Conversations").locator(f'a[data-id="{id}"]')
     expect(listed.get_by_text("(running)")).to_be_attached(timeout=10_000)
-    process.wait(30)
+    process.wait(60)
     expect(listed.get_by_text("(running)")).to_have_count(0, timeout=10_000)
 
 

@@ -28,6 +28,7 @@ WORDS = "one two three four five six seven eight nine ten eleven twelve"
 def model() -> Iterator[ScriptedProcess]:
     script = [
         Reply(when="for ever", text="word " * 400, chunk_size=5, delay=0.2, times=0),
+        Reply(when="at leisure", text=WORDS, chunk_size=4, delay=0.5, times=0),
         Reply(when="slowly", text=WORDS, chunk_size=4, delay=0.2, times=0),
         Reply(when="", text="Quick.", times=0),
     ]
@@ -143,11 +144,11 @@ def test_a_prompt_interrupts_another_processes_answer(moot: MootProcess) -> None
 
 
 def test_a_prompt_is_said_into_another_processes_answer_which_is_followed(moot: MootProcess) -> None:
-    process, line = begun(moot, "slowly please")
+    process, line = begun(moot, "at leisure please")
     ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
     assert (ended.returncode, b"said into" in ended.stderr) == (0, True)
     assert ended.stdout.endswith(b"Quick.\n")
-    assert process.wait(20) == 0
+    assert process.wait(40) == 0
     assert [role for role, _ in texts(moot, line["conversation"])] == ["user", "assistant"]
 
 

@@ -88,7 +88,7 @@ async def judge(home: Path, work: Path, acks: Path) -> None:
         said = text_of(in_history(message.parts))
         assert said == "I look and write.All is done."
         effects = (work / "effects.txt").read_text().count("done") if (work / "effects.txt").exists() else 0
-        (shell,) = [part for part in message.parts if is_tool(part) and tool_name(part) == "shell" and part["toolCallId"] == "effect"]
+        (shell,) = [part for part in in_history(message.parts) if is_tool(part) and tool_name(part) == "shell"]
         if shell["state"] == "output-available":
             assert effects == 1
         else:
