@@ -21,7 +21,8 @@ def named(server: Served, title: str, text: str = "say Hello") -> str:
 
 
 def act(page: Page, title: str, what: str) -> None:
-    page.get_by_role("button", name=f"Actions for {title}").click(force=True)
+    entry(page, title).hover()  # shows the button, once the list has come to rest
+    page.get_by_role("button", name=f"Actions for {title}").click()
     page.get_by_role("menuitem", name=what).click()
 
 

@@ -105,7 +105,7 @@ def test_a_model_is_tried_from_its_row(visit: Visitor) -> None:
 def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) -> None:
     page = visit("/settings/tokens").page
     page.get_by_role("button", name="New token").click()
-    page.get_by_label("Name").fill("a script")
+    page.get_by_label("Name", exact=True).fill("a script")
     page.get_by_role("radio", name="read see everything").check()
     page.get_by_role("button", name="Make the token").click()
     secret = page.locator("dialog code").inner_text()

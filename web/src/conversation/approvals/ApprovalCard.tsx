@@ -1,6 +1,6 @@
 import { clsx } from 'clsx'
 import { Hand } from 'lucide-react'
-import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { useEffect, useId, useMemo, useState } from 'react'
 import { Problem } from '@/api/client'
 import { approvals } from '@/api/conversations'
 import type { Answer, Approval, AskedPart, Json } from '@/api/types'
@@ -32,7 +32,7 @@ export function ApprovalCard({ approval, answer }: Props) {
   const described = describe(approval.tool, approval.input)
 
   async function give(what: Answer) {
-    if (busy || !seen.current) return
+    if (busy || !seen) return
     setBusy(true)
     try {
       await answer(what)
@@ -61,7 +61,7 @@ export function ApprovalCard({ approval, answer }: Props) {
       </header>
       <What approval={approval} />
       <Parts parts={approval.parts} />
-      <Ways approval={approval} way={way} setWay={setWay} give={give} busy={busy} />
+      <Ways approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
     </section>
   )
 }
@@ -294,7 +294,7 @@ function Explain({ id }: { id: string }) {
       >
         {busy ? 'Asking…' : 'Explain'}
       </Button>
-      <p role="status" className={clsx('w-full text-sm text-muted', !words && 'sr-only')}>
+      <p role="status" className={words ? 'w-full text-sm text-muted' : 'sr-only'}>
         {words}
       </p>
     </>
@@ -302,12 +302,10 @@ function Explain({ id }: { id: string }) {
 }
 
 /** True once what just appeared can have been seen. */
-function useSeen(): React.RefObject<boolean> {
-  const seen = useRef(false)
+function useSeen(): boolean {
+  const [seen, setSeen] = useState(false)
   useEffect(() => {
-    const timer = setTimeout(() => {
-      seen.current = true
-    }, UNSEEN)
+    const timer = setTimeout(() => setSeen(true), UNSEEN)
     return () => clearTimeout(timer)
   }, [])
   return seen
