@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import re
 import signal
@@ -29,6 +30,24 @@ settings.register_profile("default", max_examples=60, deadline=None, suppress_he
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=3000)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def _plainly(record: logging.LogRecord) -> bool:
+    """Writes an error of asyncio without the carets of its traceback, for which Python 3.11 parses source lines.
+
+    asyncio reports a task that nobody asked for when the collector takes it, which may be inside of another parse; before 3.11.8 that
+    one then fails with `SystemError: AST constructor recursion depth mismatch` (github.com/python/cpython/issues/106905).
+    """
+    if record.exc_info and (error := record.exc_info[1]) is not None:
+        trace, places = error.__traceback__, ""
+        while trace is not None:
+            places += f"\n  {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            trace = trace.tb_next
+        record.exc_text = f"{error!r}{places}"
+    return True
+
+
+logging.getLogger("asyncio").addFilter(_plainly)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
