@@ -56,7 +56,9 @@ CHAT = Group(
             bare=True,
         ),
         "show": Command(
-            "moot.cli.chat.reading:show", "The messages of a conversation.", ("moot chat show 1", "moot chat show 1 --limit 10")
+            "moot.cli.chat.reading:show",
+            "The messages of a conversation.",
+            ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --raw"),
         ),
         "edit": Command(
             "moot.cli.revising.editing:edit",

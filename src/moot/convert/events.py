@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+from typing import Literal
 
 from moot.types.canonical import JsonObject
-from moot.types.event import Event
+from moot.types.event import Event, Raw
 
-__all__ = ["event_json"]
+__all__ = ["direction", "event_json", "raw_json"]
 
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
-    """`{seq, at, run, kind, exchange, chunks, phase?, key?}`; with `raw` the vendor's bytes, as `raw_base64` when no UTF-8."""
+    """`{seq, at, run, kind, exchange, chunks, phase?, key?}`; with `raw` also `dir` and the bytes, as `raw_base64` when no UTF-8."""
     value: JsonObject = {
         "seq": event.seq,
         "at": event.at,
@@ -25,8 +26,18 @@ def event_json(event: Event, *, raw: bool = False) -> JsonObject:
     if event.key is not None:
         value["key"] = event.key
     if raw and event.raw is not None:
-        try:
-            value["raw"] = event.raw.decode()
-        except UnicodeDecodeError:
-            value["raw_base64"] = base64.b64encode(event.raw).decode()
+        value |= {"dir": direction(event), **raw_json(event.raw)}
     return value
+
+
+def raw_json(raw: Raw) -> JsonObject:
+    """The bytes as JSON can hold them: `raw`, or `raw_base64` when they are no UTF-8."""
+    try:
+        return {"raw": raw.decode()}
+    except UnicodeDecodeError:
+        return {"raw_base64": base64.b64encode(raw).decode()}
+
+
+def direction(event: Event) -> Literal["in", "out"]:
+    """Who said an event's raw: `out` = we did, to a vendor's program; all else came in."""
+    return "out" if event.kind == "raw" and isinstance(event.body, dict) and event.body.get("dir") == "out" else "in"

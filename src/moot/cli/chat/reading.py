@@ -7,10 +7,12 @@ from typing import Annotated
 
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import live_statuses
+from moot.cli.chat.raw import show_raw
 from moot.cli.edited import with_edits
 from moot.cli.messages import print_call, print_messages
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
+from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.convert.given import conversation_json, message_json, node_json
 from moot.guard.terminal import clean
@@ -24,10 +26,16 @@ async def show(
     limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
     cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
     call: Annotated[int | None, Parameter(least=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
+    raw: Annotated[
+        bool, Parameter(name="--raw", help="What the vendor sent, as it came: frames with their times; in a pipe its bytes and no more.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """The messages of a conversation, oldest first."""
+    if raw:
+        await _raw(conversation, limit, cursor, output, json=json)
+        return
     async with opened_at(conversation, output) as (engine, found):
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
@@ -46,6 +54,13 @@ async def show(
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if older is not None:
         output.say(f"moot: older ones with --limit {limit} --cursor {older}", "dim")
+
+
+async def _raw(conversation: str, limit: int | None, cursor: str | None, output: Output, *, json: bool) -> None:
+    async with opened_at(conversation, output) as (engine, found):
+        some = limit is not None or cursor is not None
+        messages = await engine.store.conversations.branch(found.id, head=cursor, limit=limit) if some else None
+        await show_raw(engine.store, found.id, messages, output, json=json)
 
 
 async def tree(

@@ -211,6 +211,8 @@ class EventOut(Out):
     chunks: list[dict[str, Any]]
     phase: str | None = None
     key: str | None = None
+    dir: Literal["in", "out"] | None = None
+    """Of raw: `out` is what moot said to a vendor's program."""
     raw: str | None = None
     raw_base64: str | None = None
     """In the place of `raw` when the bytes are no UTF-8."""
