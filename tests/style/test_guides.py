@@ -126,6 +126,7 @@ PAGES = {
     "FACES": "library",
     "CHANNELS": "plugins",
     "FORMATS": "plugins",
+    "KNOWN_AGENTS": "agents",
 }
 
 

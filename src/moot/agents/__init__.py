@@ -9,6 +9,7 @@
 | `calls.py` | a step's tool calls: policy, journal, exactly one output each |
 | `position.py` | where a run stands, read from its journal, so that a resumed leg goes on there |
 | `pictures.py` | files on their way to a model: blobs put in, pictures made to fit |
+| `known/` | outside agents by name: what they are called, what finds and installs them |
 | `request.py` | what a step sends: history, trimmed, with blobs resolved; and its manifest |
 """
 

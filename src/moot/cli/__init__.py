@@ -7,7 +7,8 @@ signature of its command, `parsing` judges all others; each family of commands h
 | file | what it does |
 |---|---|
 | `app.py` | `main`: runs the command that was typed, turns errors into exit codes |
-| `agents.py` | the commands of `moot agents` |
+| `agent_trial.py` | `moot agents test` |
+| `agents.py` | the other commands of `moot agents` |
 | `arguments.py` | what must be settled before parsing: `-c [ID]`, nearest commands |
 | `approving/` | approvals and questions on a terminal |
 | `asking.py` | a line from the person, and a plain yes or no |

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from moot.agents.known.finding import agent_called
 from moot.cli.arguments import LATEST, PREVIOUS
 from moot.cli.configured import configured, here
 from moot.cli.edited import with_edits
@@ -170,9 +171,11 @@ async def _retell(engine: Engine, existing: Conversation, output: Output) -> Non
 
 def agent_type(settings: Settings, agent: str) -> str:
     """The agent_type of an agent; `moot` for one that nobody knows, which the engine will say."""
-    return settings.agents[agent].agent_type if agent in settings.agents else "moot"
+    found = agent_called(settings, agent)
+    return found.agent_type if found is not None else "moot"
 
 
 def agent_model(settings: Settings, agent: str) -> str:
     """The model that an agent asks for; `main` for one that nobody knows, which the engine will say."""
-    return settings.agents[agent].model if agent in settings.agents else "main"
+    found = agent_called(settings, agent)
+    return found.model if found is not None else "main"

@@ -176,8 +176,18 @@ CHANNELS = Group(
 AGENTS = Group(
     "Agents",
     {
-        "list": Command("moot.cli.agents:list_", "Every agent of the configuration.", ("moot agents list",)),
+        "list": Command(
+            "moot.cli.agents:list_",
+            "Every agent that can be run here: yours, and outside agents that were found.",
+            ("moot agents list", "moot agents list --all"),
+        ),
         "show": Command("moot.cli.agents:show", "All settings of an agent.", ("moot agents show default",)),
+        "test": Command("moot.cli.agent_trial:test", "Asks an agent for one word; nothing of it is kept.", ("moot agents test codex",)),
+        "add": Command(
+            "moot.cli.agents:add",
+            "Writes an agent into your configuration.",
+            ('moot agents add reviewer --model small --instructions "Review what I show you."', "moot agents add mine -- my-agent --acp"),
+        ),
     },
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.agents.known.finding import agents_here
 from moot.commands.command import Choice, Choose, Reply, Say, Situation
 from moot.runtime.setup import find_agent
 
@@ -15,8 +16,8 @@ class Agent:
     argument = "[AGENT]"
 
     async def choices(self, situation: Situation) -> Sequence[Choice]:
-        agents = situation.engine.runtime.settings.agents
-        return [Choice(name, about=agent.description) for name, agent in sorted(agents.items())]
+        agents = agents_here(situation.engine.runtime.settings)
+        return [Choice(name, about=agent.description) for name, agent in agents.items()]
 
     async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
         if not argument:

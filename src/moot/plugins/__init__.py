@@ -8,6 +8,7 @@
 | `DIALECTS` | wire shapes | `moot.convert` |
 | `FACES` | what `python -m moot`, `import moot` and `moot serve` show | `moot.faces` |
 | `FORMATS` | other programs' files of conversations | `moot.formats` |
+| `KNOWN_AGENTS` | outside agents that can be run by name alone | `moot.known_agents` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
 
@@ -15,13 +16,12 @@
 |---|---|
 | `installed.py` | what installed packages declare |
 | `nearest.py` | the nearest known name |
-| `programs.py` | other programs that a person may have |
 | `registry.py` | `Registry`: a table of names to import paths, joined by what is installed |
 """
 
 from moot.plugins.registry import Registry
 
-__all__ = ["AGENTS", "CHANNELS", "COMMANDS", "DIALECTS", "FACES", "FORMATS", "PROVIDERS", "TOOLS", "Registry", "extensible"]
+__all__ = ["AGENTS", "CHANNELS", "COMMANDS", "DIALECTS", "FACES", "FORMATS", "KNOWN_AGENTS", "PROVIDERS", "TOOLS", "Registry", "extensible"]
 
 AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"}, needs=("run",))
 
@@ -64,6 +64,12 @@ DIALECTS = Registry(
 FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.serving:run"})
 
 FORMATS = Registry("moot.formats", {}, needs=("name", "version", "suffix", "sniff", "read", "write"))
+
+KNOWN_AGENTS = Registry(
+    "moot.known_agents",
+    {"claude-code": "moot.agents.known.claude_code:KNOWN", "codex": "moot.agents.known.codex:KNOWN"},
+)
+"""Agent service → its table; what is in it are facts, and nothing is made of them."""
 
 PROVIDERS = Registry(
     "moot.providers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from moot.agents.known.finding import agent_called, agents_here
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.providers.pool import Providers
@@ -32,10 +33,9 @@ def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
     """The agent as this run wants it. Raises UsageError for a name that the configuration doesn't have."""
     if (served := Served.of(options)) is not None and served.plain:
         return Agent(name, tools=(), show_reasoning=served.show_reasoning)
-    agent = settings.agents.get(name) or (Agent() if name == "default" else None)
+    agent = agent_called(settings, name)
     if agent is None:
-        known = ", ".join(sorted(settings.agents)) or "default"
-        raise UsageError(f"no agent named {name!r}; known: {known}", fix="moot config show")
+        raise UsageError(f"no agent named {name!r}; known: {', '.join(sorted(agents_here(settings)))}", fix="moot agents list --all")
     tools = options.get("tools")
     if tools is False:
         return dataclasses.replace(agent, tools=())

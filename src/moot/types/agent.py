@@ -48,3 +48,23 @@ class Agent:
     """For its agent service alone, which says what may stand there."""
     fallback: tuple[str, ...] = ()
     """Models to try, in order, when the main one fails before anything was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAgent:
+    """An outside agent that moot can run without a word of configuration, once its program is there."""
+
+    name: str
+    """What `-a` takes."""
+    agent_type: str
+    description: str
+    install: str
+    """The line that brings it, for a person to type."""
+    programs: tuple[str, ...] = ()
+    """Names on the PATH, any of which will do; () = it comes with `package`."""
+    package: str = ""
+    """The Python package that drives it; empty = none is needed."""
+
+    def agent(self) -> Agent:
+        """As it would stand in a configuration; the model is the agent's own choice."""
+        return Agent(name=self.name, description=self.description, agent_type=self.agent_type, model="")

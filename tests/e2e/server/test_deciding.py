@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
+from moot.agents.known.finding import known_agents, presence_of
 from moot.cli.app import main
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation
@@ -163,8 +164,9 @@ async def test_commands_are_listed_and_run(open_server: Callable[..., Any]) -> N
     async with open_server(agents={"default": Agent(), "helper": Agent("helper")}) as server, server.caller(scopes=["tools"]) as caller:
         listed = await told(await caller.get("/api/commands"))
         assert {"model", "fork", "title"} <= {command["name"] for command in listed["data"]}
+        outside = [name for name, known in known_agents().items() if presence_of(known.agent()).ready]
         asked = await told(await caller.post("/api/commands/agent", json={}))
-        assert [choice["value"] for choice in asked["replies"][0]["choices"]] == ["default", "helper"]
+        assert [choice["value"] for choice in asked["replies"][0]["choices"]] == ["default", "helper", *outside]
         chosen = await told(await caller.post("/api/commands/agent", json={"argument": "helper", "wishes": {"mode": "plan"}}))
         assert chosen["wishes"] == {"agent": "helper", "model": None, "mode": "plan", "effort": None, "tools": None}
         made = await server.engine.store.conversations.create(Conversation(new_id(), title="before", directory=str(server.directory)))

@@ -168,8 +168,8 @@ async def _feed(child: Child, prompt: bytes) -> None:
     try:
         child.stdin.write(prompt)
         await child.stdin.drain()
-    except ConnectionError:
-        pass  # it does not want to read it
+    except (ConnectionError, RuntimeError):
+        pass  # it does not want to read it; uvloop says so by a RuntimeError where the pipe was closed before
     child.stdin.close()
 
 

@@ -59,7 +59,7 @@ def _models(part: str) -> Iterable[Value]:
 
 
 def _agents(part: str) -> Iterable[Value]:
-    return [(name, agent.description) for name, agent in _settings().agents.items()]
+    return [(name, agent.description) for name, agent in attribute("moot.agents.known.finding:agents_here")(_settings()).items()]
 
 
 def _tools(part: str) -> Iterable[Value]:

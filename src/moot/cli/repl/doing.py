@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
+from moot.agents.known.finding import agent_called
 from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
@@ -152,15 +153,19 @@ class Doing:
     async def _provide(self) -> None:
         """Sees to it that an embedded model's weights are here; the person is asked first."""
         providers = self._situation.engine.providers
-        if await wants_weights(providers, self._wanted()):
-            await self._host.aside(partial(provide_weights, providers, self._wanted(), self._output, consent=False))
+        if (wanted := self._wanted()) and await wants_weights(providers, wanted):
+            await self._host.aside(partial(provide_weights, providers, wanted, self._output, consent=False))
 
     def _wanted(self) -> str:
+        """The model of the next prompt; empty when its agent brings its own."""
         settings, conversation = self._situation.engine.runtime.settings, self._talk.conversation
         wishes = self._situation.wishes
         agent = wishes.agent or (conversation.agent if conversation else "default")
         model = wishes.model or (conversation.model if conversation and not wishes.agent else "")
-        return model or (settings.agents[agent].model if agent in settings.agents else "main")
+        found = agent_called(settings, agent)
+        if found is None or found.agent_type != "moot":
+            return ""
+        return model or found.model
 
     def _model(self) -> str:
         return standing_of(self._situation, self._talk.conversation, queued=0).model

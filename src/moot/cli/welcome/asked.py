@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from moot.agents.known.finding import agent_called
 from moot.cli.output import Output
 from moot.config.loading import Loaded
 from moot.config.settings import Settings
@@ -29,7 +30,7 @@ def asks_main(settings: Settings, agent: str | None, model: str | None) -> bool:
     """Whether a new conversation would be the main model's: nothing else was named, and the agent brings none of its own."""
     if model not in (None, "", "main"):
         return False
-    named = settings.agents.get(agent or "default")
+    named = agent_called(settings, agent or "default")
     return named is not None and named.agent_type == "moot" and named.model in ("", "main")
 
 

@@ -27,7 +27,7 @@ def drawn(found: Found, width: int) -> list[Line]:
     if found.lacking:
         notes += wrapped(found.lacking, width, "dim")
     if found.agents:
-        notes += wrapped(f"Also on your PATH: {', '.join(found.agents)}. Each keeps its own model and login.", width, "dim")
+        notes += wrapped(f"Also here: {', '.join(found.agents)}; moot run -a NAME. Each keeps its own model and login.", width, "dim")
     if notes:
         lines += [("", ""), *notes]
     lines += [("", ""), *wrapped(_question(found), width, ""), *wrapped(_PRIVATE, width, "dim")]

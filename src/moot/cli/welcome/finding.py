@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import anyio
 
+from moot.agents.known.finding import known_agents, presence_of
 from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings, Settings
 from moot.errors import MootError
-from moot.plugins.programs import AGENT_PROGRAMS
 from moot.providers.catalogue import proposed
 from moot.providers.local import check_machine
 from moot.providers.pool import Listens, Providers
@@ -59,7 +58,7 @@ class Found:
     offered: tuple[Offered, ...]
     """What is there already first, then what must be fetched, then what is no model."""
     agents: tuple[str, ...] = ()
-    """Other programs' agents on the PATH."""
+    """Outside agents that can be run here."""
     lacking: str = ""
     """Why the embedded model is none of them; empty when it is."""
 
@@ -87,7 +86,8 @@ async def look(settings: Settings, environ: Mapping[str, str]) -> Found:
         offered.append(embedded)
     if "demo" in always:
         offered.append(Offered("demo", "demo", "no model: fixed words, to look around"))
-    return Found(tuple(offered), tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))), lacking)
+    agents = tuple(name for name, entry in known_agents().items() if presence_of(entry.agent(), environ).ready)
+    return Found(tuple(offered), agents, lacking)
 
 
 async def _offered(name: str, providers: Providers, settings: Settings, environ: Mapping[str, str]) -> Offered | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
+from moot.agents.known.finding import agents_here
 from moot.errors import NotFound
 from moot.runtime.setup import find_agent
 from moot.server.auth import Reader
@@ -54,7 +55,7 @@ async def model(here: Here, _: Reader, model_id: str) -> Response:
 
 
 def _agents(server: Server) -> list[str]:
-    return sorted({"default", *server.engine.runtime.settings.agents})
+    return sorted(agents_here(server.engine.runtime.settings))
 
 
 def _model(id: str, owner: str, name: str) -> JsonObject:

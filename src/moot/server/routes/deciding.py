@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel
 
+from moot.agents.known.finding import agent_called, agents_here, presence_of
 from moot.convert.described import agent_json, model_json
 from moot.errors import NotFound, UsageError
 from moot.plugins import CHANNELS, FORMATS, TOOLS
@@ -16,7 +17,7 @@ from moot.providers.trying import answered_json, ask_model
 from moot.server.auth import Admin, Reader
 from moot.server.paging import Cursor, Limit
 from moot.server.routing import Router
-from moot.server.state import Here, Server
+from moot.server.state import Here
 from moot.server.wire.base import ListOut
 from moot.server.wire.deciding import AgentOut, ChannelOut, ModelOut, ModelsOut, NamedOut, ProviderOut, TestIn, TestOut, ToolOut, ToolShown
 from moot.tools.described import tool_facts, tool_json
@@ -32,18 +33,19 @@ Item = TypeVar("Item", bound=BaseModel)
 
 @router.get("/agents")
 async def list_agents(here: Here, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[AgentOut]:
-    """Lists every agent of the configuration."""
-    agents = [agent_json(agent) for agent in _agents(here).values()]
+    """Lists every agent that can be run here: those of the configuration, and outside agents whose program was found."""
+    agents = [_agent(agent) for agent in agents_here(here.engine.runtime.settings).values()]
     return _listed(AgentOut, *_cut(agents, limit, cursor, "name"))
 
 
 @router.get("/agents/{name}")
 async def show_agent(here: Here, _: Reader, name: str) -> AgentOut:
     """Shows all settings of an agent."""
-    agents = _agents(here)
-    if name not in agents:
+    settings = here.engine.runtime.settings
+    if (agent := agent_called(settings, name)) is None:
+        agents = agents_here(settings)
         raise NotFound(f"no agent named {name!r}{hint(name, list(agents))} known: {', '.join(agents)}", fix="GET /api/agents")
-    return AgentOut.model_validate(agent_json(agents[name]))
+    return AgentOut.model_validate(_agent(agent))
 
 
 @router.get("/models")
@@ -96,9 +98,8 @@ async def list_formats(_: Reader) -> ListOut[NamedOut]:
     return ListOut(data=[NamedOut(name=name, package=FORMATS.package(name)) for name in FORMATS.names()])
 
 
-def _agents(server: Server) -> Mapping[str, Agent]:
-    """Always with the one that answers when none is named."""
-    return {"default": Agent(), **server.engine.runtime.settings.agents}
+def _agent(agent: Agent) -> JsonObject:
+    return agent_json(agent) | presence_of(agent).to_json()
 
 
 def _listed(kind: type[Item], items: Sequence[JsonObject], further: str | None) -> ListOut[Item]:

@@ -12,7 +12,7 @@ from moot.types.model import Effort
 
 
 class AgentOut(Out):
-    """An agent of the configuration; `agent:NAME` is its name as a model below /v1."""
+    """An agent; `agent:NAME` is its name as a model below /v1."""
 
     id: str
     name: str
@@ -28,6 +28,13 @@ class AgentOut(Out):
     max_steps: int | None
     effort: Effort | None
     fallback: list[str]
+    ready: bool
+    """Whether its program is here; moot's own agents need none."""
+    program: str
+    missing: str
+    """What is absent, in words."""
+    install: str
+    """The line that brings it."""
 
 
 class PriceOut(Out):
