@@ -9,9 +9,10 @@ from moot.library.options import folder_of
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
+from moot.types.page import Page
 from moot.types.part import text_part
 from moot.types.run import Run
-from moot.types.store import Page, Store
+from moot.types.store import Store
 from moot.types.tree import Tree
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias, TypeVar
 from fastapi import Query
 
 from moot.server.wire.base import ListOut
-from moot.types.store import Page
+from moot.types.page import Page
 
 Thing = TypeVar("Thing")
 Item = TypeVar("Item")

@@ -12,7 +12,8 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `run.py`, `exchange.py`, `event.py`, `chunk.py` | one prompt to its end, one talk with a vendor, what is stored of it, a streamed piece |
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
-| `store.py`, `search.py`, `stats.py`, `tree.py`, `projects.py`, `blob.py`, `engine.py` | the seams to what keeps and runs |
+| `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
+| `engine.py` | the seams to what runs |
 | `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |

@@ -15,8 +15,8 @@ from moot.store.connect import Connection
 from moot.store.glance import glance
 from moot.store.listing import Listed, live, page
 from moot.types.conversation import Conversation
+from moot.types.page import Page
 from moot.types.run import RunStatus
-from moot.types.store import Page
 
 Place: TypeAlias = Literal["", "here", "archived", "deleted"]
 """Which of the lists is shown at first; empty = of this directory, of all where it has none."""

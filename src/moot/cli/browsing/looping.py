@@ -25,7 +25,7 @@ from moot.plugins.registry import attribute
 from moot.store.glance import glance
 from moot.store.listing import Listed, page
 from moot.types.conversation import Conversation
-from moot.types.store import Page
+from moot.types.page import Page
 
 if TYPE_CHECKING:
     from moot.engine import Engine

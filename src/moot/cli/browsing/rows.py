@@ -12,8 +12,8 @@ from moot.cli.times import age
 from moot.convert.given import status_of
 from moot.store.listing import Listed
 from moot.types.conversation import Conversation
+from moot.types.page import Page
 from moot.types.run import RunStatus
-from moot.types.store import Page
 
 COLUMNS = (
     Column("AGE", 6, right=True),

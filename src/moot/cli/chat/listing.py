@@ -19,8 +19,8 @@ from moot.plugins.registry import attribute
 from moot.store.glance import glance
 from moot.store.listing import Listed, live, page
 from moot.types.conversation import Conversation
+from moot.types.page import Page
 from moot.types.run import RunStatus
-from moot.types.store import Page
 
 LIMIT = 50
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")

@@ -9,8 +9,8 @@ from moot.config.settings import Settings
 from moot.engine import open_engine
 from moot.store.listing import Listed
 from moot.types.conversation import Conversation
+from moot.types.page import Page
 from moot.types.run import RunStatus
-from moot.types.store import Page
 
 
 def seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
