@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from moot.plugins import DIALECTS
-from moot.providers._sse import Frames
+from moot.providers._shapes import Cutter, shape_of
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw
 from moot.types.exchange import Ended, ExchangeOptions
@@ -19,9 +19,16 @@ RECORDED = Path(__file__).parent / "recorded"
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 
 
-def raws_of(body: bytes) -> list[Raw]:
+def cutter(dialect: str) -> Cutter:
+    """What cuts the bodies of a dialect."""
+    shape = shape_of(dialect)
+    assert shape is not None
+    return shape.frames()
+
+
+def raws_of(dialect: str, body: bytes) -> list[Raw]:
     """The frames of a recorded body, its cut tail included."""
-    frames = Frames()
+    frames = cutter(dialect)
     whole = list(frames.feed(body))
     rest = frames.rest()
     return whole if rest is None else [*whole, rest]
@@ -41,13 +48,13 @@ def expected(dialect: str, raws: list[Raw], ended: Ended = "eof") -> JsonObject:
 
 def recordings() -> list[Path]:
     """Every recorded body of a dialect."""
-    return sorted(path for path in RECORDED.glob("*/*.sse") if path.parent.name in DIALECTS)
+    return sorted(path for path in RECORDED.glob("*/*.*") if path.suffix in (".sse", ".ndjson") and path.parent.name in DIALECTS)
 
 
 def main() -> None:
     for path in recordings():
         beside = path.with_suffix(".chunks.json")
-        written = orjson.dumps(expected(path.parent.name, raws_of(path.read_bytes())), option=orjson.OPT_INDENT_2) + b"\n"
+        written = orjson.dumps(expected(path.parent.name, raws_of(path.parent.name, path.read_bytes())), option=orjson.OPT_INDENT_2) + b"\n"
         if not beside.exists() or beside.read_bytes() != written:
             beside.write_bytes(written)
             sys.stdout.write(f"changed {beside.relative_to(RECORDED.parent.parent)}\n")

@@ -39,7 +39,7 @@ def made(name: str, server: ScriptedServer | None = None) -> Provider:
     facts = getattr(cls, "facts", Facts(name))
     base_url = "http://127.0.0.1:1/v1"
     if server:
-        base_url = server.url if facts.dialect == "anthropic" or name == "ollama" else server.openai_url
+        base_url = server.openai_url if facts.dialect.startswith("openai-") else server.url
     provider: Provider = cls(ProviderSettings(name, base_url=base_url, api_key="key-0123456789", timeout=5))
     return provider
 

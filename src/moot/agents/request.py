@@ -16,6 +16,9 @@ from moot.types.event import Event
 from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
 
+_MESSAGES = frozenset({"messages", "input", "contents"})
+"""What dialects call the list of messages in a body."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -59,14 +62,15 @@ def split(body: JsonObject) -> list[bytes]:
 
     Joined, the pieces are the canonical form of the body.
     """
-    messages = body.get("messages")
+    names = list(body)
+    name = next((name for name in names if name in _MESSAGES), "")
+    messages = body.get(name)
     if not isinstance(messages, list) or not messages:
         return [dumps(body)]
-    names = list(body)
-    at = names.index("messages")
+    at = names.index(name)
     before, after = names[:at], names[at + 1 :]
-    head = b"{" + b"".join(_member(name, body[name]) + b"," for name in before) + b'"messages":['
-    tail = b"]" + b"".join(b"," + _member(name, body[name]) for name in after) + b"}"
+    head = b"{" + b"".join(_member(other, body[other]) + b"," for other in before) + dumps(name) + b":["
+    tail = b"]" + b"".join(b"," + _member(other, body[other]) for other in after) + b"}"
     encoded = [dumps(message) for message in messages]
     return [head, *[message + b"," for message in encoded[:-1]], encoded[-1], tail]
 

@@ -24,6 +24,8 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_openai_piece.py` | the one event that nearly all of a stream consists of, read quickly |
 | `openai_stream.py` | OpenAI chat completions: the way back |
 | `_effort.py` | reasoning effort as endpoints behind that wire want to be asked for it |
+| `ollama_chat.py` | Ollama's own chat: the request |
+| `ollama_stream.py` | Ollama's own chat: the way back |
 | `openai_schema.py` | the same wire, with tools called by structured output, for small models |
 | `schema_arguments.py` | its answer's schema |
 | `schema_prompt.py` | its short prompt |

@@ -157,6 +157,11 @@ class Writer:
             self.chunks.append({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
         return self._put(call, call._replace(text=join(call.text, text)))
 
+    def give(self, call: Call, text: str) -> None:
+        """All of a call's input at once, where the wire has no pieces of it."""
+        if not call.done:
+            self.finish(self._put(call, call._replace(text=(text,))))
+
     def finish(self, call: Call, *, cut: bool = False) -> None:
         """The end of a call's input: the arguments, or what is wrong with them. A second end is passed over."""
         if call.done:

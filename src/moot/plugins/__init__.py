@@ -55,6 +55,7 @@ DIALECTS = Registry(
     "moot.convert",
     {
         "anthropic": "moot.convert.anthropic_messages:AnthropicMessages",
+        "ollama": "moot.convert.ollama_chat:OllamaChat",
         "openai-chat": "moot.convert.openai_chat:OpenAIChat",
         "openai-chat-schema": "moot.convert.openai_schema:OpenAISchema",
     },

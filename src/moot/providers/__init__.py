@@ -16,6 +16,7 @@ what it costs. The endpoints themselves are listed by the registry `PROVIDERS` a
 | `http.py` | the one HTTP client: a POST, its frames, its errors |
 | `_shapes.py` | paths and authentication of each dialect |
 | `_sse.py` | socket reads to raw frames |
+| `_lines.py` | the same where each line is a frame |
 | `_refusals.py` | statuses and error bodies to `ProviderError` |
 | `_mask.py` | keeps keys out of errors and frames |
 | `_own_machine.py` | what Ollama and LM Studio have in common |

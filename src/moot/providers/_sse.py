@@ -41,7 +41,8 @@ class Frames:
         """The frames that this read completes. Raises ProviderError (protocol) for a frame or body over its limit."""
         self._size += len(data)
         if self._size > self._max_body:
-            raise self._too_large("body", self._max_body, data)
+            self._pending.clear()
+            raise too_large("body", self._max_body, data)
         if not self._started:
             return self._begin(data)
         if self._whole:
@@ -89,18 +90,22 @@ class Frames:
 
     def _hold(self, data: bytes) -> None:
         if len(self._pending) + len(data) > self._max_frame:
-            raise self._too_large("frame", self._max_frame, bytes(self._pending[:KEPT]) + data[:KEPT])
+            held = bytes(self._pending[:KEPT]) + data[:KEPT]
+            self._pending.clear()
+            raise too_large("frame", self._max_frame, held)
         self._pending += data
 
     def _check(self, frames: list[bytes]) -> None:
         for frame in frames:
             if len(frame) > self._max_frame:
-                raise self._too_large("frame", self._max_frame, frame)
+                self._pending.clear()
+                raise too_large("frame", self._max_frame, frame)
 
-    def _too_large(self, what: str, limit: int, raw: bytes) -> ProviderError:
-        self._pending.clear()
-        message = f"the answer's {what} is larger than {limit:,} bytes"
-        return ProviderError(message, fix="check that the base_url is a model's endpoint", kind="protocol", raw=raw[:KEPT])
+
+def too_large(what: str, limit: int, raw: bytes) -> ProviderError:
+    """The error for an answer that has outgrown what we hold of one."""
+    message = f"the answer's {what} is larger than {limit:,} bytes"
+    return ProviderError(message, fix="check that the base_url is a model's endpoint", kind="protocol", raw=raw[:KEPT])
 
 
 def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:

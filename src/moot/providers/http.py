@@ -10,7 +10,7 @@ import asyncio
 import io
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import ClassVar
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 import aiohttp
 
@@ -74,7 +74,7 @@ class HttpProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         response = await self._post(request)
-        frames = Frames()
+        frames = self.shape.frames()
         failure: ProviderError | None = None
         self.live += 1
         try:
@@ -133,7 +133,7 @@ class HttpProvider:
             headers["Idempotency-Key"] = request.idempotency_key
         try:
             response = await self._client().post(
-                self._url(self.shape.post),
+                self._url(self.shape.post.replace("{model}", quote(request.model, safe=""))),
                 data=io.BytesIO(request.body),  # bytes over 1 MiB draw a warning from aiohttp
                 headers=headers,
                 allow_redirects=False,

@@ -1,4 +1,4 @@
-"""Ollama on this machine, by its openai-chat side."""
+"""Ollama on this machine, in its own dialect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ _CLOUD = ("-cloud", ":cloud")
 
 
 class Ollama(OwnMachine):
-    """`base_url` has no version, as Ollama's own clients take it; the `/v1` of its openai-chat side is added here."""
+    """`base_url` has no version, as Ollama's own clients take it; with a dialect of OpenAI's the `/v1` of that side is added here.
 
-    facts = Facts("ollama", "http://127.0.0.1:11434", needs_key=False, priority=80, free=True, open_ended=True)
+    `models: {NAME: {context: 32768}}` of its entry is what a request asks the server to make room for.
+    """
+
+    facts = Facts("ollama", "http://127.0.0.1:11434", dialect="ollama", needs_key=False, priority=80, free=True, open_ended=True)
 
     def describe(self, name: str) -> Model:
         """As everywhere; models that Ollama passes on to its cloud are not computed here, and their price is unknown."""
@@ -26,4 +29,4 @@ class Ollama(OwnMachine):
 
     def _base_url(self) -> SplitResult:
         url = super()._base_url()
-        return url if self.dialect == "anthropic" or url.path.endswith(_VERSION) else url._replace(path=url.path + _VERSION)
+        return url._replace(path=url.path.removesuffix(_VERSION) + _VERSION) if self.dialect.startswith("openai-") else url

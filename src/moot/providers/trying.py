@@ -63,7 +63,7 @@ async def _ask(choice: Choice) -> tuple[str, Ending]:
         settings=ModelSettings(max_tokens=64 if not choice.model.reasoning else None),
         quirks=choice.provider.quirks,
     )
-    request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.id.model, new_id())
+    request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
     translator = choice.dialect.translator
     state = translator.open(ExchangeOptions())
     text: list[str] = []

@@ -2,12 +2,14 @@
 
 | file | what |
 |---|---|
-| `scripted.py` | `ScriptedServer`: says what a script tells it to, in both dialects, and fails in every way an endpoint can |
+| `scripted.py` | `ScriptedServer`: says what a script tells it to, in every dialect, and fails in every way an endpoint can |
 | `process.py` | `ScriptedProcess`: the same as a process of its own, for tests of the command line |
 | `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
 | `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
 | `script.py` | `Reply` and `ToolCall`, the words of a script |
 | `_frames.py` | a reply in the wire shape of each dialect |
+| `_wires.py` | of Responses, Gemini and Ollama |
+| `_asked.py` | a request in one shape whatever the dialect |
 | `_serve.py` | the small HTTP server under all of them |
 
 Product code never imports this room.

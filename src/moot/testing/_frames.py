@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from moot.testing._wires import google, json_bytes, ollama, responses
+from moot.testing._wires import pieces as _pieces
 from moot.testing.script import Reply, ToolCall, Usage
 
 
 def frames(reply: Reply, dialect: str, model: str, ids: Iterator[str]) -> list[bytes]:
     """The event stream of a reply, one element a frame. `ids` makes up what the script leaves open."""
-    made = _messages(reply, model, ids) if dialect == "anthropic" else _chat(reply, model, ids)
+    made = _DIALECTS.get(dialect, _chat)(reply, model, ids)
     if reply.malformed_at is not None:
-        made.insert(reply.malformed_at, b'data: {"broken": \n\n')
+        made.insert(reply.malformed_at, b'{"broken": \n' if dialect == "ollama" else b'data: {"broken": \n\n')
     return made
+
+
+def content_type(dialect: str) -> str:
+    """Of a stream in that dialect."""
+    return "application/x-ndjson" if dialect == "ollama" else "text/event-stream"
 
 
 def error_body(reply: Reply, dialect: str) -> bytes:
@@ -24,8 +30,12 @@ def error_body(reply: Reply, dialect: str) -> bytes:
         kind = reply.error_code or {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}.get(
             reply.status, "api_error"
         )
-        return _json({"type": "error", "error": {"type": kind, "message": message}})
-    return _json({"error": {"message": message, "type": "scripted", "param": None, "code": reply.error_code or None}})
+        return json_bytes({"type": "error", "error": {"type": kind, "message": message}})
+    if dialect == "ollama":
+        return json_bytes({"error": message})
+    if dialect == "google":
+        return json_bytes({"error": {"code": reply.status, "message": message, "status": reply.error_code or "SCRIPTED"}})
+    return json_bytes({"error": {"message": message, "type": "scripted", "param": None, "code": reply.error_code or None}})
 
 
 def _chat(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
@@ -113,17 +123,18 @@ def _block(index: int, head: dict[str, Any], deltas: list[dict[str, Any]]) -> li
     return [*made, _event("content_block_stop", {"index": index})]
 
 
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), max(1, size))]
-
-
 def _event(name: str, value: dict[str, Any]) -> bytes:
     return b"event: %s\n%s" % (name.encode(), _data({"type": name, **value}))
 
 
 def _data(value: dict[str, Any]) -> bytes:
-    return b"data: " + _json(value) + b"\n\n"
+    return b"data: " + json_bytes(value) + b"\n\n"
 
 
-def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+_DIALECTS: dict[str, Callable[[Reply, str, Iterator[str]], list[bytes]]] = {
+    "anthropic": _messages,
+    "google": google,
+    "ollama": ollama,
+    "openai-responses": responses,
+}
+"""All others get chat completions."""

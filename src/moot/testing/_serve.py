@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 from aiohttp import web
 
 from moot.config.settings import ProviderSettings
+from moot.testing._asked import dialect_of, messages_of, model_of
 from moot.testing._frames import error_body
 from moot.testing.script import Reply
 
@@ -41,7 +42,12 @@ class Recorded:
 
     @property
     def dialect(self) -> str:
-        return "anthropic" if self.path.endswith("/messages") else "openai-chat"
+        return dialect_of(self.path)
+
+    @property
+    def model(self) -> str:
+        """The model that was asked for."""
+        return model_of(self.path, self.json)
 
     @property
     def json(self) -> dict[str, Any]:
@@ -54,7 +60,8 @@ class Recorded:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        return self.json.get("messages", [])
+        """In one shape whatever the dialect: `role` and `content`, as openai-chat or anthropic have it."""
+        return messages_of(self.dialect, self.json)
 
     @property
     def user_text(self) -> str:
@@ -90,18 +97,20 @@ class Server:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`, the base URL of the anthropic dialect."""
+        """`http://127.0.0.1:PORT`, the base URL of the dialects anthropic, google and ollama."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def openai_url(self) -> str:
-        """`http://127.0.0.1:PORT/v1`, the base URL of the openai-chat dialect."""
+        """`http://127.0.0.1:PORT/v1`, the base URL of OpenAI's dialects."""
         return f"{self.url}/v1"
 
     async def __aenter__(self) -> Self:
         self._stopping.clear()
         app = web.Application(client_max_size=1 << 30)
         app.router.add_route("GET", "/v1/models", self._list)
+        app.router.add_route("GET", "/v1beta/models", self._list_google)
+        app.router.add_route("GET", "/api/tags", self._list_ollama)
         app.router.add_route("GET", "/_requests", self._show)
         app.router.add_route("POST", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -147,12 +156,12 @@ class Server:
             headers["Retry-After"] = after if isinstance(after, str) else f"{after:.3f}".rstrip("0").rstrip(".")
         body = error_body(reply, recorded.dialect) if reply.raw is None else reply.raw
         recorded.sent = len(body)
-        kind = "application/json" if reply.raw is None else reply.content_type
+        kind = "application/json" if reply.raw is None else reply.content_type or "text/event-stream"
         return web.Response(status=reply.status, body=body, headers={"Content-Type": kind, **headers})
 
     def provider(self, name: str = "mine", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
         """The settings of a custom provider that calls this server."""
-        base_url = self.url if dialect == "anthropic" else self.openai_url
+        base_url = self.openai_url if dialect.startswith("openai-") else self.url
         values: dict[str, Any] = {"api_key": "scripted-key", "models": {model: {} for model in self.models}, **more}
         return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
 
@@ -179,6 +188,16 @@ class Server:
     async def _list(self, request: web.Request) -> web.Response:
         rows = [{"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "moot"} for name in self.models]
         return web.json_response({"object": "list", "data": rows, "has_more": False})
+
+    async def _list_google(self, request: web.Request) -> web.Response:
+        methods = ["generateContent", "countTokens"]
+        rows = [
+            {"name": f"models/{name}", "displayName": name, "inputTokenLimit": 100_000, "outputTokenLimit": 8_000} for name in self.models
+        ]
+        return web.json_response({"models": [{**row, "supportedGenerationMethods": methods} for row in rows]})
+
+    async def _list_ollama(self, request: web.Request) -> web.Response:
+        return web.json_response({"models": [{"name": name, "model": name, "size": 1, "details": {}} for name in self.models]})
 
     async def _show(self, request: web.Request) -> web.Response:
         rows = [

@@ -70,7 +70,7 @@ class ChaosServer(Server):
         self._ids = (str(number) for number in itertools.count(1))
 
     async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
-        made = frames(self._reply, recorded.dialect, str(recorded.json.get("model", "")), self._ids)
+        made = frames(self._reply, recorded.dialect, recorded.model, self._ids)
         fault = self._random.choice(self._kinds) if self._random.random() < self._share else None
         if fault is None:
             return await self._answer(recorded, request, "none", _plain(made))

@@ -58,7 +58,7 @@ class ScriptedProcess:
 
     def config(self, *, dialect: str = "openai-chat", name: str = "mine") -> str:
         """A `config.yaml` whose main model is this server's first one."""
-        base_url = self.url if dialect == "anthropic" else self.openai_url
+        base_url = self.openai_url if dialect.startswith("openai-") else self.url
         models = ", ".join(f"{json.dumps(model)}: {{context: 100000}}" for model in self.models)
         entry = f"{{dialect: {dialect}, base_url: {json.dumps(base_url)}, api_key: scripted-key, models: {{{models}}}}}"
         return f"models: {{main: {json.dumps(f'{self.models[0]}@{name}')}}}\nproviders:\n  {name}: {entry}\n"

@@ -35,8 +35,10 @@ class Reply:
     text: str = ""
     reasoning: str = ""
     signature: str = "c2lnbmF0dXJl"
-    """Of the reasoning, in Anthropic's dialect."""
+    """Of the reasoning, in the dialects that sign or seal it."""
     tool_calls: Sequence[ToolCall] = ()
+    picture: bytes = b""
+    """A PNG that the model gives; chat completions and Anthropic's dialect have no place for it."""
     finish: str | None = ""
     """The vendor's own word; empty = what fits, None = no finish is sent at all."""
     usage: Usage | None = field(default_factory=lambda: {"input": 12, "output": 7})
@@ -67,7 +69,8 @@ class Reply:
     """A frame that is no JSON stands before the n-th frame."""
     raw: bytes | None = None
     """The body, instead of everything above."""
-    content_type: str = "text/event-stream"
+    content_type: str = ""
+    """Empty = what fits the dialect."""
 
     status: int = 200
     error: str = ""
@@ -79,7 +82,8 @@ class Reply:
 
 
 def replies_from_json(text: str | bytes) -> list[Reply]:
-    """The script in a JSON file: a list of objects with the fields of `Reply`; `raw` is text, or `raw_base64`. Raises ValueError."""
+    """The script in a JSON file: a list of objects with the fields of `Reply`; `raw` is text, or `raw_base64`, `picture` is
+    `picture_base64`. Raises ValueError."""
     value: Any = json.loads(text)
     if not isinstance(value, list):
         raise ValueError(f"a script is a list of replies, got {type(value).__name__}")
@@ -101,6 +105,8 @@ def _reply(row: Any) -> Reply:
         values["raw"] = base64.b64decode(values.pop("raw_base64"))
     elif isinstance(values.get("raw"), str):
         values["raw"] = values["raw"].encode()
+    if "picture_base64" in values:
+        values["picture"] = base64.b64decode(values.pop("picture_base64"))
     known = {item.name for item in fields(Reply)}
     if unknown := values.keys() - known:
         raise ValueError(f"a reply has no field {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
@@ -113,4 +119,6 @@ def _row(reply: Reply) -> dict[str, Any]:
     row["tool_calls"] = [{"name": call.name, "arguments": call.arguments, "id": call.id} for call in reply.tool_calls]
     if (raw := row.pop("raw")) is not None:
         row["raw_base64"] = base64.b64encode(raw).decode()
+    if picture := row.pop("picture"):
+        row["picture_base64"] = base64.b64encode(picture).decode()
     return row

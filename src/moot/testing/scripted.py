@@ -1,9 +1,9 @@
-"""A model's endpoint that says what a script tells it to: real HTTP on 127.0.0.1, both dialects, every kind of failure.
+"""A model's endpoint that says what a script tells it to: real HTTP on 127.0.0.1, every dialect, every kind of failure.
 
 In a test:
 
     async with ScriptedServer([Reply(text="Hello."), Reply(tool_calls=[ToolCall("read_file", {"path": "a.txt"})])]) as server:
-        settings = server.provider("mine")                        # a ProviderSettings; dialect="anthropic" for the other one
+        settings = server.provider("mine")                        # a ProviderSettings; dialect="google" for another one
         ...
         assert server.requests[0].json["model"] == "scripted"     # every request is kept: headers, bytes, time
 
@@ -33,7 +33,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from moot.testing._frames import frames
+from moot.testing._frames import content_type, frames
 from moot.testing._serve import Recorded, Server, text_of
 from moot.testing.script import Reply, ToolCall, replies_from_json
 
@@ -46,7 +46,8 @@ _SAY = re.compile(r"^\s*say (.+)$", re.IGNORECASE | re.MULTILINE)
 
 
 class ScriptedServer(Server):
-    """Answers `/v1/chat/completions` and `/v1/messages` (also without `/v1`) from a script; lists `models` at `/v1/models`."""
+    """Answers from a script in the dialect of the path: `/chat/completions`, `/responses`, `/messages` (with `/v1` or without),
+    `/v1beta/models/NAME:streamGenerateContent`, `/api/chat`. Lists `models` where each dialect has its list."""
 
     def __init__(self, script: Script = (), *, obey: bool = False, models: Sequence[str] = ("scripted",), port: int = 0) -> None:
         super().__init__(port=port)
@@ -62,9 +63,11 @@ class ScriptedServer(Server):
             await asyncio.sleep(reply.wait)
         if reply.status != 200:
             return self.refuse(recorded, reply)
-        made = [reply.raw] if reply.raw is not None else frames(reply, recorded.dialect, str(recorded.json.get("model", "")), self._ids)
+        made = [reply.raw] if reply.raw is not None else frames(reply, recorded.dialect, recorded.model, self._ids)
         writes = self._writes(reply, made, recorded, request)
-        return await self.send(recorded, request, writes, {"Content-Type": reply.content_type, **reply.headers})
+        return await self.send(
+            recorded, request, writes, {"Content-Type": reply.content_type or content_type(recorded.dialect), **reply.headers}
+        )
 
     def _choose(self, recorded: Recorded) -> Reply:
         if callable(self._script):

@@ -30,7 +30,7 @@ def test_endpoint_of_ones_own_needs_a_base_url() -> None:
 
 
 def test_unknown_dialect_and_plan_are_config_errors() -> None:
-    with pytest.raises(ConfigError, match="unknown dialect 'klingon'; known: anthropic, openai-chat"):
+    with pytest.raises(ConfigError, match="unknown dialect 'klingon'; known: anthropic, google, ollama, openai-chat, openai-responses"):
         Custom(ProviderSettings("mine", dialect="klingon", base_url="http://host"))
     with pytest.raises(ConfigError, match="no plan 'code'; known: china, china-coding, coding"):
         Zhipu(ProviderSettings("zhipu", plan="code"))
@@ -42,8 +42,10 @@ def test_plan_chooses_its_own_address_unless_one_is_given() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "http://127.0.0.1:11434", "http://127.0.0.1:11434/", "http://127.0.0.1:11434/v1"])
-def test_ollama_adds_the_version_itself(url: str) -> None:
-    assert Ollama(ProviderSettings("ollama", base_url=url)).base.geturl() == "http://127.0.0.1:11434/v1"
+def test_ollama_adds_the_version_where_it_speaks_as_openai_does(url: str) -> None:
+    assert Ollama(ProviderSettings("ollama", base_url=url)).base.geturl() == "http://127.0.0.1:11434"
+    for dialect in ("openai-chat", "openai-responses"):
+        assert Ollama(ProviderSettings("ollama", base_url=url, dialect=dialect)).base.geturl() == "http://127.0.0.1:11434/v1"
 
 
 async def test_key_with_a_line_break_is_refused_without_showing_it() -> None:
