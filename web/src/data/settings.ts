@@ -102,12 +102,18 @@ export interface Agent {
   max_steps: number | null
   effort: string | null
   fallback: string[]
+  ready: boolean
+  /** What is absent, in words. */
+  missing: string
+  /** The line that brings it. */
+  install: string
 }
 
-export function useAgents() {
+/** Every agent that can be run here; with `absent` also known ones whose program is missing. */
+export function useAgents(absent = false) {
   return useQuery({
-    queryKey: ['agents'],
-    queryFn: ({ signal }) => api.get<Page<Agent>>('/agents', { query: { limit: 200 }, signal }),
+    queryKey: ['agents', absent],
+    queryFn: ({ signal }) => api.get<Page<Agent>>('/agents', { query: { limit: 200, absent }, signal }),
     staleTime: 30_000,
   })
 }

@@ -1,21 +1,26 @@
-import { Bot, ChevronRight } from 'lucide-react'
+import { Bot, Check, ChevronRight, Copy } from 'lucide-react'
 import { type Agent, useAgents } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
+import { IconButton } from '@/ui/Button'
+import { useCopy } from '@/ui/copy'
 import { Empty, Failed, Loading } from '@/ui/States'
 
-/** Every agent of the configuration with all that makes it what it is. */
+/** Every agent that can answer here with all that makes it what it is, then those that could be installed. */
 export default function Agents() {
-  const { data, error, refetch } = useAgents()
+  const { data, error, refetch } = useAgents(true)
   return (
     <Area
       title="Agents"
-      about="An agent is a name for a prompt, a model, tools and rules. They stand under `agents` in the configuration."
+      about="Who answers: a prompt, a model, tools and rules under a name of yours, or somebody else’s agent, run as it is. Yours stand in the configuration, under agents."
     >
       {error ? (
         <Failed error={error} again={() => void refetch()} />
       ) : data ? (
-        <All agents={data.data} />
+        <>
+          <All agents={data.data.filter((agent) => agent.ready)} />
+          <Absent agents={data.data.filter((agent) => !agent.ready)} />
+        </>
       ) : (
         <Loading rows={3} />
       )}
@@ -31,19 +36,19 @@ function All({ agents }: { agents: readonly Agent[] }) {
         <li key={agent.name} className="min-w-0 rounded-xl border border-line bg-raised p-4">
           <div className="flex items-center gap-2">
             <h2 className="min-w-0 truncate text-sm font-semibold">{agent.name}</h2>
-            {agent.agent_type !== 'moot' && <Badge>{agent.agent_type}</Badge>}
+            {!['moot', agent.name].includes(agent.agent_type) && <Badge>{agent.agent_type}</Badge>}
             <Badge look="accent" className="ml-auto max-w-44 truncate">
-              {agent.model || 'main'}
+              {agent.model || (agent.agent_type === 'moot' ? 'main' : 'its own model')}
             </Badge>
           </div>
           {agent.description && <p className="mt-1 text-sm text-muted">{agent.description}</p>}
           <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-xs">
-            <Fact name="Role" value={agent.role} />
+            {agent.agent_type === 'moot' && <Fact name="Role" value={agent.role} />}
             <Fact name="Temperature" value={agent.temperature} />
             <Fact name="Effort" value={agent.effort} />
             <Fact name="Steps at most" value={agent.max_steps} />
             <Fact name="Fallback" value={agent.fallback.join(', ')} />
-            <Fact name="Tools" value={agent.tools === null ? 'the usual ones' : agent.tools.join(', ') || 'none'} />
+            <Fact name="Tools" value={toolsOf(agent)} />
           </dl>
           {agent.instructions && (
             <details className="mt-3 text-xs">
@@ -63,6 +68,44 @@ function All({ agents }: { agents: readonly Agent[] }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+function toolsOf(agent: Agent): string {
+  if (agent.tools === null) return agent.agent_type === 'moot' ? 'the usual ones' : 'its own'
+  return agent.tools.join(', ') || 'none'
+}
+
+/** Known agents whose program is not here, each with the line that brings it. */
+function Absent({ agents }: { agents: readonly Agent[] }) {
+  if (!agents.length) return null
+  return (
+    <section className="mt-8">
+      <h2 className="text-sm font-semibold">Not installed</h2>
+      <ul className="mt-2 divide-y divide-line overflow-hidden rounded-xl border border-line bg-raised">
+        {agents.map((agent) => (
+          <li key={agent.name} className="px-4 py-2.5">
+            <p className="flex flex-wrap items-baseline gap-x-2 text-sm">
+              <span className="font-medium">{agent.name}</span>
+              <span className="text-xs text-muted">{agent.missing}</span>
+            </p>
+            <Line text={agent.install} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Line({ text }: { text: string }) {
+  const { copied, copy } = useCopy()
+  return (
+    <div className="mt-1 flex items-center gap-1">
+      <code className="min-w-0 flex-1 font-mono text-xs break-words">{text}</code>
+      <IconButton label={copied ? 'Copied' : `Copy ${text}`} onClick={() => copy(text)}>
+        {copied ? <Check size={14} aria-hidden /> : <Copy size={14} aria-hidden />}
+      </IconButton>
+    </div>
   )
 }
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from moot.agents.known.finding import agent_called, agents_here, presence_of
+from moot.agents.known.finding import agent_called, agents_here, known_agents, presence_of
 from moot.convert.described import agent_json, model_json
 from moot.errors import NotFound, UsageError
 from moot.plugins import CHANNELS, FORMATS, TOOLS
@@ -32,9 +32,14 @@ Item = TypeVar("Item", bound=BaseModel)
 
 
 @router.get("/agents")
-async def list_agents(here: Here, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[AgentOut]:
-    """Lists every agent that can be run here: those of the configuration, and outside agents whose program was found."""
-    agents = [_agent(agent) for agent in agents_here(here.engine.runtime.settings).values()]
+async def list_agents(here: Here, _: Reader, absent: bool = False, limit: Limit = 50, cursor: Cursor = None) -> ListOut[AgentOut]:
+    """Lists every agent that can be run here: those of the configuration, and outside agents whose program was found.
+
+    With `absent` also known ones whose program was not.
+    """
+    found = agents_here(here.engine.runtime.settings)
+    known = {name: entry.agent() for name, entry in known_agents().items()} if absent else {}
+    agents = [_agent(agent) for agent in (found | {name: agent for name, agent in known.items() if name not in found}).values()]
     return _listed(AgentOut, *_cut(agents, limit, cursor, "name"))
 
 
