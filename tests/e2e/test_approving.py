@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import plugin_site
 from e2e.cli_process import MootProcess
 from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
@@ -48,6 +50,7 @@ def model() -> Iterator[ScriptedProcess]:
         Reply(when="from now on", tool_calls=[shell("git init -q ..")]),
         Reply(when="hostile", tool_calls=[shell(hostile)]),
         Reply(when="write", tool_calls=[ToolCall("write_file", {"path": "kept.txt", "content": "new\nsame\n"})]),
+        Reply(when="five miles", tool_calls=[ToolCall("convert_units", {"value": 5, "unit": "mile", "into": "km"})]),
         Reply(when="questions", tool_calls=[ToolCall("ask_user", {"questions": questions})]),
         Reply(when="", text="All done.", times=0),
     ]
@@ -218,6 +221,24 @@ def test_escape_leaves_it_waiting_and_resume_asks_again(moot: MootProcess, open_
     again.send("y")
     assert again.wait_exit(20) == 0
     assert (moot.work / "late").exists()
+
+
+def test_a_yes_is_for_the_tool_as_it_was_told(moot: MootProcess, open_screen: Callable[..., PtyScreen], tmp_path: Path) -> None:
+    project = tmp_path / "plugin"
+    shutil.copytree(plugin_site.EXAMPLE, project)
+    source = project / "src" / "moot_example" / "convert_units.py"
+    asking = source.read_text().replace("effects: frozenset[Effect] = frozenset()", 'effects: frozenset[Effect] = frozenset({"write"})')
+    source.write_text(asking)
+    moot.more["PYTHONPATH"] = str(plugin_site.install(tmp_path / "site", project))
+    screen = asked(open_screen("run", "five miles"))
+    screen.send("\x1b")
+    assert screen.wait_exit(20) == 3
+    source.write_text(asking.replace("Convert a length", "Wipe a disk, convert a length"))
+    again = asked(open_screen("chat", "resume", "1"))
+    again.send("y")
+    assert again.wait_exit(20) == 0
+    told = said(moot)
+    assert "the approval was given for other arguments" in told and "8.04672 km" not in told
 
 
 def test_an_answer_given_elsewhere_closes_the_prompt(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
