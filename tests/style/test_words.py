@@ -108,6 +108,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "agents/known/claude_code.py",
         "agents/claude_code*",
         "convert/*claude*",
+        "convert/_acp_facts.py",
     ),
     "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*"),
     "openai gpt": (
@@ -126,7 +127,14 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "providers/_local_machine.py",
         "providers/weights/pull.py",
     ),
-    "google gemini": ("convert/google*.py", "convert/_google*.py", "providers/google.py", "providers/_shapes.py"),
+    "google gemini": (
+        "convert/google*.py",
+        "convert/_google*.py",
+        "providers/google.py",
+        "providers/_shapes.py",
+        "convert/gemini_stream.py",
+        "convert/_acp_facts.py",
+    ),
     "lmstudio": ("providers/lm_studio.py",),
     "deepseek": ("providers/deepseek.py",),
     "zhipu glm zai bigmodel": ("providers/zhipu.py",),
@@ -146,6 +154,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
 }
 NAMES_ALL = (
     "plugins/__init__.py",  # the table of what there is
+    "agents/known/acp.py",  # the table of known agents
     "plugins/programs.py",
     "config/home.py",  # the table of key variables
     "cli/tree.py",  # examples of what may be typed

@@ -16,8 +16,8 @@ def _parsed(path: Path, _changed: int) -> ast.Module:
 
 
 def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
-    """Every Python file below the folder: its path there, and what it says."""
-    for path in sorted(root.rglob("*.py")):
+    """Every Python file below the folder, but for what npm has installed there: its path there, and what it says."""
+    for path in sorted(path for path in root.rglob("*.py") if "node_modules" not in path.parts):
         yield path.relative_to(root).as_posix(), _parsed(path, path.stat().st_mtime_ns)
 
 

@@ -41,6 +41,16 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_writer.py` | parts and calls as both translators write them |
 | `_tools.py` | a stored call as it goes out again: id, arguments, its one output |
 | `_files.py` | file parts as they go out again |
+| `acp.py` | the Agent Client Protocol, both directions of its pipe |
+| `_acp_wire.py` | one line of it, read |
+| `_acp_calls.py` | one tool call, from its first sight to its output |
+| `_acp_outputs.py` | what a call came to, as text |
+| `_acp_parts.py` | contents that are no text, and the plan |
+| `_acp_facts.py` | what its agents say each in its own way: names of tools, tokens, money |
+| `acpx.py` | both directions on one stdout, as acpx writes them |
+| `opencode_run.py` | `opencode run --format json` |
+| `gemini_stream.py` | `gemini -o stream-json` |
+| `_headless.py` | what such streams have in common |
 | `callers/` | moot as a model for other programs: what they ask and what they are told, in their dialects |
 | `_vendor.py` | what vendors say in the same ways: counts, errors, bodies that are no stream |
 
