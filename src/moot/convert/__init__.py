@@ -35,6 +35,9 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `anthropic_messages.py` | Anthropic messages: the request |
 | `anthropic_stream.py` | Anthropic messages: the way back |
 | `_anthropic_facts.py` | that wire's finish reasons, counts and citations |
+| `claude_code.py` | Claude Code's lines, with and without partial messages |
+| `_claude_calls.py` | its tool calls and their outputs |
+| `_claude_facts.py` | its usage, costs, failures and notes |
 | `_thinking.py` | how its models are asked to think |
 | `_sse.py` | one frame of an event stream, read |
 | `_feeding.py` | the event in a frame, or what came in place of a stream |

@@ -22,7 +22,7 @@ from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "AnthropicStream", "State"]
+__all__ = ["METADATA", "AnthropicStream", "State", "take"]
 
 METADATA = "anthropic"
 """The key of this dialect in providerMetadata."""
@@ -114,6 +114,13 @@ class AnthropicStream:
         return tuple(turn.writer.chunks), Ending(reason, state.reason or None, usage_of(state.usage or {}), None, error, metadata)
 
 
+def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
+    """What one event adds that came in another frame than this wire's own: agents pass them on."""
+    turn = _Turn(state)
+    turn.take(event)
+    return turn.state, tuple(turn.writer.chunks)
+
+
 def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     frame = _sse.read(raw)
     if frame is None:
@@ -127,9 +134,7 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
     if event is None:
         # other servers end every stream with the word that openai-chat ends with
         return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
-    turn = _Turn(state)
-    turn.take(event, name)
-    return turn.state, tuple(turn.writer.chunks)
+    return take(state, {**event, "type": name} if name and not as_text(event.get("type")) else event)
 
 
 class _Turn:
@@ -144,8 +149,8 @@ class _Turn:
         parts = self.writer.parts
         return self._state if parts is self._state.parts else self._state._replace(parts=parts)
 
-    def take(self, event: JsonObject, name: str) -> None:
-        kind = as_text(event.get("type")) or name
+    def take(self, event: JsonObject) -> None:
+        kind = as_text(event.get("type"))
         if self._state.facts is None and kind != "ping":
             self._state = self._state._replace(facts=_NO_FACTS)
         if kind == "error" or event.get("error"):

@@ -1,0 +1,106 @@
+"""What Claude Code's own events say in numbers and words: the end of a turn, its usage and cost, what a person should be told."""
+
+from __future__ import annotations
+
+from moot.convert._anthropic_facts import usage_of
+from moot.convert._vendor import as_list, as_object, as_text, count, failure, nano_dollars
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.exchange import Failure
+from moot.types.usage import Usage
+
+__all__ = ["cost_of", "failure_of", "noted", "plan_of", "structured", "usage_of_turn"]
+
+_SINCE = "model_usage_since_last_result"
+_SHORT = 500
+"""Characters up to which a text of a structured result is kept: longer ones are the output once more, or a whole file."""
+_FACTS = 4096
+"""Bytes of a structured result that are kept beside its output."""
+_STATES = frozenset({"pending", "in_progress", "completed"})
+_LIMITS = {"error_max_turns": "max_steps", "error_max_budget_usd": "max_cost"}
+
+
+def usage_of_turn(result: JsonObject) -> Usage:
+    """What the turn took, sub-agents and side calls included; older versions count the main agent's calls alone."""
+    models = as_object(result.get(_SINCE))
+    if not models:
+        return usage_of(as_object(result.get("usage")))
+    total = Usage()
+    for model in map(as_object, models.values()):
+        fresh, read, written = (count(model.get(name)) for name in ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"))
+        every = None if fresh is None and read is None and written is None else (fresh or 0) + (read or 0) + (written or 0)
+        total += Usage(every, count(model.get("outputTokens")), read, written, count(model.get("thinkingTokens")))
+    return total
+
+
+def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
+    """Nano-dollars of the turn; None where they can't be known: `total_cost_usd` counts the session from its begin, forks included."""
+    models = as_object(result.get(_SINCE))
+    if _SINCE in result:
+        amounts = [nano_dollars(as_object(model).get("costUSD")) for model in models.values()]
+        return None if None in amounts else sum(amount for amount in amounts if amount is not None)
+    return None if resumed else nano_dollars(result.get("total_cost_usd"))
+
+
+def failure_of(result: JsonObject) -> Failure | None:
+    """Why the turn failed; None where it did not."""
+    subtype = as_text(result.get("subtype"))
+    if result.get("is_error") is not True and not subtype.startswith("error"):
+        return None
+    if as_text(result.get("terminal_reason")).startswith("aborted"):
+        return Failure("Claude Code was interrupted", "interrupted")
+    said = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
+    if subtype in _LIMITS:
+        return Failure(said or f"Claude Code stopped: {subtype}", _LIMITS[subtype])
+    status = result.get("api_error_status")
+    return failure({"message": said or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
+
+
+def noted(event: JsonObject) -> str:
+    """What a person should be told of a `system` event, in our words; empty for nearly all of them."""
+    match event.get("subtype"):
+        case "api_retry":
+            tries = f"{event.get('attempt')} of {event.get('max_retries')}"
+            why = " ".join(str(event[name]) for name in ("error_status", "error") if event.get(name))
+            return f"The model's endpoint refused ({why or 'no reason given'}); Claude Code tries again, {tries}."
+        case "compact_boundary":
+            return "Claude Code summarised the earlier part of its session here."
+        case "model_refusal_fallback" | "model_fallback" | "model_consent_fallback":
+            return "Claude Code went on with another model."
+        case _:
+            return ""
+
+
+def plan_of(arguments: Json) -> JsonObject | None:
+    """The list of things to do that a call of `TodoWrite` sets; None for any other arguments."""
+    todos = as_object(arguments).get("todos")
+    if not isinstance(todos, list):
+        return None
+    entries: list[Json] = []
+    for todo in map(as_object, todos):
+        status = as_text(todo.get("status"))
+        entries.append({"content": as_text(todo.get("content")), "status": status if status in _STATES else "pending"})
+    return {"entries": entries}
+
+
+def structured(result: Json) -> JsonObject | None:
+    """The facts of a tool's structured result, without long texts; None when there are none worth keeping."""
+    if not isinstance(result, dict):
+        return None
+    try:
+        kept = as_object(_pruned(result, 6))
+        return kept if kept and len(canonical.dumps(kept)) <= _FACTS else None
+    except ValueError:
+        return None
+
+
+def _pruned(value: Json, depth: int) -> Json:
+    if isinstance(value, dict):
+        return {name: _pruned(item, depth - 1) for name, item in value.items() if depth and not _long(item)}
+    if isinstance(value, list):
+        return [_pruned(item, depth - 1) for item in value if depth and not _long(item)]
+    return value
+
+
+def _long(value: Json) -> bool:
+    return value is None or (isinstance(value, str) and len(value) > _SHORT)
