@@ -57,5 +57,9 @@ def server_of(connection: HTTPConnection) -> Server:
     return server
 
 
-Here = Annotated[Server, Depends(server_of)]
+async def _here(connection: HTTPConnection) -> Server:
+    return server_of(connection)  # FastAPI hands whatever is not async to a thread, which costs more than most routes do
+
+
+Here = Annotated[Server, Depends(_here)]
 """The server, as an argument of a route."""

@@ -40,7 +40,11 @@ ASKED_OF_THEM = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.
 
 
 def conversation_by(queries: Queries, where: LiteralString, value: object, owner: str | None = None) -> Conversation | None:
-    row = queries.execute(f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?{THEIRS}", (value, owner)).fetchone()
+    found = f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?"
+    if owner is None:
+        row = queries.execute(found, (value,)).fetchone()
+    else:  # indexes that begin with the owner want a plain value; with THEIRS all conversations would be gone through
+        row = queries.execute(f"{found} AND owner_id = ?", (value, owner)).fetchone()
     return None if row is None else conversation_of(row)
 
 

@@ -35,11 +35,9 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
         transaction.execute(
             "UPDATE message SET client_id = NULL WHERE conversation = ? AND client_id = ?", (conversation, message.client_id)
         )
-    if transaction.row("SELECT 1 FROM message WHERE id = ?", (message.id,)):
-        raise Busy(f"a message with the id {message.id!r} exists already")
-    transaction.execute(
+    stored = transaction.execute(
         "INSERT INTO message (id, conversation, parent_id, role, parts, metadata, run, status, client_id, first_seq, last_seq,"
-        " folded_through, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " folded_through, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (
             message.id,
             conversation,
@@ -56,6 +54,8 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
             message.created_at,
         ),
     )
+    if stored.rowcount != 1:
+        raise Busy(f"a message with the id {message.id!r} exists already")
 
 
 def count(transaction: Transaction, conversation: int, added: int, at: int, head: str | None) -> None:

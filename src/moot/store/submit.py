@@ -61,7 +61,7 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
     if found is None and wanted.client_id is not None:
         found = lookup.conversation_by(transaction, "client_id", wanted.client_id, wanted.owner)
     if found is None:
-        return new_conversation(transaction, wanted)
+        return _insert_conversation(transaction, wanted)
     if found.deleted_at is not None:
         raise NotFound(f"the conversation {found.id!r} is deleted", fix=f"bring it back with `moot chat restore {found.id}`")
     if remember:
@@ -82,6 +82,12 @@ def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversa
     for name, value, theirs in taken:
         if value is not None and lookup.conversation_by(transaction, name, value, theirs):
             raise Busy(f"a conversation with the {name.replace('_', ' ')} {value!r} exists already")
+    _insert_conversation(transaction, wanted)
+    return lookup.conversation(transaction, wanted.id)
+
+
+def _insert_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """One whose names are free."""
     now = transaction.now_ms
     created = wanted.created_at or now
     project = settled(transaction, wanted.project, wanted.owner)
@@ -89,7 +95,8 @@ def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversa
     columns = CONVERSATION.replace("no, ", "", 1)
     no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
     transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
-    return lookup.conversation(transaction, wanted.id)
+    assert no is not None
+    return replace(value, no=no)
 
 
 def _standing(transaction: Transaction, conversation: int) -> _Standing:
@@ -129,10 +136,17 @@ def post(transaction: Transaction, run: str, item: InboxItem) -> int:
 
 def _store(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing) -> Accepted:
     now = transaction.now_ms
-    parent = _parent(transaction, conversation, submission, standing, now)
-    run = submission.run
+    run, said = submission.run, None
+    if submission.user is not None:
+        said, prompt = _said(transaction, conversation, submission.user, submission.edits, standing.last, now)
+        parent, before = said.id, (prompt,)
+    else:
+        parent, before = _answered(transaction, conversation, submission.answers, standing), ()
     tree = Event("tree", body={"op": "answer", "message": run.message, "parent": parent, "run": run.id})
-    seq = transaction.add(conversation.no, (tree,))[-1]
+    seqs = transaction.add(conversation.no, (*before, tree))
+    seq = seqs[-1]
+    if said is not None:
+        messages.insert(transaction, conversation.no, messages.placed(said, seqs[0]))
     answer = Message(
         run.message,
         "assistant",
@@ -145,7 +159,7 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
         created_at=now,
     )
     messages.insert(transaction, conversation.no, answer)
-    messages.count(transaction, conversation.no, 1 if submission.user is None else 2, now, run.message)
+    messages.count(transaction, conversation.no, len(seqs), now, run.message)
     full = run.parent_run is None and no_room(transaction, run.user, submission.at_most)
     claimed = submission.owner if standing.last is None and not full else None
     _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
@@ -164,30 +178,27 @@ def no_room(transaction: Transaction, user: str, at_most: int) -> bool:
     return transaction.row(sql, (user,))[0] >= at_most
 
 
-def _parent(transaction: Transaction, conversation: Conversation, submission: Submission, standing: _Standing, now: int) -> str:
-    """The message that the answer hangs behind: the new one of the user, which is stored here, else the one that is answered (again)."""
-    if submission.user is not None:
-        return _add_user(transaction, conversation, submission, standing.last, now)
-    if submission.answers is not None:
-        return _question(transaction, conversation, submission.answers)
+def _answered(transaction: Transaction, conversation: Conversation, answers: str | None, standing: _Standing) -> str:
+    """The message that the answer hangs behind where nothing new is said."""
+    if answers is not None:
+        return _question(transaction, conversation, answers)
     return standing.last or _last_prompt(transaction, conversation)
 
 
-def _add_user(transaction: Transaction, conversation: Conversation, submission: Submission, queued_after: str | None, now: int) -> str:
-    user = submission.user
-    assert user is not None
+def _said(
+    transaction: Transaction, conversation: Conversation, user: Message, edits: str | None, queued_after: str | None, now: int
+) -> tuple[Message, Event]:
+    """The prompt as it is stored, and its event."""
     parent, body = user.parent or queued_after or conversation.head, empty()
     if user.parent is not None:
         check_message(transaction, conversation.no, user.parent)
-    if submission.edits is not None:
-        role, parent = check_message(transaction, conversation.no, submission.edits)
+    if edits is not None:
+        role, parent = check_message(transaction, conversation.no, edits)
         if role != "user":
-            raise UsageError(f"the message {submission.edits!r} is no prompt: it is the {role}'s", fix="edit the prompt before it")
-        body["edits"] = submission.edits
+            raise UsageError(f"the message {edits!r} is no prompt: it is the {role}'s", fix="edit the prompt before it")
+        body["edits"] = edits
     said = replace(user, conversation=conversation.id, parent=parent, status="finished", created_at=user.created_at or now)
-    seq = transaction.add(conversation.no, (messages.message_event(said, body=body),))[-1]
-    messages.insert(transaction, conversation.no, messages.placed(said, seq))
-    return user.id
+    return said, messages.message_event(said, body=body)
 
 
 def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:

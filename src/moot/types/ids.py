@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from typing import Protocol
@@ -37,14 +38,17 @@ class Uuid7:
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._last = 0
+        self._random: list[int] = []
 
     def __call__(self) -> str:
         with self._lock:
             # 48 bits of milliseconds and 12 of sub-millisecond position: one counter, only ever raised
             ticks = (self._clock.now() << 12) // 1000
             self._last = ticks = max(ticks, self._last + 1)
+            if not self._random:  # the kernel is asked for many at a time
+                self._random = list(struct.unpack("=64Q", os.urandom(512)))
+            low = self._random.pop() & (1 << 62) - 1 | 1 << 63
         high = (ticks >> 12 & (1 << 48) - 1) << 16 | 0x7000 | ticks & 0xFFF
-        low = int.from_bytes(os.urandom(8)) & (1 << 62) - 1 | 1 << 63
         text = f"{high:016x}{low:016x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

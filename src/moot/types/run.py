@@ -18,6 +18,7 @@ RunStatus: TypeAlias = Literal["queued", "running", "waiting", "interrupted", "f
 TERMINAL: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
 """At most one run of a conversation is in one of these."""
+OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 Trigger: TypeAlias = Literal["user", "api", "cron", "webhook", "delegate", "channel", "import", "agent"]
 OnCrash: TypeAlias = Literal["resume", "ask"]

@@ -21,7 +21,7 @@ from moot.server.streams.view import Blobs, Version, message_view, version_of
 from moot.server.wire.chat import ChatIn, Stopped
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
-from moot.types.run import STARTED, TERMINAL, RunStatus
+from moot.types.run import OPEN, TERMINAL
 
 router = Router(prefix="/api/chat", tags=["chat"])
 
@@ -40,8 +40,6 @@ MESSAGES: dict[int | str, dict[str, Any]] = {
         "content": {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}},
     }
 }
-_LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
-
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "Nothing to go on with."}}
 
 
@@ -67,7 +65,7 @@ async def chat_stream(here: Here, caller: Reader, chat_id: str, sdk: Sdk = None,
 async def stop_chat(here: Here, caller: Chatter, chat_id: str) -> Stopped:
     """Stops what runs or waits in the conversation, and what stands behind it."""
     conversation = await _conversation(caller, chat_id)
-    runs = await caller.store.records.runs(conversation=conversation.id, statuses=_LIVE)
+    runs = await caller.store.records.runs(conversation=conversation.id, statuses=OPEN)
     for run in runs:  # the newest first: what waits its turn must not get it
         await here.engine.runs.cancel(run.id)
     return Stopped(stopped=[run.id for run in reversed(runs)])

@@ -1,0 +1,52 @@
+"""What is asked often is found by an index: how long it takes must not grow with what the store holds."""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+import pytest
+
+from moot.config.settings import Settings
+from moot.store import SqliteStore
+from moot.store.connect import Connection
+from moot.store.lookup import conversation_by
+from moot.store.reader import Reader
+from moot.store.records import RunReader
+from moot.types.run import OPEN, STARTED, RunStatus
+
+pytestmark = pytest.mark.anyio
+
+QUEUED: frozenset[RunStatus] = frozenset({"queued"})
+
+
+def plans(connection: Connection, statements: list[str]) -> list[str]:
+    connection.set_trace_callback(None)
+    asked = [statement for statement in statements if statement.startswith("SELECT")]
+    assert asked
+    return [row[3] for statement in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+
+
+@pytest.mark.parametrize("name", ["id", "key", "client_id"])
+async def test_a_conversation_of_an_owner_is_found_by_an_index_whatever_it_is_called(
+    store: SqliteStore, settings: Settings, name: LiteralString
+):
+    reader, statements = Reader(settings.database), list[str]()
+
+    def looked_up(connection: Connection) -> list[str]:
+        connection.set_trace_callback(statements.append)
+        assert conversation_by(connection, name, "x", "somebody") is None
+        return plans(connection, statements)
+
+    assert all(plan.startswith("SEARCH") for plan in await reader.read(looked_up))
+    await reader.close()
+
+
+@pytest.mark.parametrize("owner", [None, "somebody"])
+async def test_open_runs_are_found_without_a_look_at_those_that_have_ended(store: SqliteStore, settings: Settings, owner: str | None):
+    reader, statements = Reader(settings.database), list[str]()
+    await reader.read(lambda connection: connection.set_trace_callback(statements.append))
+    for statuses in (OPEN, STARTED, QUEUED):
+        assert await RunReader(reader, owner).runs(statuses=statuses) == []
+    found = await reader.read(lambda connection: plans(connection, statements))
+    assert [plan for plan in found if " r " in plan or plan.endswith(" r")] == ["SEARCH r USING INDEX run_open (status=?)"] * 3
+    await reader.close()
