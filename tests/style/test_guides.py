@@ -127,6 +127,7 @@ PAGES = {
     "CHANNELS": "plugins",
     "FORMATS": "plugins",
     "KNOWN_AGENTS": "agents",
+    "TRANSLATORS": "agents",
 }
 
 

@@ -2,6 +2,7 @@
 
 | file | what it holds |
 |---|---|
+| `outside/` | what agents that are programs of their own share |
 | `loop.py` | moot's own loop: steps until the answer is whole or a limit is met |
 | `step.py` | one step's model call: attempts, backing off, the fallback chain |
 | `exchange.py` | one exchange: request out, raw in, chunks beside it, committed per socket read |

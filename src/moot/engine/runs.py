@@ -27,8 +27,8 @@ from moot.types.store import Fence, InboxItem
 
 TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 
-OWNED: frozenset[RunStatus] = frozenset({"running", "queued"})
-"""Somebody works on such a run, or waits for its turn."""
+OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
+"""Somebody works on such a run, waits for its turn, or may wait with the process of its agent."""
 
 MANY = 10_000
 """Started runs that are looked at, the newest first."""
@@ -69,6 +69,7 @@ class LocalRuns:
             accepted = await self._runtime.store.records.submit(submission)
             for run in accepted.superseded:
                 await kill_left_by(self._runtime.store, accepted.conversation.id, run)
+                self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
         self._runtime.hub.touch(accepted.conversation.id)
@@ -92,14 +93,14 @@ class LocalRuns:
             existing = None if client_id is None else await conversations.named(client_id)
         if existing is not None:
             for live in reversed(await store.records.runs(conversation=existing.id, statuses=OWNED)):
-                await self._current(live.id)
+                await self.current(live.id)
         return existing
 
     async def resume(self, run: str) -> Run:
-        found = await self._current(run)
+        found = await self.current(run)
         if found.status in TERMINAL:
             raise UsageError(f"the run {found.id!r} has {found.status}: there is nothing to resume", fix="moot chat continue ID")
-        if found.status == "running":
+        if found.status == "running" or found.held:
             where = "here already" if found.id in self._scopes else "in another process"
             raise Busy(f"the run {found.id!r} is running {where}", fix="moot chat stop ID")
         await self._take(found.id, TAKEABLE)
@@ -107,7 +108,7 @@ class LocalRuns:
 
     async def cancel(self, run: str) -> None:
         records = self._runtime.store.records
-        while (found := await self._current(run)).status not in TERMINAL:
+        while (found := await self.current(run)).status not in TERMINAL:
             if (scope := self._scopes.get(found.id)) is not None:
                 self._cancelled.add(found.id)
                 scope.cancel()
@@ -117,12 +118,12 @@ class LocalRuns:
                     self._runtime.hub.touch(found.conversation)
                     self._move()
                     return
-            elif found.status == "running":
+            elif found.status == "running" or found.held:
                 try:
                     await records.post(found.id, InboxItem("cancel"))
                 except Busy:
                     return  # it has ended meanwhile
-                if (await records.run(found.id)).status == "running":
+                if (now := await records.run(found.id)).held or now.status == "running":
                     return  # its owner hears of it; one that parked meanwhile may not have
             else:
                 # nobody holds it: it is taken up only to be ended
@@ -134,6 +135,7 @@ class LocalRuns:
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
         """As `Runs.answer`. Without `wake` the run is left as it is: more answers follow, and then `wake`."""
         stored = await give(self._runtime, approval, answer)
+        self._runtime.hub.ring()
         self._move()
         if wake:
             await self.wake(stored.run)
@@ -144,7 +146,7 @@ class LocalRuns:
             moved = self._moved
             if run in self._failures:
                 raise self._failures[run]
-            found = await self._current(run)
+            found = await self.current(run)
             if found.status not in ("queued", "running"):
                 return found
             if run in self._scopes:
@@ -173,7 +175,7 @@ class LocalRuns:
         """
         found: list[Run] = []
         for run in reversed(await self._runtime.store.records.runs(statuses=OWNED)):
-            if (await self._current(run.id)).status == "interrupted":
+            if (await self.current(run.id)).status == "interrupted":
                 found.append(run)
         if resume:
             await self._take_up()
@@ -181,14 +183,14 @@ class LocalRuns:
 
     # ── whose a run is ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _current(self, run: str) -> Run:
-        """The run as it stands; one that is called running and that nobody drives is interrupted first.
+    async def current(self, run: str) -> Run:
+        """The run as it stands; one that is called running (or waits with its agent) and that nobody drives is interrupted first.
 
-        So is a queued one whose turn nobody waits for any more, unless it may be taken up by itself.
+        So is a queued one whose turn nobody waits for any more, unless it may be taken up by itself. Raises NotFound.
         """
         records = self._runtime.store.records
         found = await records.run(run)
-        if found.status not in OWNED or self._is_driven(found):
+        if found.status not in OWNED or (found.status == "waiting" and not found.held) or self._is_driven(found):
             return found
         await records.interrupt(found.id, owner=found.owner, fence=found.fence)
         return await records.run(found.id)
@@ -339,13 +341,10 @@ class LocalRuns:
                 parent = (await self._runtime.store.conversations.add_message(said)).id
                 self._runtime.hub.touch(run.conversation)
 
-    async def current(self, run: str) -> Run:
-        """The run as it stands; one whose owner is dead is interrupted first. Raises NotFound."""
-        return await self._current(run)
-
     async def wake(self, run: str) -> None:
         """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""
-        if (await self._runtime.store.records.run(run)).status == "waiting":
+        found = await self._runtime.store.records.run(run)
+        if found.status == "waiting" and not found.held:
             with suppress(Busy):
                 await self._take(run, frozenset({"waiting"}))
 

@@ -11,6 +11,7 @@
 | `KNOWN_AGENTS` | outside agents that can be run by name alone | `moot.known_agents` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
+| `TRANSLATORS` | converters that belong to no wire shape: those of outside agents, and of streams that people keep | `moot.translators` |
 
 | file | what it holds |
 |---|---|
@@ -21,9 +22,22 @@
 
 from moot.plugins.registry import Registry
 
-__all__ = ["AGENTS", "CHANNELS", "COMMANDS", "DIALECTS", "FACES", "FORMATS", "KNOWN_AGENTS", "PROVIDERS", "TOOLS", "Registry", "extensible"]
+__all__ = [
+    "AGENTS",
+    "CHANNELS",
+    "COMMANDS",
+    "DIALECTS",
+    "FACES",
+    "FORMATS",
+    "KNOWN_AGENTS",
+    "PROVIDERS",
+    "TOOLS",
+    "TRANSLATORS",
+    "Registry",
+    "extensible",
+]
 
-AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"}, needs=("run",))
+AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"}, needs=("run",), families=("acp",))
 
 CHANNELS = Registry("moot.channels", {}, needs=("name", "serve"))
 
@@ -117,7 +131,9 @@ TOOLS = Registry(
     ),
 )
 
+TRANSLATORS = Registry("moot.translators", {}, needs=("name", "version", "open", "feed", "close"))
+
 
 def extensible() -> tuple[Registry, ...]:
     """The registries that installed packages may add to; a face is moot's own."""
-    return AGENTS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROVIDERS, TOOLS
+    return AGENTS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROVIDERS, TOOLS, TRANSLATORS

@@ -19,11 +19,15 @@ def attribute(path: str) -> Any:
 class Registry:
     """Looks names up without importing anything; `load` imports the one that is wanted."""
 
-    def __init__(self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = ()) -> None:
-        """`needs` are the attributes that whatever is made of an entry has to have, by its seam."""
+    def __init__(self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = ()) -> None:
+        """`needs` are the attributes that whatever is made of an entry has to have, by its seam.
+
+        `families` are names that may be followed by one of their own: `acp:opencode` is `acp` made with `opencode`.
+        """
         self.group = group
         self._built_in = dict(built_in)
         self._needs = tuple(needs)
+        self._families = frozenset(families)
 
     @cached_property
     def _points(self) -> list[Any]:
@@ -39,7 +43,12 @@ class Registry:
         return sorted({*self._built_in, *self._outside})
 
     def __contains__(self, name: str) -> bool:
+        name = self._split(name)[0]
         return name in self._built_in or name in self._outside
+
+    def _split(self, name: str) -> tuple[str, tuple[str, ...]]:
+        family, _, member = name.partition(":")
+        return (family, (member,)) if member and family in self._families else (name, ())
 
     def package(self, name: str) -> str:
         """The installed package that brings it, with its version; empty for what is built in."""
@@ -68,6 +77,8 @@ class Registry:
 
     def make(self, name: str, *arguments: object) -> Any:
         """An instance of it. Raises UsageError as `load` does, and for a plugin that is not what its seam asks for."""
+        name, member = self._split(name)
+        arguments = (*member, *arguments)
         kind = self.load(name)
         if name in self._built_in:
             return kind(*arguments)

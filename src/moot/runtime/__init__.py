@@ -7,6 +7,10 @@
 | `serving.py` | what another program said before its call, read back |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
 | `ports.py` | `LegPorts`: bytes of the conversation's owner, time and chance, for one leg |
+| `deciding.py` | what becomes of a call that an outside agent asks about: policy, or a person while its process waits |
+| `outside.py` | what a leg offers to an outside agent beside the rest |
+| `sessions.py` | which session of an outside agent holds a branch |
+| `deadline.py` | how long a leg may work; its time stands still while a person is waited for |
 | `asking.py` | asks a person: approvals of calls, the questions of tools |
 | `answers.py` | what becomes of an answer: checked, stored, and the like allowed from then on |
 | `looking.py` | what the file that a call would write holds now |

@@ -23,13 +23,13 @@ from moot.types.approval import Answer, Approval, Grant, bind, grants_of
 from moot.types.canonical import loads_exact
 from moot.types.conversation import Conversation
 from moot.types.run import Run
-from moot.types.tool import Tool
 
 __all__ = ["check", "give", "rule"]
 
 _WRITERS = Registry("moot.writers", {"try": "moot.config.rules:with_rules", "add": "moot.config.rules:add_rules"})
 """What writes YAML is imported when a rule is written."""
 
+ONCE = "once"
 LASTING = ("conversation", "always")
 
 
@@ -75,10 +75,12 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
     """The answer with all that it stands for. Raises UsageError."""
     if not answer.approved or asked.questions is not None:
         return answer
+    if asked.outside is not None and answer.option in {option.id for option in asked.options}:
+        return replace(answer, arguments=None, patterns=())
     if answer.arguments is not None:
         return replace(answer, option="once", patterns=(), digest=_edited(asked, conversation, answer.arguments))
     if answer.option not in LASTING:
-        return answer
+        return _named(asked, answer)
     if not asked.lasting or (answer.option == "always" and not asked.always):
         raise UsageError(f"this call of {asked.tool} can't be allowed for longer than once", fix="answer once")
     wanted = answer.patterns or asked.lasting
@@ -93,25 +95,36 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
 
 def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> Ruling:
     settings = runtime.settings
-    subject = subject_of(loads_exact(asked.arguments))
     mode = mode_of(settings, run.settings)
-    return decide(settings.permissions, mode, _tool(asked), subject, directory=conversation.directory, grants=grants)
+    if (call := asked.outside) is not None:
+        subject, tool, like = call.subject, call, call.like
+    else:
+        subject, tool, like = subject_of(loads_exact(asked.arguments)), find_tool(asked.tool), ""
+    return decide(settings.permissions, mode, tool, subject, directory=conversation.directory, grants=grants, like=like)
 
 
 def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
     """What a decision about the edited call is bound to. Raises UsageError when the tool does not take them."""
-    tool = _tool(asked)
     try:
         value = loads_exact(arguments)
     except ValueError as error:
         raise UsageError(f"the arguments are no JSON: {error}", fix="edit them again") from error
+    if asked.outside is not None:
+        if not asked.outside.editable:
+            raise UsageError(f"the agent takes no other arguments for {asked.tool}", fix="answer yes or no")
+        return bind(asked.run, conversation.directory, asked.tool, b"outside", arguments)
+    tool = find_tool(asked.tool)
     if isinstance(problem := parse(tool, value), str):
         raise UsageError(problem, fix="edit them again")
     return bind(asked.run, conversation.directory, asked.tool, definition_digest(tool), arguments)
 
 
-def _tool(asked: Approval) -> Tool:
-    return find_tool(asked.tool)
+def _named(asked: Approval, answer: Answer) -> Answer:
+    """Raises UsageError for an option that an outside agent does not take."""
+    if asked.outside is None or answer.option == ONCE:
+        return answer
+    known = ", ".join(repr(option.id) for option in asked.options)
+    raise UsageError(f"the agent takes no answer {answer.option!r}", fix=f"one of: {known or 'once'}")
 
 
 def _written(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> tuple[Path, list[dict[str, str]], Mapping[str, str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from moot.config.settings import Permissions, Rule
 from moot.guard.commands import Piece
@@ -14,9 +15,9 @@ from moot.plugins import Registry
 from moot.runtime import patterns
 from moot.types.agent import Mode
 from moot.types.approval import Action, AskedPart, Grant
-from moot.types.tool import Effect, Tool
+from moot.types.effect import Effect
 
-__all__ = ["Ruling", "decide", "told"]
+__all__ = ["Ruled", "Ruling", "decide", "told"]
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """What takes a line apart brings a parser along, so it is imported when there is a line."""
@@ -32,6 +33,15 @@ class Ruling:
     why: str
     parts: tuple[AskedPart, ...] = ()
     """What it was decided about; empty when nobody had to look into it."""
+
+
+class Ruled(Protocol):
+    """What policy has to know of a tool, moot's own or an outside agent's."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def effects(self) -> frozenset[Effect]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +71,23 @@ class _Judge:
         return (Ruling("allow", told(allowing)) if allowing else self.fallback), True
 
 
-def decide(permissions: Permissions, mode: Mode, tool: Tool, subject: str, *, directory: str = "", grants: Iterable[Grant] = ()) -> Ruling:
-    """What happens to a call; `subject` is what rules match: a command, a path, a URL. `directory` is where relative paths begin."""
+def decide(
+    permissions: Permissions,
+    mode: Mode,
+    tool: Ruled,
+    subject: str,
+    *,
+    directory: str = "",
+    grants: Iterable[Grant] = (),
+    like: str = "",
+) -> Ruling:
+    """What happens to a call; `subject` is what rules match: a command, a path, a URL. `directory` is where relative paths begin.
+
+    Rules for the tool `like` hold for it too.
+    """
+    names = ("*", tool.name, like or tool.name)
     judge = _Judge(
-        tuple(rule for rule in permissions.rules if rule.tool in ("*", tool.name)),
+        tuple(rule for rule in permissions.rules if rule.tool in names),
         tuple(grant for grant in grants if grant.tool == tool.name),
         _by_mode(mode, tool.effects),
     )

@@ -59,7 +59,7 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
         arguments=arguments,
         digest=digest,
         asked_at=leg.runtime.clock.now() // 1000,
-        expires_at=_expiry(leg),
+        expires_at=expiry(leg),
         parts=ruling.parts,
     )
     asked = 0
@@ -131,7 +131,7 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
         arguments=arguments,
         digest=bind(leg.request.run.id, leg.request.conversation.directory, tool.name, definition_digest(tool), arguments),
         asked_at=leg.runtime.clock.now() // 1000,
-        expires_at=_expiry(leg),
+        expires_at=expiry(leg),
         questions=[_to_json(item) for item in wanted],
     )
     answer = await ask(leg, approval)
@@ -197,11 +197,11 @@ async def _show_answer(leg: Asker, approval: Approval, answer: Answer) -> None:
 
 
 async def _show(leg: Asker, approval: Approval, answer: Answer, *changes: Change) -> None:
-    await leg.append(_shown(approval, answer), changes=changes, sync=bool(changes))
+    await leg.append(answered(approval, answer), changes=changes, sync=bool(changes))
     point("approval.shown")
 
 
-def _shown(approval: Approval, answer: Answer) -> Event:
+def answered(approval: Approval, answer: Answer) -> Event:
     """The answer as watchers see it; replies to questions are seen in the output of the call that asked."""
     key = f"answer:{approval.id}"
     body: JsonObject = {"option": answer.option, "by": answer.answered_by}
@@ -215,7 +215,8 @@ def _shown(approval: Approval, answer: Answer) -> Event:
     return Event("chunks", (piece,), phase="end", key=key, body=body)
 
 
-def _expiry(leg: Asker) -> int | None:
+def expiry(leg: Asker) -> int | None:
+    """When a question of now ends, ms; None = never."""
     timeout = leg.runtime.settings.permissions.timeout
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 

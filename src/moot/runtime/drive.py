@@ -112,7 +112,7 @@ async def _within(leg: Leg) -> RunOutcome:
         return RunOutcome("failed", "error", Failure(words, StoreCorrupt.code))
     try:
         service: AgentService = AGENTS.make(leg.request.run.agent_type)
-        with anyio.move_on_after(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
+        with leg.deadline.limit(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
         late = Failure(f"stopped after {limit:g} s", kind="deadline", fix="raise it with --timeout or limits.seconds")
@@ -194,15 +194,10 @@ def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
     chunks: list[Chunk] = [*close_open(parts), *settle_calls(parts, why)]
     if outcome.error is not None:
         chunks.append(chunk.error(outcome.error.advice()))
-    if _step_is_open(leg):
+    if leg.step_open:
         chunks.append(chunk.FINISH_STEP)
     if outcome.status == "cancelled":
         chunks.append(chunk.abort("cancelled"))
     else:
         chunks.append(chunk.finish(outcome.finish_reason, outcome.metadata or None))
     return tuple(chunks)
-
-
-def _step_is_open(leg: Leg) -> bool:
-    begun = [int(key.removeprefix("llm:").partition(".")[0]) for key in leg.index.starts if key.startswith("llm:")]
-    return bool(begun) and f"step:{max(begun)}" not in leg.index.ends

@@ -207,9 +207,10 @@ class Hub:
             with anyio.CancelScope() as self._polling:
                 async with aclosing(self._store.others()) as others:
                     async for _ in others:
-                        self._ring()
+                        self.ring()
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Has everybody who listens look into the store again."""
         bell, self._foreign = self._foreign, anyio.Event()
         bell.set()
         for watchers in self._watchers.values():

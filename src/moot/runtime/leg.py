@@ -12,6 +12,7 @@ from moot.convert.history import estimate
 from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
+from moot.runtime.outside import OutsideLeg
 from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
 from moot.runtime.serving import told_history
@@ -56,10 +57,22 @@ def _feed(folder: Folder, events: Sequence[Event]) -> None:
         folder.feed_all(event.chunks)
 
 
-class Leg:
+def step_open(events: Sequence[Event], before: bool = False) -> bool:
+    """Whether a step is open behind these events; `before` them it was or was not."""
+    for event in events:
+        for piece in event.chunks:
+            if (kind := piece["type"]) == "start-step":
+                before = True
+            elif kind == "finish-step":
+                before = False
+    return before
+
+
+class Leg(OutsideLeg):
     """Implements RunContext for one claim of a run. Made and ended by `drive`, which owns its cancel scope."""
 
     def __init__(self, runtime: Runtime, request: RunRequest, fence: Fence, message: Message, events: Sequence[Event]) -> None:
+        super().__init__()
         self.runtime = runtime
         self.request = request
         self.fence = fence
@@ -71,6 +84,8 @@ class Leg:
         self._history: list[Message] = []
         self._history_whole = False
         self.folder = folded(events)
+        self.step_open = step_open(events)
+        """Whether the last border of a step that it said is a start."""
         self._order = asyncio.Lock()
         self.torn = False
         """What became of an append is not known here, so fold and index may lack what the log holds."""
@@ -90,6 +105,7 @@ class Leg:
             if not fold:
                 _feed(folder, stamped)
             self.folder = folder
+            self.step_open = step_open(stamped, self.step_open)
             for event in stamped:
                 if event.key is not None:
                     self.index.add(event)
@@ -214,5 +230,5 @@ async def mend(leg: Leg) -> None:
     """Reads fold and index again when the log may hold more than they."""
     if leg.torn:
         events = await events_of(leg.runtime.store, leg.fence)
-        leg.folder, leg.index = folded(events), Journal(events)
+        leg.folder, leg.index, leg.step_open = folded(events), Journal(events), step_open(events)
         leg.torn = False

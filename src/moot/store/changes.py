@@ -10,10 +10,10 @@ from moot.errors import Busy, NotFound, StoreError
 from moot.store.rows import asked_json, optional, options_json
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
-from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, Took, Use
+from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, SetSession, Took, Use
 from moot.types.usage import Usage
 
-__all__ = ["Target", "deny_open", "make"]
+__all__ = ["Target", "deny_open", "go_on", "make"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ def deny_open(transaction: Transaction, run: str, reason: str) -> None:
 def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
     value = change.approval
     transaction.execute(
-        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at, parts)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at, parts, outside)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
         (
             value.id,
@@ -125,7 +125,19 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
             value.asked_at or transaction.now_ms,
             value.expires_at,
             asked_json(value.parts),
+            optional(value.outside.to_json()) if value.outside is not None else None,
         ),
+    )
+    if change.hold:
+        transaction.execute("UPDATE run SET status = 'waiting' WHERE id = ? AND status = 'running'", (target.fence.run,))
+
+
+def go_on(transaction: Transaction, run: str) -> None:
+    """A run that waits and has kept its owner is running again once nothing of what it asked is open."""
+    transaction.execute(
+        "UPDATE run SET status = 'running' WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",
+        (run, run),
     )
 
 
@@ -142,11 +154,12 @@ def _use(transaction: Transaction, target: Target, change: Use) -> None:
 def _expire(transaction: Transaction, target: Target, change: Expire) -> None:
     changed = transaction.execute(
         "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
-        " WHERE id = ? AND approved IS NULL AND expires_at <= ?",
-        (change.reason, transaction.now_ms, change.approval, transaction.now_ms),
+        " WHERE id = ? AND approved IS NULL AND (? OR expires_at <= ?)",
+        (change.reason, transaction.now_ms, change.approval, change.early, transaction.now_ms),
     )
     if changed.rowcount != 1:
         raise Busy(f"the approval {change.approval!r} is answered, or may still be")
+    go_on(transaction, target.fence.run)
 
 
 def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
@@ -162,6 +175,10 @@ def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
     if expires_at is not None and expires_at <= now:
         return "it has expired"
     return "" if bound == digest else "it was given for something else"
+
+
+def _set_session(transaction: Transaction, target: Target, change: SetSession) -> None:
+    transaction.execute("UPDATE run SET agent_session_id = ? WHERE id = ?", (change.id, target.fence.run))
 
 
 def _took(transaction: Transaction, target: Target, change: Took) -> None:
@@ -209,6 +226,7 @@ _CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
     Ask: _ask,
     Use: _use,
     Expire: _expire,
+    SetSession: _set_session,
     Took: _took,
     OpenExchange: _open_exchange,
     CloseExchange: _close_exchange,

@@ -7,6 +7,7 @@ from functools import partial
 
 from moot.errors import Busy, NotFound
 from moot.store import lookup
+from moot.store.changes import deny_open, go_on
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.grants import change_grants
@@ -164,6 +165,8 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
     run = lookup.run(transaction, id)
     if run.id != id or run.status not in statuses:
         raise Busy(f"the run {run.id!r} is {run.status}; only one that is {' or '.join(sorted(statuses))} could be taken")
+    if run.held:
+        raise Busy(f"the run {run.id!r} waits inside its agent, and its owner is at it")
     no = transaction.conversation_no(run.conversation)
     earlier = transaction.row(
         "SELECT id, status FROM run WHERE conversation = ? AND no <> ? AND (status IN ('running', 'waiting', 'interrupted')"
@@ -190,7 +193,8 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
 
 
 def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction) -> bool:
-    held = "id = ? AND status IN ('running', 'queued') AND owner IS ? AND fence = ?"
+    held = "id = ? AND (status IN ('running', 'queued') OR status = 'waiting' AND owner IS NOT NULL) AND owner IS ? AND fence = ?"
+    waited = lookup.run(transaction, id).held
     row = transaction.row(
         f"UPDATE run SET status = 'interrupted', owner = NULL WHERE {held} AND NOT EXISTS (SELECT 1 FROM run AS earlier"
         " WHERE earlier.conversation = run.conversation AND earlier.no <> run.no"
@@ -200,6 +204,8 @@ def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction)
     )
     if row is not None:
         transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
+        if waited:  # a process asked, and is gone; what moot's own loop asks outlives its process
+            deny_open(transaction, id, "the agent that asked is gone")
     elif owner is not None:
         transaction.execute(f"UPDATE run SET owner = NULL WHERE {held} AND status = 'queued'", (id, owner, fence))
     return row is not None
@@ -237,4 +243,5 @@ def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
         grants = [Grant(approval.tool, pattern, now, answer.answered_by) for pattern in answer.patterns]
         change_grants(transaction, conversation, lambda kept: [*kept, *(grant for grant in grants if grant not in kept)])
     post(transaction, approval.run, InboxItem("answer", {"approval": id, "approved": answer.approved}))
+    go_on(transaction, approval.run)
     return replace(approval, answer=answer)

@@ -14,6 +14,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
 from moot.types.message import Message
+from moot.types.outside import OutsideCall
 from moot.types.part import Part
 from moot.types.run import Run
 from moot.types.usage import Usage
@@ -37,7 +38,7 @@ RUN = (
 RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
 APPROVAL = (
     "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions,"
-    " parts, patterns, edited, edited_digest"
+    " parts, patterns, edited, edited_digest, outside"
 )
 EVENT = 'id, at, run, exchange, kind, chunks, raw, phase, key, body, "check"'
 
@@ -162,13 +163,15 @@ def run_of(row: Any) -> Run:
 
 
 def approval_of(row: Any) -> Approval:
-    approved, option, reason, answered_by, value, used_at, questions, parts, patterns, edited, digest = row[8:]
+    approved, option, reason, answered_by, value, used_at, questions, parts, patterns, edited, digest, outside = row[8:]
     answer = None
     if approved is not None:
         said = kept(value) if value is not None else None
         answer = Answer(bool(approved), option, reason, answered_by, said, _texts(patterns), edited, digest or b"")
     shown = tuple(AskedPart.from_json(part) for part in kept_list(parts) if isinstance(part, dict))
     values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None, shown]
+    if outside is not None:
+        values.append(OutsideCall.from_json(row[2], row[3], row[4], kept_object(outside)))
     return Approval(*values)
 
 

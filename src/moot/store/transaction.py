@@ -25,7 +25,10 @@ _TOGETHER = {count: f"{_FRAMES}{', '.join([_VALUES] * count)}" for count in (64,
 """Frames in one statement. The interpreter's lock is let go once for each statement, and handing it to and fro costs more than a row."""
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 _NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
-_HELD = "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND status = 'running' AND conversation = ?)"
+_HELD = (
+    "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND conversation = ?"
+    " AND (status = 'running' OR status = 'waiting' AND owner IS NOT NULL))"
+)
 _REMEMBERED = 10_000
 _LENGTHS = struct.Struct(">Qiiiiii").pack
 

@@ -11,6 +11,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `conversation.py`, `message.py`, `part.py` | the record: conversation and project, an entry with a role, a finished piece |
 | `run.py`, `exchange.py`, `event.py`, `chunk.py` | one prompt to its end, one talk with a vendor, what is stored of it, a streamed piece |
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
+| `outside.py`, `effect.py` | what passes between moot and an agent that is a program of its own; what a call may do to the world |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `engine.py` | the seams to what runs |

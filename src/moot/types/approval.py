@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Literal, Protocol, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
+from moot.types.outside import Option, OutsideCall
 
 BY_CLIENT: Json = {"by": "client"}
 """`Approval.questions` where a client's own tool is to be run: the answer's `value` is `{"output": …}` or `{"error": "…"}`."""
@@ -123,6 +124,13 @@ class Approval:
     """What a tool asks a person, as JSON; null for a plain yes or no."""
     parts: tuple[AskedPart, ...] = ()
     """What is decided about, piece by piece; empty for questions, and for what an older moot asked."""
+    outside: OutsideCall | None = None
+    """What an outside agent asks about, whose process waits for the answer; None for a call of moot's own loop."""
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The answers that an outside agent takes, as it offers them."""
+        return self.outside.options if self.outside is not None else ()
 
     @property
     def by_client(self) -> bool:

@@ -13,6 +13,7 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.model import Model, ModelRole, ModelSettings
+from moot.types.outside import OutsideAnswer, OutsideCall, Session
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.served import Served
@@ -113,7 +114,28 @@ class Ports(Protocol):
         ...
 
 
-class RunContext(Protocol):
+class OutsideContext(Protocol):
+    """What a leg of an outside agent needs beside the rest."""
+
+    async def decide(self, call: OutsideCall) -> OutsideAnswer:
+        """What becomes of a call that an outside agent asks about: policy first, else a person is asked and this waits for the answer.
+
+        The run is `waiting` meanwhile and takes no slot; it stays ours, for the agent's process waits with it. A refusal when nobody is
+        there to be asked, or nobody answers in time. What can't be answered any more since the agent has gone on is ended by cancelling
+        this. Raises FenceLost.
+        """
+        ...
+
+    async def session(self) -> Session | None:
+        """The agent's own session that holds the branch up to here, as far as it does; None = begin a new one."""
+        ...
+
+    async def set_session(self, id: str) -> None:
+        """Remembers the session that this run is made in, committed on return; the next prompt finds it, also when this run fails."""
+        ...
+
+
+class RunContext(OutsideContext, Protocol):
     """The leg's only way out. Owned by `runtime/drive.py`, which also owns its cancel scope."""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from moot.types.canonical import Json
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
 Raw: TypeAlias = bytes
@@ -15,6 +15,10 @@ EventKind: TypeAlias = Literal["raw", "chunks", "journal", "message", "tree", "e
 imported message · tree: head, edit, delete, fork, compaction · exchange: start, end · tombstone: purged or redacted · meta."""
 
 Phase: TypeAlias = Literal["start", "end"]
+
+
+SENT: JsonObject = {"dir": "out"}
+"""The body of a `raw` event that holds a line which we sent; a null body = from the vendor. Never changed."""
 
 
 class Event(NamedTuple):

@@ -65,7 +65,8 @@ class Translator(Protocol[State]):
     """Turns one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
 
     Total: no bytes make it raise; what it cannot read becomes an Ending with an error, or is passed over.
-    It never emits start, start-step, finish-step or finish: those belong to the loop.
+    It never emits start or finish, which are the runtime's to write; start-step and finish-step only where it belongs to an outside
+    agent, which makes its model calls itself. Those of a dialect leave them to the loop.
     """
 
     name: str
@@ -91,6 +92,18 @@ class Spoils(Protocol):
     """An optional power of a translator: it says when reading on is no use, because what was lost can't come back."""
 
     def spoiled(self, state: Any) -> bool: ...
+
+
+@runtime_checkable
+class Hears(Protocol):
+    """An optional power of a translator: it wants to know what we said too, where both sides speak (JSON-RPC).
+
+    `feed` gets only what the vendor sent. Without it the lines that we sent are passed over.
+    """
+
+    def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
+        """What a line that we sent adds; total as `feed` is."""
+        ...
 
 
 class Dialect(Protocol):

@@ -62,6 +62,11 @@ class Run:
     user: str = LOCAL_USER
     """Who submitted it, and whose `runs_per_user` it takes."""
 
+    @property
+    def held(self) -> bool:
+        """Whether it waits inside the process of an outside agent, so that its owner stays at it."""
+        return self.status == "waiting" and self.owner is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -75,6 +75,9 @@ class Ask:
     """A new open approval. The same id again is the same approval."""
 
     approval: Approval
+    hold: bool = False
+    """The run waits from here on and its owner stays at it, because an outside agent's process waits too. It is running again with
+    the transaction in which nothing is open any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,18 @@ class Expire:
 
     approval: str
     reason: str
+    early: bool = False
+    """Its time is not over, but whoever asked does not want to know any more."""
 
 
-Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | Took | OpenExchange | CloseExchange
+@dataclass(frozen=True, slots=True)
+class SetSession:
+    """The run's `agent_session_id`."""
+
+    id: str
+
+
+Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | Took | OpenExchange | CloseExchange
 
 
 class LogReading(Protocol):
@@ -249,6 +261,7 @@ class Records(RunReading, Protocol):
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
         """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster.
+        So with one that waits and has an owner: what its process has asked is denied.
         queued → interrupted when it stands first; else it only loses its owner, and False."""
         ...
 

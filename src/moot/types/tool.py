@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from moot.types.canonical import Json, JsonObject
+from moot.types.effect import Effect
 from moot.types.part import Part
 from moot.types.store import Blobs
 
 if TYPE_CHECKING:  # a run that calls no tool imports no pydantic
     from pydantic import BaseModel
 
-Effect: TypeAlias = Literal["read", "write", "execute", "network"]
 T = TypeVar("T")
 
 

@@ -80,4 +80,12 @@ def test_nothing_is_imported_before_it_is_wanted() -> None:
 
 @pytest.mark.parametrize(("registry", "name"), [(key, name) for key, value in REGISTRIES.items() for name in value.names()])
 def test_every_built_in_name_stands_for_something(registry: str, name: str) -> None:
-    assert callable(REGISTRIES[registry].load(name))
+    assert REGISTRIES[registry].load(name)
+
+
+def test_a_member_of_a_family_is_made_with_its_name() -> None:
+    registry = Registry("moot.gadgets", {"path": "pathlib:PurePath", "lamp": "pathlib:PurePath"}, families=("path",))
+    assert str(registry.make("path:opencode")) == "opencode" and str(registry.make("path")) == "."
+    assert "path:anything" in registry and "lamp:anything" not in registry and registry.names() == ["lamp", "path"]
+    with pytest.raises(UsageError, match="no gadget named 'lamp:anything'"):
+        registry.make("lamp:anything")

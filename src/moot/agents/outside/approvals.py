@@ -1,0 +1,36 @@
+"""The answers that agents take, by kind: what is chosen is never chosen by an id or a label."""
+
+from __future__ import annotations
+
+from moot.types.canonical import Json
+from moot.types.outside import Option, OptionKind, OutsideAnswer
+
+__all__ = ["YES_NO", "chosen", "options_of"]
+
+YES_NO = (Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once"))
+"""For an agent that knows no more."""
+
+_WORDS: dict[str, OptionKind] = {
+    "allow_once": "allow_once",
+    "allow_always": "allow_always",
+    "reject_once": "reject_once",
+    "reject_always": "reject_always",
+}
+
+
+def options_of(offered: Json) -> tuple[Option, ...]:
+    """Options as ACP writes them (`optionId`, `name`, `kind`); those of an unknown kind are left out: nobody knows what they allow."""
+    found: list[Option] = []
+    for item in offered if isinstance(offered, list) else []:
+        if isinstance(item, dict) and (kind := _WORDS.get(str(item.get("kind")))) is not None:
+            id = str(item.get("optionId", ""))
+            found.append(Option(id, str(item.get("name", id)), kind))
+    return tuple(found)
+
+
+def chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
+    """The id of the option to give back; None when the agent offered none that says this, so the call is to be refused or left."""
+    if answer.option is not None:
+        return answer.option.id
+    kinds: tuple[OptionKind, ...] = ("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")
+    return next((option.id for kind in kinds for option in options if option.kind == kind), None)

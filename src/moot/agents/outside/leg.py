@@ -1,0 +1,160 @@
+"""A leg of an outside agent: a turn for what was asked, and one more for each thing that is said meanwhile.
+
+Nothing is done twice: a turn has a start in the journal before its process begins and an end behind it, and one that a crash cut off is
+not run again by itself, for nobody knows what it has done. The run ends then, and its session is what the next prompt goes on in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from moot.convert.closing import close_open, settle_calls
+from moot.guard.processes import Child, kill_leftover
+from moot.types import chunk
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import Result, RunContext, Unknown
+from moot.types.event import Event
+from moot.types.exchange import Ending, Failure
+from moot.types.ids import exchange_id, llm_key
+from moot.types.part import Part, text_of
+from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import CloseExchange, Took
+
+__all__ = ["CUT_OFF", "Said", "Talk", "note_child", "outcome_of", "run_leg"]
+
+CUT_OFF = "the agent was cut off, and it does not run again by itself: nobody knows what it has done"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a turn is about."""
+
+    parts: tuple[Part, ...]
+    """What the person said: text, and files."""
+    number: int
+    """Of the run's turns, from 1."""
+
+    @property
+    def text(self) -> str:
+        return text_of(self.parts)
+
+
+Talk = Callable[[Said], Awaitable[RunOutcome]]
+"""Runs one turn to its end, exchange and process included. It raises MootError or returns a failed outcome; both end the run."""
+
+
+def key_of(number: int) -> str:
+    """The journal's name of a turn."""
+    return f"agent:{number}"
+
+
+async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOutcome:
+    """Has the agent say all that is wanted of it, from where the journal stands."""
+    number = 0
+    outcome = RunOutcome("finished")
+    while True:
+        number += 1
+        standing = context.standing(key_of(number))
+        parts = await _said(context, first=number == 1)
+        if standing == "new" and not parts and number > 1:
+            return outcome
+        if standing == "begun":
+            await _close_what_was_cut(request, context, number)
+        said = Said(parts, number)
+
+        async def work(said: Said = said) -> Result:
+            return Result(_json_of(await talk(said)))
+
+        result = await context.once(key_of(number), idempotent=False, work=work, body={"turn": number})
+        if isinstance(result, Unknown):
+            await _take_down(result)
+            await context.append(Event("journal", phase="end", key=result.key, body={"value": None}), sync=True)
+            return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
+        outcome = _outcome(result.value if isinstance(result.value, dict) else None)
+        if outcome.status != "finished":
+            return outcome
+
+
+async def note_child(context: RunContext, number: int, child: Child) -> None:
+    """Puts down which process works for the turn, so that it can be ended after a crash of ours."""
+    await context.append(Event("journal", key=f"{key_of(number)}.0", body={"pgid": child.group, "started": child.started}), sync=True)
+
+
+def outcome_of(ending: Ending) -> RunOutcome:
+    """A closed turn as the leg's outcome."""
+    if ending.error is not None:
+        return RunOutcome("failed", "error", ending.error)
+    return RunOutcome("finished", ending.finish_reason)
+
+
+async def _said(context: RunContext, *, first: bool) -> tuple[Part, ...]:
+    """What the turn is about: the prompt, or what was said since the last step and nobody has answered."""
+    if first:
+        prompts = [message for message in await context.history(1) if message.role == "user"]
+        return prompts[-1].parts if prompts else ()
+    await _take_steers(context)
+    said: list[Part] = []
+    for part in reversed(context.message().parts):
+        if part.get("type") == "step-start":
+            break
+        if part.get("type") == "steering-message":
+            said.append(part)
+    return tuple(piece for part in reversed(said) for piece in _pieces(part))
+
+
+def _pieces(part: Part) -> Sequence[Part]:
+    pieces = part.get("parts")
+    return [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
+
+
+async def _take_steers(context: RunContext) -> None:
+    """Takes in what was said meanwhile, at the border of a turn: a finished run goes on for it."""
+    items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
+    if not items:
+        return
+    chunks: list[Chunk] = []
+    for item in items:
+        body = item.body if isinstance(item.body, dict) else {}
+        chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
+    await context.append(Event("chunks", tuple(chunks)), changes=(Took(max(item.no for item in items)),), sync=True, fold=True)
+
+
+def _json_of(outcome: RunOutcome) -> JsonObject:
+    error = outcome.error.to_json() if outcome.error is not None else None
+    return {"status": outcome.status, "finish_reason": outcome.finish_reason, "error": error}
+
+
+def _outcome(value: JsonObject | None) -> RunOutcome:
+    if value is None:
+        return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
+    error = value.get("error")
+    failure = Failure.from_json(error) if isinstance(error, dict) else None
+    return RunOutcome("finished" if value.get("status") == "finished" else "failed", str(value.get("finish_reason", "stop")), failure)
+
+
+async def _take_down(cut: Unknown) -> None:
+    group, started = cut.note.get("pgid"), cut.note.get("started")
+    if isinstance(group, int) and isinstance(started, int | float | str):
+        await kill_leftover(group, started)
+
+
+async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
+    """After `kill -9` the exchange has a start and no end, and parts may be open."""
+    exchange, key = exchange_id(request.run.id, number, 0), llm_key(number, 0)
+    borders = [event.phase for event in await context.journal() if event.kind == "exchange" and event.key == key]
+    if borders != ["start"]:
+        return
+    parts = context.message().parts
+    chunks = (*close_open(parts), *settle_calls(parts, "the agent was cut off before it ended"))
+    if _step_is_open(await context.journal()):
+        chunks = (*chunks, chunk.FINISH_STEP)
+    body: JsonObject = {**Ending("error", error=Failure(CUT_OFF, kind="cut")).to_json(), "charged": None, "ended": "cut"}
+    end = Event("exchange", (), None, None, exchange, "end", key, body)
+    await context.append(end, Event("chunks", chunks), changes=(CloseExchange(exchange, "cut"),), fold=True)
+
+
+def _step_is_open(events: Sequence[Event]) -> bool:
+    borders = [piece["type"] for event in events for piece in event.chunks if piece["type"] in ("start-step", "finish-step")]
+    return borders[-1:] == ["start-step"]

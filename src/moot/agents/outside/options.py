@@ -1,0 +1,77 @@
+"""What a configuration says of an outside agent: `agents.NAME.options`, checked with words that name the place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moot.errors import ConfigError
+from moot.types.canonical import JsonObject
+from moot.types.run import RunRequest
+
+__all__ = ["Launch", "choice_of", "directory_of", "launch_of", "text_of", "words_of"]
+
+SHARED = frozenset({"command", "args", "env"})
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the program is started."""
+
+    command: tuple[str, ...]
+    """Its words, with `args` behind them."""
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    """Laid over what a child of ours gets."""
+
+
+def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:
+    """What `options` say; `command` stands where they don't. Raises ConfigError, for a name that is neither shared nor `known` too."""
+    options = request.agent.options
+    strangers = sorted(options.keys() - SHARED - set(known))
+    if strangers:
+        raise ConfigError(f"{_place(request, strangers[0])} is not known; known: {', '.join(sorted(SHARED | set(known)))}")
+    words = words_of(request, "command") or command
+    if not words:
+        raise ConfigError(f"{_place(request, 'command')} is missing; expected a list of words, as in [my-agent, --stdio]")
+    return Launch((*words, *words_of(request, "args")), _environment(request, options))
+
+
+def _environment(request: RunRequest, options: JsonObject) -> dict[str, str]:
+    value = options.get("env", {})
+    if isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values()):
+        return {name: str(item) for name, item in value.items()}
+    raise ConfigError(f"{_place(request, 'env')} is {value!r}; expected names with their values, as in {{LANG: C.UTF-8}}")
+
+
+def words_of(request: RunRequest, name: str) -> tuple[str, ...]:
+    """A list of words; () when it is not there. Raises ConfigError."""
+    value = request.agent.options.get(name, [])
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return tuple(str(word) for word in value)
+    raise ConfigError(f"{_place(request, name)} is {value!r}; expected a list of words, as in [one, two]")
+
+
+def text_of(request: RunRequest, name: str) -> str:
+    """A text; empty when it is not there. Raises ConfigError."""
+    value = request.agent.options.get(name, "")
+    if isinstance(value, str):
+        return value
+    raise ConfigError(f"{_place(request, name)} is {value!r}; expected a text")
+
+
+def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
+    """One of these; empty when it is not there. Raises ConfigError."""
+    value = text_of(request, name)
+    if value and value not in among:
+        raise ConfigError(f"{_place(request, name)} is {value!r}; expected one of: {', '.join(among)}")
+    return value
+
+
+def directory_of(request: RunRequest) -> Path:
+    """Where the agent works."""
+    return Path(request.conversation.directory or ".").absolute()
+
+
+def _place(request: RunRequest, name: str) -> str:
+    return f"agents.{request.agent.name}.options.{name}"

@@ -1,0 +1,133 @@
+"""JSON-RPC on lines, both directions. It neither reads nor writes by itself: lines are handed in, and what it says is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+
+from moot.errors import ProviderError
+from moot.types.canonical import Json, JsonObject, dumps, loads
+
+__all__ = ["INTERNAL", "INVALID_PARAMS", "METHOD_NOT_FOUND", "Incoming", "Rpc", "RpcRefused"]
+
+METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
+
+_WORDS = 500
+"""Characters of the other side's words that an error repeats."""
+
+
+class RpcRefused(ProviderError):
+    """The other side answered with an error."""
+
+    def __init__(self, method: str, error: Json) -> None:
+        said: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
+        words = str(said.get("message", ""))[:_WORDS]
+        super().__init__(f"{method} was refused: {words or 'without a word'}", kind="protocol")
+        self.rpc_code = code if isinstance(code := said.get("code"), int) else 0
+        self.data = said.get("data")
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What the other side wants: a request, which must be answered, or a notification."""
+
+    method: str
+    params: JsonObject
+    id: Json = None
+    """None = a notification."""
+    asks: bool = False
+    """Whether it is a request."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    method: str
+    done: anyio.Event
+    result: Json = None
+    error: ProviderError | None = None
+
+
+class Rpc:
+    """One connection. `send` takes a whole line: whoever gives it records it before it is written."""
+
+    def __init__(self, send: Callable[[bytes], Awaitable[None]], *, envelope: JsonObject | None = None) -> None:
+        """`envelope` are the fields that each message of ours begins with; None = `{"jsonrpc": "2.0"}`, which Codex does not want."""
+        self._send = send
+        self._envelope: JsonObject = {"jsonrpc": "2.0"} if envelope is None else envelope
+        self._pending: dict[int, _Pending] = {}
+        self._last = 0
+        self._failed: ProviderError | None = None
+
+    async def request(self, method: str, params: Json = None, *, seconds: float | None = None) -> Json:
+        """The result. Raises RpcRefused; ProviderError when the connection ended, or nothing came within `seconds`."""
+        if self._failed is not None:
+            raise self._failed
+        self._last += 1
+        id, pending = self._last, _Pending(method, anyio.Event())
+        self._pending[id] = pending
+        try:
+            await self._say({"id": id, "method": method, **_params(params)})
+            with anyio.move_on_after(seconds):
+                await pending.done.wait()
+        finally:
+            del self._pending[id]
+        if not pending.done.is_set():
+            raise ProviderError(f"no answer to {method} within {seconds:g} s", kind="timeout")
+        if pending.error is not None:
+            raise pending.error
+        return pending.result
+
+    async def notify(self, method: str, params: Json = None) -> None:
+        """Says something that wants no answer."""
+        await self._say({"method": method, **_params(params)})
+
+    async def reply(self, to: Incoming, result: Json) -> None:
+        """Answers a request."""
+        await self._say({"id": to.id, "result": result})
+
+    async def refuse(self, to: Incoming, code: int, message: str) -> None:
+        """Answers a request with an error."""
+        await self._say({"id": to.id, "error": {"code": code, "message": message}})
+
+    def take(self, line: bytes) -> Incoming | None:
+        """What the other side wants with this line; None for an answer to us, which is handed on, and for what is no JSON-RPC."""
+        try:
+            message = loads(line)
+        except ValueError:
+            return None  # noise: programs print to stdout what belongs to stderr
+        if not isinstance(message, dict):
+            return None
+        method = message.get("method")
+        if isinstance(method, str):
+            params = message.get("params")
+            return Incoming(method, params if isinstance(params, dict) else {}, message.get("id"), "id" in message)
+        self._answered(message)
+        return None
+
+    def _answered(self, message: JsonObject) -> None:
+        id = message.get("id")
+        pending = self._pending.get(id) if isinstance(id, int) else None
+        if pending is None or pending.done.is_set():
+            return
+        if "error" in message:
+            pending.error = RpcRefused(pending.method, message["error"])
+        else:
+            pending.result = message.get("result")
+        pending.done.set()
+
+    def fail(self, error: ProviderError) -> None:
+        """The connection is over: whoever waits for an answer is told, and so is whoever asks from here on."""
+        self._failed = error
+        for pending in self._pending.values():
+            if not pending.done.is_set():
+                pending.error = error
+                pending.done.set()
+
+    async def _say(self, message: JsonObject) -> None:
+        await self._send(dumps({**self._envelope, **message}) + b"\n")
+
+
+def _params(params: Json) -> JsonObject:
+    return {} if params is None else {"params": params}

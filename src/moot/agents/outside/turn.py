@@ -1,0 +1,147 @@
+"""One turn of an outside agent: an exchange of the log, with every line of both directions and what the translator makes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import anyio
+
+from moot.types import chunk
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import RunContext
+from moot.types.event import SENT, Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
+from moot.types.ids import exchange_id, llm_key
+from moot.types.part import is_tool
+from moot.types.provider import Hears, Translator
+from moot.types.run import RunRequest
+from moot.types.store import CloseExchange, OpenExchange
+
+__all__ = ["Turn"]
+
+_PATIENCE = 2.0
+"""Seconds that closing may take when everything else is being cancelled."""
+
+
+class Turn:
+    """Made by `begin`, ended by `close`; between them `heard` and `said`, from any task, each committed on return."""
+
+    def __init__(self, request: RunRequest, context: RunContext, translator: Translator[Any], exchange: Exchange, number: int) -> None:
+        self.request = request
+        self.context = context
+        self.number = number
+        """Of the run's turns, from 1."""
+        self.exchange = exchange
+        self.ending: Ending | None = None
+        """Once it is closed."""
+        self._translator = translator
+        self._hears = translator if isinstance(translator, Hears) else None
+        self._state = translator.open(exchange.options)
+        self._order = anyio.Lock()
+        self._began = context.ports.now()
+
+    @classmethod
+    async def begin(
+        cls,
+        request: RunRequest,
+        context: RunContext,
+        translator: Translator[Any],
+        *,
+        number: int,
+        prompt: bytes,
+        model: str = "",
+        extra: JsonObject | None = None,
+    ) -> Turn:
+        """Opens the exchange. `prompt` is what the agent is told; `extra` is for the translator, as plain JSON."""
+        service = request.run.agent_type
+        ids = tuple(str(part.get("toolCallId")) for part in context.message().parts if is_tool(part))
+        exchange = Exchange(
+            id=exchange_id(request.run.id, number, 0),
+            run=request.run.id,
+            conversation=request.conversation.id,
+            purpose="answer",
+            dialect=service,
+            converter=f"{translator.name}/{translator.version}",
+            provider=service,
+            model=model,
+            options=ExchangeOptions(f"{number}.0", number, ids, extra or {}),
+            request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
+        )
+        # the model is the agent's own: `model@provider` there would become the conversation's
+        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body={"model": ""})
+        await context.append(head, changes=(OpenExchange(exchange),))
+        return cls(request, context, translator, exchange, number)
+
+    @property
+    def state(self) -> Any:
+        """The translator's, as far as the lines go that were committed or are about to be."""
+        return self._state
+
+    async def heard(self, *lines: Raw) -> tuple[Chunk, ...]:
+        """Records what one read brought, each line with its end, in one append; the chunks that it made."""
+        async with self._order:
+            events = [self._event(line, sent=False) for line in lines]
+            return await self._append(events)
+
+    async def said(self, *lines: Raw) -> tuple[Chunk, ...]:
+        """Records lines of ours; call it before they are written. They must hold no secret."""
+        async with self._order:
+            events = [self._event(line, sent=True) for line in lines]
+            return await self._append(events)
+
+    def _event(self, line: Raw, *, sent: bool) -> Event:
+        chunks: tuple[Chunk, ...] = ()
+        if not sent:
+            self._state, chunks = self._translator.feed(self._state, line)
+        elif self._hears is not None:
+            self._state, chunks = self._hears.said(self._state, line)
+        return Event("raw", chunks, line, exchange=self.exchange.id, body=SENT if sent else None)
+
+    async def _append(self, events: list[Event]) -> tuple[Chunk, ...]:
+        chunks = tuple([piece for event in events for piece in event.chunks])
+        if events:
+            await self.context.append(*events, fold=any(piece["type"] == "finish-step" for piece in chunks))
+        return chunks
+
+    async def close(self, ended: Ended, failure: Failure | None = None) -> Ending:
+        """Closes what is open and writes the exchange's end, once; not to be interrupted. `failure` stands over what the vendor said."""
+        if self.ending is not None:
+            return self.ending
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
+            async with self._order:
+                chunks, ending = self._translator.close(self._state, ended)
+                if failure is not None:
+                    ending = dataclasses.replace(ending, finish_reason="error", error=failure)
+                self.ending = ending
+                body: JsonObject = {**ending.to_json(), "charged": ending.cost, "ended": ended}
+                end = Event("exchange", chunks, None, None, self.exchange.id, "end", llm_key(self.number, 0), body)
+                about = Event("chunks", (chunk.message_metadata(self._facts(ending)),))
+                await self.context.append(end, about, changes=(CloseExchange(self.exchange.id, ended),), fold=True)
+        assert self.ending is not None
+        return self.ending
+
+    def _facts(self, ending: Ending) -> JsonObject:
+        earlier = self.context.message().metadata.get("steps")
+        model = ending.metadata.get("model", self.exchange.model)
+        step: JsonObject = {
+            "step": self.number,
+            "model": model,
+            "finish_reason": ending.finish_reason,
+            "usage": ending.usage.to_json(),
+            "cost": ending.cost,
+            "ms": max(0, self.context.ports.now() - self._began) // 1000,
+            **ending.metadata,
+        }
+        steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), step]
+        facts: JsonObject = {
+            "agent": self.request.run.agent,
+            "model": model,
+            "provider": self.request.run.agent_type,
+            "finish_reason": ending.finish_reason,
+            "steps": steps,
+        }
+        if isinstance(used := ending.metadata.get("context_usage"), int | float):
+            facts["context_usage"] = used
+        return facts

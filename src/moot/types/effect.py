@@ -1,0 +1,9 @@
+"""What a call may do to the world, by which modes decide."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+Effect: TypeAlias = Literal["read", "write", "execute", "network"]
+
+EFFECTS: dict[str, Effect] = {"read": "read", "write": "write", "execute": "execute", "network": "network"}

@@ -1,0 +1,120 @@
+"""An agent's process: lines, complaints, floods, noise, and its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from moot.agents.outside import process
+from moot.agents.outside.process import Program
+from moot.errors import ConfigError, ProviderError
+
+pytestmark = pytest.mark.anyio
+
+
+def python(code: str, folder: Path) -> Program:
+    return Program([sys.executable, "-u", "-c", code], cwd=folder, env={})
+
+
+async def lines(program: Program) -> list[bytes]:
+    return [line async for read in program.reads() for line in read]
+
+
+async def test_lines_come_whole_and_joined_they_are_what_it_wrote(tmp_path: Path) -> None:
+    async with python("import sys; sys.stdout.write('a\\nb' * 3 + '\\r\\n\\n' + 'x' * 300000 + '\\ntail')", tmp_path) as program:
+        got = await lines(program)
+    assert b"".join(got) == b"a\nb" * 3 + b"\r\n\n" + b"x" * 300000 + b"\ntail"
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in got[:-1]) and got[-1] == b"tail"
+
+
+async def test_it_hears_what_is_written(tmp_path: Path) -> None:
+    async with python("import sys\nfor line in sys.stdin: print(line.upper(), end='')", tmp_path) as program:
+        reads = program.reads()
+        await program.write(b"one\n")
+        assert await anext(reads) == (b"ONE\n",)
+        await reads.aclose()
+
+
+async def test_a_missing_program_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'no-such-agent' is not installed") as caught:
+        async with Program(["no-such-agent"], cwd=tmp_path, env={}, hint="npm install -g it"):
+            pass
+    assert caught.value.fix == "npm install -g it"
+
+
+async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="gone' is not there"):
+        async with Program(["cat"], cwd=tmp_path / "gone", env={}):
+            pass
+
+
+async def test_its_end_and_its_last_complaint_are_told_cleaned(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('x' * 9000 + '\\x1b[31mno such model\\x1b[0m\\n'); sys.exit(3)"
+    async with python(code, tmp_path) as program:
+        assert await lines(program) == []
+        error = program.died("ended", await program.ended(5))
+    assert "(exit code 3): …xxx" in error.message and error.message.endswith("no such model")
+    assert len(program.complaint()) == process.COMPLAINT
+
+
+async def test_a_flood_of_complaints_blocks_nothing(tmp_path: Path) -> None:
+    async with python("import sys; sys.stderr.write('no\\n' * 400000); print('done')", tmp_path) as program:
+        with anyio.fail_after(8):
+            assert await lines(program) == [b"done\n"]
+
+
+async def test_a_line_that_does_not_end_ends_the_reading_and_is_given_out(tmp_path: Path) -> None:
+    code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    async with Program([sys.executable, "-c", code], cwd=tmp_path, env={}, longest=1 << 20) as program:
+        got: list[bytes] = []
+        with pytest.raises(ProviderError, match="a line of more than"):
+            async for read in program.reads():
+                got += read
+    assert len(got) == 1 and len(got[0]) > 1 << 20
+
+
+async def test_one_that_heeds_nothing_is_dead_within_a_second_with_all_that_it_started(tmp_path: Path) -> None:
+    code = (
+        "import signal, subprocess, sys, time\n"
+        "for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(one, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "print(child.pid, flush=True)\n"
+        "while True: time.sleep(60)"
+    )
+    began = anyio.current_time()
+    async with python(code, tmp_path) as program:
+        reads = program.reads()
+        (line,) = await anext(reads)
+        await reads.aclose()
+        began = anyio.current_time()
+    assert anyio.current_time() - began < process.GRACE + 4
+    assert not _lives(program.child.group) and not _lives(int(line))
+
+
+async def test_writing_to_one_that_is_gone_is_a_clear_failure(tmp_path: Path) -> None:
+    async with python("import sys; sys.exit('no key')", tmp_path) as program:
+        await lines(program)
+        await program.ended(5)
+        with pytest.raises(ProviderError, match="stopped listening: no key"):
+            for _ in range(100):
+                await program.write(b"x" * 65536)
+
+
+async def test_it_gets_what_children_get_and_what_it_needs_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ITS_API_KEY", "for it")
+    monkeypatch.setenv("OTHER_API_KEY", "not for it")
+    code = "import os; print(sorted(name for name in os.environ if name.endswith('_API_KEY') or name == 'MINE'))"
+    async with Program([sys.executable, "-c", code], cwd=tmp_path, env={"MINE": "1"}, keeps=["ITS_API_KEY"]) as program:
+        assert await lines(program) == [b"['ITS_API_KEY', 'MINE']\n"]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,39 @@
+"""Earlier messages as text."""
+
+from __future__ import annotations
+
+from moot.agents.outside.told import told
+from moot.types.message import Message
+from moot.types.part import text_part
+
+USER = Message("1", "user", (text_part("How many files?"),))
+CALL = {"type": "tool-shell", "toolCallId": "c", "state": "output-available", "input": {"command": "ls"}, "output": "a\nb"}
+ANSWER = Message("2", "assistant", (CALL, text_part("Two.")), {"agent": "codex"})
+
+
+def test_nothing_before_leaves_the_prompt_alone() -> None:
+    assert told([], "go on") == "go on"
+    assert told([Message("1", "user", ())], "go on") == "go on"
+
+
+def test_who_said_what_and_what_was_called_is_told() -> None:
+    assert told([USER, ANSWER], "And now?").splitlines() == [
+        "What was said before in this conversation, which you have not seen yet:",
+        "",
+        "User: How many files?",
+        "",
+        'Assistant (codex): [called shell with {"command":"ls"}: a',
+        "b]",
+        "Two.",
+        "",
+        "That was the conversation so far. Now this is asked:",
+        "",
+        "And now?",
+    ]
+
+
+def test_the_oldest_goes_first_when_it_is_too_long() -> None:
+    text = told([Message("0", "user", (text_part("old " * 100),)), USER], "now", limit=100)
+    assert "old" not in text and "[earlier messages are left out]" in text and "How many files?" in text
+    text = told([Message("0", "user", (text_part("x" * 500 + "the end"),))], "now", limit=100)
+    assert "the end" in text and len(text) < 400
