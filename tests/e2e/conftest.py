@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.part import text_part
 from moot.types.run import Prompt, Run, Submitted
+from verified import check_homes
 
 Answers = Callable[[dict[str, Any]], Answer]
 
@@ -62,6 +64,14 @@ class Stage:
     def kinds(self) -> list[str]:
         """The chunk types that the watcher saw, in order, deltas left out."""
         return [str(chunk["type"]) for event in self.seen for chunk in event.chunks if not str(chunk["type"]).endswith("-delta")]
+
+
+@pytest.fixture(autouse=True)
+def _sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test does to a store, all that is stored must follow from its raw bytes."""
+    yield
+    if request.node.get_closest_marker("damaged") is None:
+        asyncio.run(check_homes(tmp_path))
 
 
 @pytest.fixture

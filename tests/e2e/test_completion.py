@@ -80,6 +80,7 @@ def test_numbers_of_the_last_list_are_offered_and_no_hostile_title(moot: MootPro
     assert offered(moot, "moot chat show $") == []
 
 
+@pytest.mark.damaged
 def test_completion_says_nothing_when_anything_is_wrong(moot: MootProcess, tmp_path: Path) -> None:
     broken = make(tmp_path, moot.cache, "models: [")
     assert broken.run("completion", "words", "bash", "moot run -m ").stdout == b""

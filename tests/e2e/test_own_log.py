@@ -31,6 +31,7 @@ STRANGE: list[Event] = [
 ]
 
 
+@pytest.mark.damaged  # with events of exchanges that were never opened
 async def test_kinds_and_fields_of_a_later_moot_are_kept_and_passed_over(stage: Any) -> None:
     async with stage([Reply(text="First."), Reply(text="Second.")]) as on:
         first, _ = await on.ask("one")
@@ -53,6 +54,7 @@ def damage(home: Path, what: str) -> int:
         connection.close()
 
 
+@pytest.mark.damaged
 @pytest.mark.parametrize(
     "what",
     ["kind = 'raw'", "kind = 'journal'", "kind = 'exchange'", "kind = 'chunks'", "phase = 'end'", "1"],

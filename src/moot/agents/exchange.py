@@ -17,8 +17,8 @@ from moot.types import chunk
 from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext
 from moot.types.crash import point
-from moot.types.event import Event, Raw
-from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
+from moot.types.event import REFUSED, Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body
 from moot.types.ids import llm_key
 from moot.types.model import Model
 from moot.types.provider import Spoils, Translator
@@ -93,7 +93,7 @@ def settled(ending: Ending, ended: Ended, failure: Failure | None, model: Model,
     charged = ending.cost if ending.cost is not None else price(model, ending.usage)
     if failure is not None and not heard and failure.kind not in UNANSWERED:
         charged = 0  # refused: nothing was made, so nothing is owed
-    return ending, charged, {**ending.to_json(), "charged": charged, "ended": ended}
+    return ending, charged, end_body(ending, ended, charged, failure)
 
 
 def abandoned(attempt: Attempt) -> chunk.Chunk:
@@ -141,7 +141,7 @@ async def converse(
         raise
     except ProviderError as error:
         if error.raw:
-            await context.append(Event("raw", (), error.raw, run, exchange.id))
+            await context.append(Event("raw", (), error.raw, run, exchange.id, body=REFUSED))
         failure = Failure.of(error)
         await live.end("cut", failure, mark=True)
     else:

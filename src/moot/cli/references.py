@@ -23,7 +23,11 @@ SHORTEST_PREFIX = 4
 
 async def find_conversation(engine: Engine, reference: str, directory: str) -> Conversation:
     """The one that is meant: an id goes before a number, a number before a title. Raises NotFound, naming the candidates if several fit."""
-    store = engine.store
+    return await find_in(engine.store, state_of(engine), reference, directory)
+
+
+async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
+    """The same in a store alone; `state` is the folder for what moot remembers beside it."""
     if reference in (LATEST, PREVIOUS):
         found = await previous(store, directory if reference == LATEST else None)
         if found is None:
@@ -31,7 +35,7 @@ async def find_conversation(engine: Engine, reference: str, directory: str) -> C
             raise NotFound(f"no conversation{where} yet", fix="moot chat list")
         return found
     if _INDEX.fullmatch(reference) and int(reference) <= MAX_INDEX:
-        return await _by_id(store, reference) or await _by_number(store, state_of(engine), int(reference))
+        return await _by_id(store, reference) or await _by_number(store, state, int(reference))
     return await store.conversations.get(reference)
 
 

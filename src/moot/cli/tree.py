@@ -263,6 +263,11 @@ TREE = Group(
         "search": Command(
             "moot.cli.search:search", "Finds words in all conversations, newest first.", ('moot search "exit code" --limit 10',)
         ),
+        "verify": Command(
+            "moot.cli.verifying:verify",
+            "Is what is stored what it was? Exit code 1 when it is not.",
+            ("moot verify", "moot verify 1", "moot verify --all --json"),
+        ),
         "models": MODELS,
         "providers": PROVIDERS,
         "tools": TOOLS,

@@ -16,6 +16,8 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `totals.py` | what a run took, summed over its journal |
 | `events.py` | an event as faces give it out |
 | `unfold.py` | a message → the fewest chunks that rebuild it |
+| `translators.py` | which translator made an exchange's chunks, and the same work done again |
+| `differences.py` | where two JSON values differ |
 | `versions.py` | chunks as a client of version 6 or 7 takes them |
 | `history.py` | trimming by whole groups, token estimates, an assistant message as its steps |
 | `picture_head.py` | what the first bytes of a picture say of it |

@@ -16,7 +16,7 @@ from moot.errors import ProviderError
 from moot.runtime.runtime import Runtime
 from moot.types.chunk import Chunk
 from moot.types.context import Choice
-from moot.types.event import Event, Raw
+from moot.types.event import REFUSED, Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose
 from moot.types.ids import new_id
 from moot.types.message import Message
@@ -99,7 +99,7 @@ class _Talk:
             raise
         except ProviderError as error:
             if error.raw:
-                await self._append([Event("raw", (), error.raw, exchange=self.exchange.id)])
+                await self._append([Event("raw", (), error.raw, exchange=self.exchange.id, body=REFUSED)])
             return await self._end("cut", Failure.of(error))
         return await self._end("eof", None)
 

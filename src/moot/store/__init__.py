@@ -31,6 +31,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `idempotency` | `Idempotency`: answers that are given again for the same key |
 | `poller` | noticing other processes' commits |
+| `verify/` | `Verifying`: whether what is stored is what it was |
 | `health` | what `moot doctor` shows |
 | `sqlite` | the `Store` itself, and opening it |
 """

@@ -10,6 +10,7 @@ from typing import Literal
 from anyio import to_thread
 
 from moot.config.settings import Settings
+from moot.plugins.registry import Registry
 from moot.store import library
 from moot.store.blobs import BlobFiles, ContentStore
 from moot.store.conversations import ConversationTree
@@ -31,8 +32,13 @@ from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
+from moot.types.verify import Verifying
 
 __all__ = ["SqliteStore", "open_store"]
+
+
+SELDOM = Registry("moot.store.seldom", {"verifier": "moot.store.verify:StoreVerifier"})
+"""Parts that few commands want, so that the others import nothing of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,11 @@ class SqliteStore:
     def of(self, owner: str) -> SqliteHoldings:
         """What is that owner's and nothing else."""
         return SqliteHoldings(self._base, owner)
+
+    @property
+    def verifier(self) -> Verifying:
+        """Whether what is stored is what it was."""
+        return SELDOM.load("verifier")(self._reader, self._base.files)
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

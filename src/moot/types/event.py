@@ -16,6 +16,8 @@ imported message · tree: head, edit, delete, fork, compaction · exchange: star
 
 Phase: TypeAlias = Literal["start", "end"]
 
+REFUSED: JsonObject = {"refused": True}
+"""The body of a `raw` event that holds what a refusal said: kept, and not part of what the translator was given."""
 
 SENT: JsonObject = {"dir": "out"}
 """The body of a `raw` event that holds a line which we sent; a null body = from the vendor. Never changed."""

@@ -126,3 +126,12 @@ class Ending:
             Failure.from_json(error) if isinstance(error, dict) else None,
             metadata if isinstance(metadata, dict) else {},
         )
+
+
+OURS: JsonObject = {"failed_by": "moot"}
+"""Stands in the body of an exchange's end when its error is what moot saw (a connection, a process), not what the translator read."""
+
+
+def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:
+    """The body of the event with which an exchange ends; `failure` is what stands over the translator's own ending."""
+    return {**ending.to_json(), "charged": charged, "ended": ended, **(OURS if failure is not None else {})}

@@ -25,6 +25,7 @@ from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
+from moot.types.verify import Verifying
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +314,8 @@ class Store(Holdings, Protocol):
     def records(self) -> Records: ...
     @property
     def tokens(self) -> Tokens: ...
+    @property
+    def verifier(self) -> Verifying: ...
 
     def of(self, owner: str) -> Holdings:
         """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.

@@ -12,7 +12,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
 from moot.types.event import SENT, Event, Raw
-from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body
 from moot.types.ids import exchange_id, llm_key
 from moot.types.part import is_tool
 from moot.types.provider import Hears, Translator
@@ -115,7 +115,7 @@ class Turn:
                 if failure is not None:
                     ending = dataclasses.replace(ending, finish_reason="error", error=failure)
                 self.ending = ending
-                body: JsonObject = {**ending.to_json(), "charged": ending.cost, "ended": ended}
+                body = end_body(ending, ended, ending.cost, failure)
                 end = Event("exchange", chunks, None, None, self.exchange.id, "end", llm_key(self.number, 0), body)
                 about = Event("chunks", (chunk.message_metadata(self._facts(ending)),))
                 await self.context.append(end, about, changes=(CloseExchange(self.exchange.id, ended),), fold=True)

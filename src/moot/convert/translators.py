@@ -1,0 +1,85 @@
+"""Which translator made an exchange's chunks, and the same work done again: raw events in, chunks out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from moot.errors import MootError
+from moot.plugins import DIALECTS, TRANSLATORS
+from moot.types.canonical import Json
+from moot.types.chunk import Chunk
+from moot.types.event import REFUSED, SENT, Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions
+from moot.types.provider import Hears, Translator
+
+__all__ = ["Again", "Converter", "TranslatorFailed", "converter_of", "translator_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """`<name>/<version>`, taken apart."""
+
+    name: str
+    version: int
+    """0 = it has none."""
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+def converter_of(text: str) -> Converter:
+    """What an exchange's `converter` says."""
+    name, _, version = text.rpartition("/")
+    return Converter(name, int(version)) if name and version.isascii() and version.isdigit() else Converter(text, 0)
+
+
+def translator_of(converter: str) -> Translator[Any] | None:
+    """The translator of that name as it is here, whatever its version; None where nobody has it, or the plugin that does is broken."""
+    name = converter_of(converter).name
+    try:
+        if name in TRANSLATORS:
+            return TRANSLATORS.make(name)
+        return DIALECTS.make(name).translator if name in DIALECTS else None
+    except MootError:
+        return None
+
+
+class TranslatorFailed(Exception):
+    """A translator raised, which its seam forbids."""
+
+
+class Again:
+    """One exchange translated once more, event by event. What the translator raises comes as TranslatorFailed."""
+
+    def __init__(self, translator: Translator[Any], options: ExchangeOptions) -> None:
+        self._translator = translator
+        self._hears = translator if isinstance(translator, Hears) else None
+        try:
+            self._state = translator.open(options)
+        except Exception as error:
+            raise _failed(translator, error) from error
+
+    def feed(self, raw: Raw, body: Json = None) -> tuple[Chunk, ...]:
+        """The chunks of the next `raw` event, which came with that body."""
+        if body == REFUSED or (body == SENT and self._hears is None):
+            return ()
+        try:
+            if body == SENT and self._hears is not None:
+                self._state, chunks = self._hears.said(self._state, raw)
+            else:
+                self._state, chunks = self._translator.feed(self._state, raw)
+        except Exception as error:
+            raise _failed(self._translator, error) from error
+        return chunks
+
+    def close(self, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        """The chunks behind the last event, and how the exchange ended."""
+        try:
+            return self._translator.close(self._state, ended)
+        except Exception as error:
+            raise _failed(self._translator, error) from error
+
+
+def _failed(translator: Translator[Any], error: Exception) -> TranslatorFailed:
+    return TranslatorFailed(f"the converter {translator.name}/{translator.version} raised {type(error).__name__}: {error}")

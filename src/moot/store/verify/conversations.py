@@ -1,0 +1,262 @@
+"""One conversation: a single pass over its log, in stretches of one snapshot each, and what is derived from it on the way."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, LiteralString
+
+from moot.store.connect import Queries
+from moot.store.library import sqlite
+from moot.store.verify.exchanges import ExchangeJudge, exchange_row
+from moot.store.verify.findings import Findings
+from moot.store.verify.rows import Row, log_rows, read_chunks, read_object
+from moot.store.verify.runs import RunJudge, compare_json, message_row
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.run import TERMINAL
+from moot.types.verify import Receipt, Translators
+
+__all__ = ["ConversationJudge"]
+
+_STRETCH = 0.1
+"""Seconds of one snapshot: as long as another reader may have to wait."""
+_LOOK = 64
+"""Rows between two looks at the clock."""
+_NAMED = 500
+"""Blobs looked for in one statement."""
+_BLOB = re.compile(rb"blob:([0-9a-f]{64})")
+
+_COUNTED: dict[str, LiteralString] = {
+    "message": "SELECT count(*) FROM message WHERE conversation = ?",
+    "exchange": "SELECT count(*) FROM exchange WHERE conversation = ?",
+}
+
+
+class ConversationJudge:
+    """What is known on the way through a conversation. Each method is called within one snapshot, on the store's reading thread."""
+
+    def __init__(self, no: int, id: str, receipt: Receipt, translators: Translators) -> None:
+        self._no = no
+        self._receipt = receipt
+        self._findings = Findings(receipt, id)
+        self._translators = translators
+        self._last = 0
+        self._runs: dict[int, RunJudge] = {}
+        """Those that have begun and not ended."""
+        self._ended: set[int] = set()
+        self._exchanges: dict[str, ExchangeJudge] = {}
+        """Those that have begun and not ended."""
+        self._counted = dict.fromkeys(_COUNTED, 0)
+        """Rows that the log speaks of, by table."""
+        self.blobs: set[str] = set()
+        """Those that are named and there."""
+        receipt.conversations += 1
+
+    def stretch(self, queries: Queries) -> bool:
+        """Judges what comes next; True when that was the end of the log, and with it of the conversation."""
+        until = time.monotonic() + _STRETCH
+        try:
+            for count, row in enumerate(log_rows(queries, self._no, self._last), 1):
+                self._row(queries, row)
+                if not count % _LOOK and time.monotonic() > until:
+                    return False
+            self._finish(queries)
+        except sqlite.DatabaseError as error:
+            self._findings.add("file", f"the log behind event {self._last}", "pages that can be read", str(error), self._last + 1)
+        return True
+
+    # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _row(self, queries: Queries, row: Row) -> None:
+        seq, receipt = row.seq, self._receipt
+        if seq != self._last + 1:
+            self._missing(self._last + 1, seq - 1)
+        self._last = seq
+        receipt.events += 1
+        if not row.is_sound():
+            self._findings.add("changed", f"event {seq}", "bytes that fit its check", f"others, in an event of kind {row.kind!r}", seq)
+        run = self._run(queries, row)
+        exchange = self._exchange(queries, row, run)
+        chunks = self._made(row, exchange)
+        receipt.chunks += len(chunks)
+        if run is not None and (exchange is None or exchange.exchange.purpose == "answer"):
+            run.feed(chunks)
+        if row.kind != "raw" and row.body is not None:
+            self._said(queries, row, run, exchange)
+
+    def _made(self, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
+        """The event's chunks, made again from its raw bytes when it has any."""
+        if row.kind == "raw":
+            self._receipt.raw_events += 1
+            self._receipt.raw_bytes += len(row.raw or b"")
+            if exchange is not None and (made := exchange.raw(row)) is not None:
+                return made
+        try:
+            return read_chunks(row.chunks)
+        except ValueError as error:
+            self._findings.add("unreadable", f"event {row.seq}", "its chunks as a JSON array", str(error), row.seq)
+            return ()
+
+    def _said(self, queries: Queries, row: Row, run: RunJudge | None, exchange: ExchangeJudge | None) -> None:
+        """What an event says that is no raw one: the end of an exchange or a run, a message, a place in the tree."""
+        try:
+            body = read_object(row.body)
+        except ValueError as error:
+            self._findings.add("unreadable", f"event {row.seq}", "its body as JSON", str(error), row.seq)
+            return
+        self.blobs.update(found.decode() for found in _BLOB.findall(row.body or b""))
+        if run is not None:
+            run.note(row, body)
+        if row.kind == "exchange" and row.phase == "end" and exchange is not None:
+            exchange.end(queries, row, body)
+            del self._exchanges[exchange.exchange.id]
+        elif row.kind == "message":
+            self._message(queries, row, body)
+        elif row.kind == "tree" and body.get("op") == "answer":
+            self._answer(queries, row, body)
+        elif row.key == "run" and row.phase == "end" and run is not None:
+            run.end(queries, row, body)
+            self._close(run)
+
+    def _run(self, queries: Queries, row: Row) -> RunJudge | None:
+        if row.run is None:
+            return None
+        judge = self._runs.get(row.run)
+        if judge is None:
+            judge = None if row.run in self._ended else RunJudge.of(queries, row.run, self._no, self._findings)
+            if judge is None:
+                words = "none, for it had ended" if row.run in self._ended else f"run number {row.run}, which is none of its"
+                self._findings.add("record", f"event {row.seq}", "a run of that conversation that goes on", words, row.seq)
+                return None
+            self._receipt.runs += 1
+            self._runs[row.run] = judge
+        return judge
+
+    def _exchange(self, queries: Queries, row: Row, run: RunJudge | None) -> ExchangeJudge | None:
+        """The exchange that the event belongs to; its start opens it."""
+        id = row.exchange_id(run.id if run is not None else None)
+        if id is None:
+            if row.kind == "raw":
+                self._findings.add("record", f"event {row.seq}", "an exchange", "raw bytes of none", row.seq)
+            return None
+        if row.kind == "exchange" and row.phase == "start":
+            self._begin(queries, row, id, run)
+        judge = self._exchanges.get(id)
+        if judge is None and row.kind in ("raw", "exchange"):
+            self._findings.add("record", f"event {row.seq}", f"the exchange {id} begun before it", "one that is not open", row.seq)
+        return judge
+
+    def _begin(self, queries: Queries, row: Row, id: str, run: RunJudge | None) -> None:
+        owner = run.id if run is not None else ""
+        try:
+            exchange = exchange_row(queries, id)
+        except ValueError as error:
+            self._findings.add("unreadable", f"exchange {id}", "its options and request as JSON", str(error), row.seq)
+            return
+        if exchange is None or exchange.run != owner:
+            found = "no row" if exchange is None else f"the run {exchange.run!r}"
+            self._findings.add("record", f"exchange {id}", f"a row of the run {owner!r}, for event {row.seq} begins it", found, row.seq)
+            return
+        self._counted["exchange"] += 1
+        self._exchanges[id] = ExchangeJudge(exchange, self._findings, self._translators)
+        self._request(queries, row, id, exchange.request)
+
+    # ── what is derived ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _request(self, queries: Queries, row: Row, exchange: str, manifest: JsonObject) -> None:
+        """Whether the request can be put together again; that each piece has its own bytes is seen where blobs are hashed."""
+        pieces = manifest.get("pieces")
+        names = [str(piece) for piece in pieces] if isinstance(pieces, list) else []
+        wanted = [name for name in dict.fromkeys(names) if name not in self.blobs]
+        for begin in range(0, len(wanted), _NAMED):
+            some = wanted[begin : begin + _NAMED]
+            found: Any = queries.execute(f"SELECT sha256 FROM blob WHERE sha256 IN ({', '.join('?' * len(some))})", some)
+            self.blobs.update(name for (name,) in found)
+        missing = [name for name in wanted if name not in self.blobs]
+        if names and not missing:
+            self._receipt.requests += 1
+        elif missing or pieces is not None:
+            words = f"{len(missing)} of them are gone, such as {missing[0]}" if missing else f"{pieces!r}"
+            self._findings.add("missing", f"the request of exchange {exchange}", "all its pieces", words, row.seq)
+
+    def _message(self, queries: Queries, row: Row, body: JsonObject) -> None:
+        id = str(body.get("id"))
+        stored = message_row(queries, id)
+        if stored is None:
+            self._findings.add("missing", f"message {id}", f"a row, for event {row.seq} says it", "none", row.seq)
+            return
+        self._counted["message"] += 1
+        self._receipt.messages += 1
+        expected = (body.get("role"), body.get("parent"), None, body.get("status", "finished"), row.seq)
+        self._compare(id, row, expected, (stored[1], stored[5], stored[6], stored[7], stored[9]))
+        compare_json(self._findings, f"message {id}, its parts", body.get("parts", []), stored[2], row.seq)
+        compare_json(self._findings, f"message {id}, its metadata", body.get("metadata", {}), stored[3], row.seq)
+        self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
+
+    def _answer(self, queries: Queries, row: Row, body: JsonObject) -> None:
+        id = str(body.get("message"))
+        stored = message_row(queries, id)
+        if stored is None:
+            self._findings.add("missing", f"message {id}", f"a row, for event {row.seq} places it", "none", row.seq)
+            return
+        self._counted["message"] += 1
+        self._receipt.messages += 1
+        self._compare(id, row, ("assistant", body.get("parent"), body.get("run")), (stored[1], stored[5], stored[6]))
+        self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
+
+    def _compare(self, id: str, row: Row, expected: tuple[Json, ...], found: tuple[Json, ...]) -> None:
+        """Role, parent, run, status and place of a message."""
+        if expected != found:
+            self._findings.add("record", f"message {id}", f"{expected}, as event {row.seq} says", f"{found}", row.seq)
+
+    def _close(self, run: RunJudge) -> None:
+        del self._runs[run.no]
+        self._ended.add(run.no)
+        for id in [id for id, judge in self._exchanges.items() if judge.exchange.run == run.id]:
+            del self._exchanges[id]  # given up: a crash or a new prompt came between
+
+    # ── the end of the log ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, queries: Queries) -> None:
+        head: Any = queries.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (self._no,)).fetchone()
+        if head is None:
+            self._findings.add("missing", "the head of the log", f"next seq {self._last + 1}", "no row")
+        elif head[0] - 1 > self._last:
+            self._missing(self._last + 1, head[0] - 1)
+        elif head[0] - 1 < self._last:
+            self._findings.add("record", "the head of the log", f"next seq {self._last + 1}", f"{head[0]}")
+        for judge in list(self._runs.values()):
+            self._live(queries, judge)
+        for no, id, status in queries.execute("SELECT no, id, status FROM run WHERE conversation = ?", (self._no,)):
+            if no in self._ended or no in self._runs:
+                continue
+            self._receipt.runs += 1
+            if status in TERMINAL:
+                self._findings.add("missing", f"run {id}", "its events in the log", f"none, though it is {status}", None, id)
+            else:
+                self._receipt.live += 1
+        for table, counted in self._counted.items():
+            (stored,) = queries.execute(_COUNTED[table], (self._no,)).fetchone()
+            if stored != counted:
+                self._findings.add("record", f"the {table}s", f"{counted}, as the log says", f"{stored} rows")
+
+    def _live(self, queries: Queries, judge: RunJudge) -> None:
+        """Folds a run that goes on once more: the stored message may be behind the log, and says how far it goes."""
+        message = judge.live(queries)
+        if message is None:
+            return
+        self._receipt.live += 1
+        fresh = RunJudge(judge.id, judge.no, judge.message, self._findings)
+        aside = {id for (id,) in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (judge.id,))}
+        for row in log_rows(queries, self._no, message[9] - 1, message[11]):
+            if row.run == judge.no and row.exchange_id(judge.id) not in aside:
+                try:
+                    fresh.feed(read_chunks(row.chunks))
+                except ValueError:
+                    continue  # found on the way
+        fresh.compare(message, message[11])
+
+    def _missing(self, first: int, last: int) -> None:
+        where = f"event {first}" if first == last else f"events {first} to {last}"
+        self._findings.add("missing", where, "every seq from 1 on", "no row", first)

@@ -1,0 +1,109 @@
+"""One exchange: its chunks made again from the raw bytes, its end and its row beside what the log says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.convert.differences import Difference, first_difference
+from moot.convert.translators import Again, TranslatorFailed, converter_of
+from moot.store.connect import Queries
+from moot.store.rows import exchange_of, kept_object
+from moot.store.verify.findings import Findings
+from moot.store.verify.rows import Row, read_chunks, read_object
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.exchange import OURS, Ending, Exchange
+from moot.types.verify import Translators
+
+__all__ = ["EXCHANGE", "ExchangeJudge"]
+
+EXCHANGE = (
+    "e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format, e.ended"
+    " FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
+)
+_ENDED = ("eof", "cut", "cancelled")
+_ALWAYS = ("raw_reason", "usage", "cost", "metadata")
+"""Of an ending: what only the translator knows."""
+
+
+def exchange_row(queries: Queries, id: str) -> Exchange | None:
+    row: Any = queries.execute(f"SELECT {EXCHANGE} WHERE e.id = ?", (id,)).fetchone()
+    return None if row is None else exchange_of(row)
+
+
+class ExchangeJudge:
+    """An exchange from its start to its end."""
+
+    def __init__(self, exchange: Exchange, findings: Findings, translators: Translators) -> None:
+        self.exchange = exchange
+        self._findings = findings
+        self._again: Again | None = None
+        findings.receipt.exchanges += 1
+        translator = translators(exchange.converter)
+        if translator is None or converter_of(exchange.converter).version != translator.version:
+            counts = findings.receipt.not_rebuilt
+            counts[exchange.converter] = counts.get(exchange.converter, 0) + 1
+            return
+        try:
+            self._again = Again(translator, exchange.options)
+            findings.receipt.rebuilt += 1
+        except TranslatorFailed as error:
+            self._give_up(error, f"exchange {exchange.id}", None)
+
+    def raw(self, row: Row) -> tuple[Chunk, ...] | None:
+        """The chunks that this frame stands for, when they are what is stored to the byte; None when nobody knows or they are not."""
+        if self._again is None or row.raw is None:
+            return None
+        try:
+            made = self._again.feed(row.raw, None if row.body is None else read_object(row.body))
+            content = dumps(made)
+        except (TranslatorFailed, ValueError) as error:
+            self._give_up(error, f"event {row.seq}", row.seq)
+            return None
+        if content == row.chunks:
+            return made
+        self._differ(row, made)
+        return None
+
+    def end(self, queries: Queries, row: Row, body: JsonObject) -> None:
+        """Compares how it ended: the closing chunks, the Ending, and the row as it is now."""
+        ended = body.get("ended")
+        kept: Any = queries.execute("SELECT ended FROM exchange WHERE id = ?", (self.exchange.id,)).fetchone()
+        if kept != (ended,):
+            expected = f"ended {ended!r}, as event {row.seq} says"
+            self._findings.add("record", f"exchange {self.exchange.id}", expected, f"{kept and kept[0]!r}", row.seq)
+        if self._again is None or ended not in _ENDED:
+            return
+        try:
+            chunks, ending = self._again.close(ended)
+        except TranslatorFailed as error:
+            self._give_up(error, f"event {row.seq}", row.seq)
+            return
+        if dumps(chunks) != row.chunks:
+            self._differ(row, chunks, closing=True)
+        if (found := _ending(ending, body)) is not None:
+            self._findings.add("ending", f"event {row.seq}", f"{found.where}: {found.expected}", f"{found.where}: {found.found}", row.seq)
+
+    def _differ(self, row: Row, made: tuple[Chunk, ...], *, closing: bool = False) -> None:
+        try:
+            stored = list(read_chunks(row.chunks))
+        except ValueError:
+            return  # that they can't be read is found already
+        if closing and stored and stored[-1].get("type") == "data-attempt":
+            stored.pop()  # moot's own mark behind an attempt that was given up
+        # through our own JSON, so that only what can be stored is compared
+        found = first_difference(list[Json](read_chunks(dumps(made))), list[Json](stored))
+        if found is not None:
+            where = f"chunks{found.where}"
+            self._findings.add("chunks", f"event {row.seq}", f"{where}: {found.expected}", f"{where}: {found.found}", row.seq)
+
+    def _give_up(self, error: Exception, where: str, seq: int | None) -> None:
+        self._again = None
+        self._findings.add("unreadable", where, "the chunks that its raw bytes stand for", str(error), seq)
+
+
+def _ending(made: Ending, stored: JsonObject) -> Difference | None:
+    """Where the Ending differs. Why a connection broke only moot knows: an error of its own stands over what the translator says."""
+    names = _ALWAYS if OURS.items() <= stored.items() else ("finish_reason", "error", *_ALWAYS)
+    expected = kept_object(dumps(made.to_json()))  # as it comes back from the store
+    return first_difference({name: expected.get(name) for name in names}, {name: stored.get(name) for name in names})

@@ -1,0 +1,20 @@
+"""Where what is found in one conversation goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.types.verify import Damage, DamageKind, Receipt
+
+__all__ = ["Findings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The receipt, as one conversation's judges write into it."""
+
+    receipt: Receipt
+    conversation: str = ""
+
+    def add(self, kind: DamageKind, where: str, expected: str, found: str, seq: int | None = None, run: str | None = None) -> None:
+        self.receipt.add(Damage(kind, where, expected, found, self.conversation, seq, run))

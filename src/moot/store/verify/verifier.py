@@ -1,0 +1,87 @@
+"""Verifies a store stretch by stretch, so that others can read and write in between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+from moot.store import lookup
+from moot.store.blobs import BlobFiles
+from moot.store.connect import Connection
+from moot.store.library import sqlite
+from moot.store.reader import Reader
+from moot.store.verify.blobs import hash_blobs, names_behind
+from moot.store.verify.conversations import ConversationJudge
+from moot.store.verify.findings import Findings
+from moot.types.verify import Receipt, Translators
+
+__all__ = ["StoreVerifier"]
+
+_CONVERSATIONS = 200
+_BLOBS = 32
+"""Hashed in one go: as many as lie in the database have 8 MiB at most."""
+
+
+class StoreVerifier:
+    """`Verifying` on SQLite."""
+
+    def __init__(self, reader: Reader, files: BlobFiles, owner: str | None = None) -> None:
+        self._reader = reader
+        self._files = files
+        self._owner = owner
+
+    async def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:
+        receipt = Receipt()
+        if conversation is not None:
+            found = await self._reader.read(partial(lookup.conversation, id=conversation, owner=self._owner))
+            judge = ConversationJudge(found.no, found.id, receipt, translators)
+            while not await self._reader.read(judge.stretch):
+                yield receipt
+            names = sorted(judge.blobs)
+            for begin in range(0, len(names), _BLOBS):
+                await self._hash(names[begin : begin + _BLOBS], Findings(receipt, found.id))
+                yield receipt
+            yield receipt
+            return
+        await self._check_file(receipt)
+        yield receipt
+        after = 0
+        while page := await self._reader.read(partial(_conversations, after=after)):
+            for no, id in page:
+                judge = ConversationJudge(no, id, receipt, translators)
+                while not await self._reader.read(judge.stretch):
+                    yield receipt
+                yield receipt
+            after = page[-1][0]
+        async for _ in self._all_blobs(receipt):
+            yield receipt
+        yield receipt
+
+    async def _all_blobs(self, receipt: Receipt) -> AsyncGenerator[None, None]:
+        after = ""
+        while names := await self._reader.read(partial(names_behind, after=after, limit=_BLOBS)):
+            await self._hash(names, Findings(receipt))
+            after = names[-1]
+            yield
+
+    async def _hash(self, names: list[str], findings: Findings) -> None:
+        await self._reader.read(partial(hash_blobs, files=self._files, names=names, findings=findings))
+
+    async def _check_file(self, receipt: Receipt) -> None:
+        """The database's own structure: tables against their indexes, pages against their places."""
+
+        def look(connection: Connection) -> list[str]:
+            try:
+                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
+            except sqlite.DatabaseError as error:
+                return [str(error)]
+
+        for words in await self._reader.read(look):
+            Findings(receipt).add("file", "the database", "a sound file", words)
+
+
+def _conversations(queries: Connection, after: int) -> list[tuple[int, str]]:
+    """Also the deleted ones: nothing is lost until a purge."""
+    found: Any = queries.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
+    return found.fetchall()
