@@ -114,8 +114,9 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "agents/claude_code*",
         "convert/*claude*",
         "convert/_acp_facts.py",
+        "formats/_captures.py",
     ),
-    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*"),
+    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "formats/_captures.py"),
     "openai gpt": (
         "providers/*.py",
         "convert/openai*.py",
@@ -138,6 +139,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "providers/google.py",
         "providers/_shapes.py",
         "convert/gemini_stream.py",
+        "formats/_captures.py",
         "convert/_acp_facts.py",
     ),
     "lmstudio": ("providers/lm_studio.py",),

@@ -268,6 +268,16 @@ TREE = Group(
             "Is what is stored what it was? Exit code 1 when it is not.",
             ("moot verify", "moot verify 1", "moot verify --all --json"),
         ),
+        "import": Command(
+            "moot.cli.importing:import_",
+            "Brings conversations in from a file: a recording, or what another program wrote.",
+            ("moot import run.jsonl", "moot import capture.jsonl -f recording --agent-type codex", "moot import run.jsonl --dry-run"),
+        ),
+        "export": Command(
+            "moot.cli.exporting:export",
+            "Writes a conversation as a file of a format.",
+            ("moot export 1 -f recording -o run.jsonl",),
+        ),
         "models": MODELS,
         "providers": PROVIDERS,
         "tools": TOOLS,

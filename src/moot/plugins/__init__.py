@@ -78,7 +78,11 @@ DIALECTS = Registry(
 
 FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.library.names:named", "server": "moot.server.serving:run"})
 
-FORMATS = Registry("moot.formats", {}, needs=("name", "version", "suffix", "sniff", "read", "write"))
+FORMATS = Registry(
+    "moot.formats",
+    {"recording": "moot.formats.recording:RecordingFormat"},
+    needs=("name", "version", "suffix", "sniff", "read", "write"),
+)
 
 KNOWN_AGENTS = Registry(
     "moot.known_agents",

@@ -18,6 +18,7 @@
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
+| `importing.py` `exporting.py` | conversations out of a file and into one, of any format |
 | `files.py` | the files that a person could mean by `@file` |
 | `repository.py` | the branch and commit that a folder is at |
 | `described.py` | permissions as JSON |

@@ -27,6 +27,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `grants` | `Grants`: what a person allowed for a conversation |
 | `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
 | `stats` | `Stats`: sums over runs |
+| `imports` | `Imports`: recordings stored whole; what an earlier import made of a source |
 | `blobs` | `Blobs`: bytes by content |
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `idempotency` | `Idempotency`: answers that are given again for the same key |

@@ -17,6 +17,7 @@ from moot.store.conversations import ConversationTree
 from moot.store.events import Events
 from moot.store.grants import ConversationGrants
 from moot.store.health import report
+from moot.store.imports import ImportedRecordings
 from moot.store.locks import FileLock
 from moot.store.log import EventLog, LogReader
 from moot.store.migrate import prepare
@@ -65,6 +66,7 @@ class SqliteHoldings:
         self.grants = ConversationGrants(writer, owner)
         self.search = FullText(writer, reader, base.indexer, owner)
         self.stats = RunStats(reader, owner)
+        self.imports = ImportedRecordings(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
 
 
@@ -89,6 +91,7 @@ class SqliteStore:
         self.grants = whole.grants
         self.search = whole.search
         self.stats = whole.stats
+        self.imports = whole.imports
         self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
 

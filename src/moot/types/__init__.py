@@ -14,6 +14,8 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `outside.py`, `effect.py` | what passes between moot and an agent that is a program of its own; what a call may do to the world |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py`, `verify.py` | the seams to what keeps |
+| `recording.py` | a conversation with its runs, as a file holds it |
+| `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `engine.py` | the seams to what runs |
 | `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |

@@ -19,6 +19,7 @@ from moot.types.exchange import Ended, Exchange, Failure
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.projects import Projects
+from moot.types.recording import Imports
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
 from moot.types.stats import Stats
@@ -301,6 +302,8 @@ class Holdings(Protocol):
     def search(self) -> Search: ...
     @property
     def stats(self) -> Stats: ...
+    @property
+    def imports(self) -> Imports: ...
     @property
     def blobs(self) -> Blobs: ...
 

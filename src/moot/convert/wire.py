@@ -1,0 +1,67 @@
+"""Wire captures: lines `{dir, t, msg}` of both sides of a pipe, read by the translator of what went through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.convert.acp import Acp
+from moot.types.canonical import JsonObject, dumps, loads_exact
+from moot.types.chunk import Chunk
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions
+from moot.types.provider import Translator
+
+__all__ = ["AcpWire", "Wired", "is_ours", "message_in"]
+
+_OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
+"""What captures call the direction from us to the agent."""
+
+
+def message_in(line: JsonObject) -> JsonObject | None:
+    """The message of a line of a wire capture; None when it is none."""
+    message = line.get("msg")
+    return message if isinstance(message, dict) and isinstance(line.get("dir"), str) else None
+
+
+def is_ours(line: JsonObject) -> bool:
+    """Whether we said it."""
+    return line.get("dir") in _OURS
+
+
+class Wired:
+    """Another translator behind the lines of a wire capture; raw stays the line as it is in the file."""
+
+    def __init__(self, inner: Translator[Any]) -> None:
+        self.name = f"{inner.name}-wire"
+        self.version = inner.version
+        self._inner = inner
+
+    def open(self, options: ExchangeOptions) -> Any:
+        return self._inner.open(options)
+
+    def feed(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
+        return self._inner.feed(state, _message(raw))
+
+    def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
+        """As `Hears`."""
+        said = getattr(self._inner, "said", None)
+        return (state, ()) if said is None else said(state, _message(raw))
+
+    def close(self, state: Any, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return self._inner.close(state, ended)
+
+
+class AcpWire(Wired):
+    """A wire capture of the Agent Client Protocol."""
+
+    def __init__(self) -> None:
+        super().__init__(Acp())
+
+
+def _message(raw: Raw) -> Raw:
+    try:
+        line = loads_exact(raw.decode())
+    except (ValueError, RecursionError):
+        return raw  # the translator says what it thinks of it
+    message = message_in(line) if isinstance(line, dict) else None
+    return raw if message is None else dumps(message) + b"\n"

@@ -1,0 +1,317 @@
+"""Streams that people keep: what a program wrote to stdout, and both sides of a JSON-RPC pipe. Whose they are, and what is in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from moot.convert.rebuilding import rebuild
+from moot.convert.translators import translator_of
+from moot.convert.wire import is_ours, message_in
+from moot.errors import UsageError
+from moot.types import chunk
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.event import SENT, Event
+from moot.types.exchange import Exchange, ExchangeOptions
+from moot.types.format import Fidelity
+from moot.types.ids import exchange_id, llm_key
+from moot.types.message import Message, MessageStatus
+from moot.types.part import text_part
+from moot.types.recording import Recording
+from moot.types.run import Run
+
+__all__ = ["Capture", "Line", "captured", "recognized"]
+
+Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
+"""stdout: what the program wrote · wire: lines `{dir, t, msg}` of both sides · rpc: the messages of both sides, bare."""
+
+_LOOKED_AT = 50
+"""Lines by which a capture is recognized; what stands before them may be noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A kind of capture."""
+
+    converter: str
+    agent_type: str
+    shape: Shape
+    marks: Callable[[JsonObject], bool]
+    """Whether a line (of a pipe: a message in it) can only be of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the file."""
+
+    raw: bytes
+    value: JsonObject | None
+    """None = no JSON object."""
+
+
+def _type(*names: str) -> Callable[[JsonObject], bool]:
+    return lambda line: line.get("type") in names
+
+
+def _method(*names: str) -> Callable[[JsonObject], bool]:
+    return lambda message: message.get("method") in names
+
+
+_ACP = _method("session/new", "session/load", "session/resume", "session/prompt", "session/update", "session/request_permission")
+_CODEX = _method("thread/start", "thread/resume", "thread/fork", "turn/start", "thread/started", "turn/started")
+
+CAPTURES: tuple[Capture, ...] = (
+    Capture("claude-stream-json", "claude-code", "stdout", lambda line: _type("system")(line) and line.get("subtype") == "init"),
+    Capture("claude-stream-json", "claude-code", "stdout", lambda line: _type("stream_event")(line) and "session_id" in line),
+    Capture("claude-stream-json", "claude-code", "stdout", lambda line: _type("assistant", "result")(line) and "session_id" in line),
+    Capture("codex-exec", "codex", "stdout", _type("thread.started", "turn.started", "turn.completed")),
+    Capture("opencode-run", "acp:opencode", "stdout", lambda line: "sessionID" in line and isinstance(line.get("part"), dict)),
+    Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("init")(line) and {"session_id", "model"} <= line.keys()),
+    Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("message")(line) and "role" in line and "timestamp" in line),
+    Capture("codex-app-server-wire", "codex", "wire", _CODEX),
+    Capture("acp-wire", "acp", "wire", _ACP),
+    Capture("acpx", "acp", "rpc", _ACP),
+)
+
+
+def recognized(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
+    """The kind of capture that these lines are; with an `agent_type` the one of that agent. Raises UsageError when there is none of it."""
+    shape = _shape(lines)
+    if shape is None:
+        return None
+    of_shape = [one for one in CAPTURES if one.shape == shape]
+    if agent_type:
+        base = agent_type.partition(":")[0]
+        named = [one for one in of_shape if one.agent_type == agent_type] or [one for one in of_shape if one.agent_type == base]
+        if not named:
+            known = ", ".join(sorted({one.agent_type for one in of_shape}))
+            words = {"stdout": "what a program wrote", "wire": "a wire capture", "rpc": "both sides of a pipe"}[shape]
+            raise UsageError(f"no converter reads {words} of {agent_type!r}; known: {known}", fix="moot import FILE -f recording")
+        return replace(named[0], agent_type=agent_type)
+    for line in _said(lines, shape):
+        found = next((one for one in of_shape if one.marks(line)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _shape(lines: Sequence[Line]) -> Shape | None:
+    values = [line.value for line in lines[:_LOOKED_AT] if line.value is not None]
+    if any(message_in(value) is not None for value in values):
+        return "wire"
+    if any("jsonrpc" in value and ("method" in value or "id" in value) for value in values):
+        return "rpc"
+    return "stdout" if any(isinstance(value.get("type"), str) for value in values) else None
+
+
+def _said(lines: Sequence[Line], shape: Shape) -> list[JsonObject]:
+    values = [line.value for line in lines[:_LOOKED_AT] if line.value is not None]
+    return [found for value in values if (found := message_in(value)) is not None] if shape == "wire" else values
+
+
+# ── what is in it ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    line: Line
+    sent: bool
+    message: JsonObject
+    at: int
+    """µs"""
+
+
+def captured(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int, name: str) -> Recording:
+    """The conversation that a capture holds: for each prompt in it a run, of one exchange. `at` (µs): when the file was written.
+
+    Raises UsageError when nothing here reads it.
+    """
+    translator = translator_of(capture.converter)
+    if translator is None:
+        raise UsageError(f"nothing here reads {capture.converter!r}", fix="install the package that brings it")
+    frames = _frames(capture, lines, at)
+    agent = capture.agent_type if ":" in capture.agent_type else _named(capture, frames)
+    made = _Made(source_id, agent, f"{translator.name}/{translator.version}")
+    for number, stretch in enumerate(_stretches(frames)):
+        made.add(stretch, number)
+    title = " ".join(made.first.split())[:80] or name
+    last = made.messages[-1].id if made.messages else None
+    times = [frame.at // 1000 for frame in frames] or [at // 1000]
+    conversation = Conversation(
+        source_id,
+        title=title,
+        title_source="first-line" if made.first else "model",
+        agent=agent.rpartition(":")[2],
+        agent_type=agent,
+        head=last,
+        created_at=times[0],
+        updated_at=times[-1],
+    )
+    return Recording(
+        source_id,
+        conversation,
+        tuple(made.messages),
+        tuple(made.runs),
+        tuple(made.exchanges),
+        tuple(event._replace(seq=seq) for seq, event in enumerate(made.events, 1)),
+        fidelity=Fidelity(
+            +made.kept, +made.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
+        ),
+        notes=tuple(f"line {number}: it is no JSON object" for number, line in enumerate(lines, 1) if line.value is None),
+    )
+
+
+def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
+    """`acp` with the name that the agent gives itself, where it does."""
+    if capture.agent_type != "acp":
+        return capture.agent_type
+    for frame in frames:
+        result = frame.message.get("result")
+        info = result.get("agentInfo") if isinstance(result, dict) else None
+        if isinstance(info, dict) and isinstance(name := info.get("name"), str) and name:
+            return f"acp:{name.lower().replace(' ', '-')[:60]}"
+    return "acp"
+
+
+def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
+    """The lines with their direction and time: their own where they say it, else the one before."""
+    last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
+    begin = at - int(last * 1_000_000)
+    found: list[_Frame] = []
+    now = begin
+    for line in lines:
+        value = line.value or {}
+        sent, message = False, value
+        if capture.shape == "wire" and (inner := message_in(value)) is not None:
+            sent, message = is_ours(value), inner
+            now = max(now, begin + int(_elapsed(value) * 1_000_000))
+        now = _stamp(value) or now
+        found.append(_Frame(line, sent, message, now))
+    return found
+
+
+def _elapsed(value: JsonObject | None) -> float:
+    found = value.get("t") if value is not None else None
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e9 else 0.0
+
+
+def _stamp(value: JsonObject) -> int | None:
+    """The time that a line says of itself, µs: milliseconds or ISO 8601."""
+    found = value.get("timestamp")
+    if type(found) is int and 10**11 < found < 10**14:
+        return found * 1000
+    if isinstance(found, str):
+        try:
+            return int(datetime.fromisoformat(found).timestamp() * 1_000_000)
+        except (ValueError, OverflowError, OSError):
+            return None
+    return None
+
+
+def _prompt(frame: _Frame) -> str | None:
+    """What a line asks of the agent, if it does."""
+    message = frame.message
+    if message.get("type") == "message" and message.get("role") == "user":
+        return str(message.get("content") or "")
+    params = message.get("params")
+    if not isinstance(params, dict) or message.get("method") not in ("session/prompt", "turn/start"):
+        return None
+    pieces = params.get("prompt", params.get("input"))
+    texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _stretches(frames: Sequence[_Frame]) -> list[list[_Frame]]:
+    """The frames of each run: a new one begins with each prompt but the first, which has what stands before it too."""
+    found: list[list[_Frame]] = [[]]
+    for frame in frames:
+        if _prompt(frame) is not None and any(_prompt(one) is not None for one in found[-1]):
+            found.append([])
+        found[-1].append(frame)
+    return found
+
+
+class _Made:
+    """What the stretches of a capture become."""
+
+    def __init__(self, source_id: str, agent_type: str, converter: str) -> None:
+        self.first = ""
+        self.messages: list[Message] = []
+        self.runs: list[Run] = []
+        self.exchanges: list[Exchange] = []
+        self.events: list[Event] = []
+        self.kept: Counter[str] = Counter()
+        self.approximated: Counter[str] = Counter()
+        self._source = source_id
+        self._agent_type = agent_type
+        self._converter = converter
+
+    def add(self, frames: Sequence[_Frame], number: int) -> None:
+        """The prompt, if one is told, and the run that answers it."""
+        at = frames[0].at if frames else 0
+        asked = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
+        if asked is not None:
+            self._user(f"{self._source}:user-{number}", asked, at)
+        run = self._begun(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
+        self._talk(run, frames)
+        self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if asked is not None else {}))
+        if asked is None:
+            self.approximated["prompts"] += 1  # nobody wrote down what was asked
+
+    def _user(self, id: str, text: str, at: int) -> None:
+        self.first = self.first or text
+        parent = self.messages[-1].id if self.messages else None
+        parts = (text_part(text),)
+        self.events.append(Event("message", body={"id": id, "role": "user", "parent": parent, "parts": list(parts), "metadata": {}}, at=at))
+        self.messages.append(Message(id, "user", parts, parent=parent, first_seq=len(self.events), created_at=at // 1000))
+        self.kept["messages"] += 1
+
+    def _begun(self, id: str, message: str, at: int) -> Run:
+        parent = self.messages[-1].id if self.messages else None
+        self.messages.append(Message(message, "assistant", parent=parent, run=id, created_at=at // 1000))
+        body: JsonObject = {"op": "answer", "message": message, "parent": parent, "run": id}
+        self.events.append(Event("tree", body=body, at=at))
+        agent = self._agent_type.rpartition(":")[2]
+        said: JsonObject = {"agent": agent, "agent_type": self._agent_type}
+        self.events.append(Event("chunks", (chunk.start(message, said),), run=id, phase="start", key="run", at=at))
+        return Run(
+            id, self._source, message, agent=agent, agent_type=self._agent_type, trigger="import", status="finished", created_at=at // 1000
+        )
+
+    def _talk(self, run: Run, frames: Sequence[_Frame]) -> None:
+        at, until = (frames[0].at, frames[-1].at) if frames else (0, 0)
+        options = ExchangeOptions("1.0", 1)
+        id = exchange_id(run.id, 1, 0)
+        raws = [Event("raw", (), frame.line.raw, run.id, id, body=SENT if frame.sent else None, at=frame.at) for frame in frames]
+        translator = translator_of(self._converter)
+        assert translator is not None
+        rebuilt = rebuild(translator, options, raws, "eof")
+        ending = rebuilt.ending
+        model = str(ending.metadata.get("model") or "")
+        exchange = Exchange(
+            id, run.id, self._source, "answer", self._agent_type, self._converter, self._agent_type, model, options, {}, ended="eof"
+        )
+        self.exchanges.append(exchange)
+        key = llm_key(1, 0)
+        self.events.append(Event("exchange", (), None, run.id, id, "start", key, {"model": model}, at))
+        self.events += [event._replace(chunks=chunks) for event, chunks in zip(raws, rebuilt.chunks, strict=True)]
+        body: JsonObject = {**ending.to_json(), "charged": ending.cost, "ended": "eof"}
+        self.events.append(Event("exchange", rebuilt.closing, None, run.id, id, "end", key, body, until))
+        status: MessageStatus = "failed" if ending.error is not None else "finished"
+        assert status in ("failed", "finished")
+        facts: JsonObject = {"finish_reason": ending.finish_reason, **({"model": model} if model else {})}
+        last = (
+            (chunk.error(ending.error.advice()), chunk.finish("error", facts))
+            if ending.error
+            else (chunk.finish(ending.finish_reason, facts),)
+        )
+        self.events.append(
+            Event("chunks", last, None, run.id, None, "end", "run", {"status": status, "finish_reason": ending.finish_reason}, until)
+        )
+        self.runs.append(
+            replace(run, status=status, error=ending.error, usage=ending.usage, cost=ending.cost, model=model, ended_at=until // 1000)
+        )

@@ -1,0 +1,241 @@
+"""A recording as lines of JSON: what is written, and what can be read of it again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from moot.convert.translators import translator_of
+from moot.formats._facts import (
+    conversation_facts,
+    conversation_of,
+    event_facts,
+    event_of,
+    exchange_facts,
+    exchange_of,
+    frame_facts,
+    frame_of,
+    message_facts,
+    message_of,
+    raw_of,
+    run_facts,
+    run_of,
+)
+from moot.types.canonical import JsonObject, dumps, empty, loads_exact
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.format import Fidelity
+from moot.types.message import Message
+from moot.types.recording import Content, Recording
+from moot.types.run import Run
+
+__all__ = ["VERSION", "Draft", "header_of", "lines_of", "object_of"]
+
+VERSION = 1
+MARK = "recording"
+
+
+def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
+    """The lines of the file: the conversation, its messages, runs and exchanges, then the log, then the contents it names."""
+    yield _line({MARK: VERSION, "moot": program, "conversation": conversation_facts(recording.conversation)})
+    for message in recording.messages:
+        yield _line({"message": message_facts(message, deleted=message.id in recording.deleted)})
+    for run in recording.runs:
+        yield _line({"run": run_facts(run)})
+    made = set[str | None]()
+    for exchange in recording.exchanges:
+        yield _line({"exchange": exchange_facts(exchange)})
+        if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
+            made.add(exchange.id)
+    for event in recording.events:
+        is_frame = event.kind == "raw" and event.raw is not None and event.exchange is not None
+        yield _line(frame_facts(event, chunks=event.exchange not in made) if is_frame else {"event": event_facts(event)})
+    for content in recording.contents.values():
+        yield _line({"content": _content_facts(content)})
+
+
+def _line(value: JsonObject) -> bytes:
+    return dumps(value) + b"\n"
+
+
+def _content_facts(content: Content) -> JsonObject:
+    try:
+        return {"media_type": content.media_type, "raw": content.data.decode()}
+    except UnicodeDecodeError:
+        return {"media_type": content.media_type, "raw_base64": base64.b64encode(content.data).decode()}
+
+
+def object_of(line: bytes) -> JsonObject | None:
+    """The object on a line; None for anything else."""
+    try:
+        value = loads_exact(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def header_of(line: bytes) -> JsonObject | None:
+    """The first line of a recording; None for any other."""
+    value = object_of(line)
+    return value if value is not None and type(value.get(MARK)) is int and isinstance(value.get("conversation"), dict) else None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A recording as its lines come in; a line that is no good costs itself alone."""
+
+    conversation: Conversation
+    messages: list[JsonObject] = field(default_factory=list[JsonObject])
+    runs: list[Run] = field(default_factory=list[Run])
+    exchanges: dict[str, Exchange] = field(default_factory=dict[str, Exchange])
+    events: list[Event] = field(default_factory=list[Event])
+    contents: dict[str, Content] = field(default_factory=dict[str, Content])
+    notes: list[str] = field(default_factory=list[str])
+    lost: Counter[str] = field(default_factory=Counter[str])
+    raws: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """The line that says most of a message."""
+    junk: list[bytes] = field(default_factory=list[bytes])
+
+    @classmethod
+    def begin(cls, header: JsonObject) -> Draft:
+        facts = header.get("conversation")
+        return cls(conversation_of(facts if isinstance(facts, dict) else {}))
+
+    def take(self, number: int, line: bytes) -> None:
+        """The next line, which has that number in the file."""
+        value = object_of(line)
+        try:
+            if value is None:
+                raise ValueError("it is no JSON object")
+            self._take(value, line)
+        except ValueError as error:
+            self.notes.append(f"line {number}: {error}")
+            self.lost["lines"] += 1
+            self.junk.append(line)
+
+    def _take(self, value: JsonObject, line: bytes) -> None:
+        id = self.conversation.id
+        match value:
+            case {"exchange": str() as exchange}:
+                known = self.exchanges.get(exchange)
+                self.events.append(frame_of(value, (known.run or None) if known is not None else None))
+            case {"exchange": dict() as facts}:
+                made = exchange_of(facts, id)
+                self.exchanges[made.id] = made
+            case {"event": dict() as facts}:
+                self._event(event_of(facts), line)
+            case {"message": dict() as facts}:
+                self.messages.append(facts)
+                self.raws.setdefault(str(facts.get("id")), line)
+            case {"run": dict() as facts}:
+                self.runs.append(run_of(facts, id))
+            case {"content": dict() as facts}:
+                self._content(facts)
+            case _:
+                raise ValueError(f"it is none of message, run, exchange, event, content and frame: {', '.join(list(value)[:4]) or 'empty'}")
+
+    def _event(self, event: Event, line: bytes) -> None:
+        self.events.append(event)
+        if event.kind == "message" and isinstance(event.body, dict):
+            self.raws[str(event.body.get("id"))] = line
+
+    def _content(self, facts: JsonObject) -> None:
+        data = raw_of(facts)
+        if data is None:
+            raise ValueError("a content has `raw` or `raw_base64`")
+        self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
+
+    def whole(self) -> Recording:
+        """What came in, its references made good: parents before children, runs with a message, events with a run that is there."""
+        runs = {run.id: run for run in self.runs if run.id and run.message and self._is_told(run)}
+        events = [self._settled(event, runs) for event in self.events]
+        messages, deleted = self._messages(events, runs)
+        ids = {message.id for message in messages}
+        kept_runs = tuple(run for run in runs.values() if run.message in ids)
+        head = self.conversation.head if self.conversation.head in ids else (messages[-1].id if messages else None)
+        kept = Counter({"messages": len(messages), "runs": len(kept_runs), "frames": sum(event.kind == "raw" for event in events)})
+        kept.update(_counted(messages))
+        if self.contents:
+            kept["contents"] = len(self.contents)
+        return Recording(
+            self.conversation.id,
+            replace(self.conversation, head=head),
+            tuple(messages),
+            kept_runs,
+            tuple(exchange for exchange in self.exchanges.values() if not exchange.run or exchange.run in runs),
+            tuple(_placed(events)),
+            frozenset(deleted),
+            self.contents,
+            Fidelity(+kept, {}, self.lost),
+            tuple(self.notes),
+        )
+
+    def _is_told(self, run: Run) -> bool:
+        """Whether anything of it is in the file beside its own line."""
+        exchanges = {exchange.id for exchange in self.exchanges.values() if exchange.run == run.id}
+        return any(event.run == run.id or event.exchange in exchanges for event in self.events)
+
+    def _settled(self, event: Event, runs: dict[str, Run]) -> Event:
+        """An event whose run is gone is kept outside any run."""
+        exchange = self.exchanges.get(event.exchange) if event.exchange is not None else None
+        run = event.run or (exchange.run if exchange is not None else None) or None
+        return event._replace(run=run if run in runs else None)
+
+    def _messages(self, events: list[Event], runs: dict[str, Run]) -> tuple[list[Message], list[str]]:
+        bodies = {str(body["id"]): (body, event) for event in events if event.kind == "message" and "id" in (body := _body(event))}
+        rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
+        for id, (_, event) in bodies.items():  # a message whose own line is gone is still told by its event
+            rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
+        for event in events:  # so is one that a run has written
+            if event.kind == "tree" and (told := _body(event)).get("op") == "answer" and told.get("run") in runs:
+                answer: JsonObject = {"id": told.get("message"), "parent": told.get("parent"), "created_at": event.at // 1000}
+                rows.setdefault(str(told.get("message")), {**answer, "seq": event.seq})
+        for run in runs.values():
+            rows.setdefault(run.message, {"id": run.message, "created_at": run.created_at})
+        written = {run.message: run.id for run in runs.values()}
+        found: list[Message] = []
+        seen = set[str]()
+        for id, row in sorted(rows.items(), key=lambda item: _place(item[1])):
+            body, event = bodies.get(id) or (empty(), None)
+            facts: JsonObject = {**row, "run": written.get(id), **({"seq": event.seq} if event is not None else {})}
+            message = message_of(facts, self.conversation.id, {**body, "run": written.get(id)})
+            parent = message.parent if message.parent in seen else (found[-1].id if message.parent is not None and found else None)
+            found.append(replace(message, parent=parent))
+            seen.add(id)
+        return found, [id for id, row in rows.items() if row.get("deleted") is True]
+
+
+def _body(event: Event) -> JsonObject:
+    return event.body if isinstance(event.body, dict) else {}
+
+
+def _place(row: JsonObject) -> int:
+    seq = row.get("seq")
+    return seq if type(seq) is int else 1 << 60
+
+
+def _placed(events: Iterable[Event]) -> list[Event]:
+    """In the order of their seqs, each once, and each key of a journal once."""
+    found: list[Event] = []
+    keys = set[tuple[str | None, str | None, str]]()
+    for event in sorted(events, key=lambda event: event.seq):
+        if found and found[-1] == event and event.seq:
+            continue
+        if event.key is not None:
+            name = (event.run, event.phase, event.key)
+            if name in keys:
+                event = event._replace(key=None, phase=None)
+            keys.add(name)
+        found.append(event)
+    return found
+
+
+def _counted(messages: Iterable[Message]) -> Counter[str]:
+    return Counter(name for message in messages for part in message.parts if (name := _NAMES.get(str(part.get("type")).partition("-")[0])))
+
+
+_NAMES: dict[str, str] = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}

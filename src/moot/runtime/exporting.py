@@ -1,0 +1,97 @@
+"""A conversation on its way out: as messages for any format, as a recording with all that its runs said and heard."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from dataclasses import replace
+
+from moot.errors import NotFound
+from moot.types.canonical import dumps
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.format import ExportedConversation, Fidelity, Format, Written
+from moot.types.message import Message
+from moot.types.part import Part
+from moot.types.recording import Content, Recorder, Recording
+from moot.types.run import Run
+from moot.types.store import Holdings
+
+__all__ = ["exported", "recorded"]
+
+_PAGE = 512
+_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+async def exported(holdings: Holdings, conversation: Conversation, format: Format) -> Written:
+    """The conversation as a file of that format. Raises UsageError for a format that can only be read."""
+    if isinstance(format, Recorder):
+        return format.record(await recorded(holdings, conversation))
+    messages = await holdings.conversations.branch(conversation.id)
+    return format.write(ExportedConversation(conversation, tuple([await _with_files(holdings, message) for message in messages])))
+
+
+async def recorded(holdings: Holdings, conversation: Conversation) -> Recording:
+    """The whole conversation, all its branches, as it stands."""
+    events: list[Event] = []
+    while page := await holdings.log.read(conversation.id, after=events[-1].seq if events else 0, limit=_PAGE):
+        events += page
+    nodes = await holdings.tree.nodes(conversation.id)
+    messages = tuple([await holdings.conversations.message(node.id) for node in nodes])
+    runs = await _runs(holdings, conversation.id)
+    exchanges = await _exchanges(holdings, events)
+    contents = await _contents(holdings, events, exchanges, runs)
+    frames = sum(event.kind == "raw" for event in events)
+    kept = {"messages": len(messages), "runs": len(runs), "frames": frames, "contents": len(contents)}
+    return Recording(
+        conversation.id,
+        conversation,
+        messages,
+        tuple(runs),
+        tuple(exchanges),
+        tuple(events),
+        frozenset(node.id for node in nodes if node.deleted),
+        contents,
+        Fidelity({name: count for name, count in kept.items() if count}),
+    )
+
+
+async def _runs(holdings: Holdings, conversation: str) -> list[Run]:
+    found: list[Run] = []
+    while page := await holdings.records.runs(conversation=conversation, before=found[-1].no if found else None):
+        found += page
+    return found[::-1]
+
+
+async def _exchanges(holdings: Holdings, events: Iterable[Event]) -> list[Exchange]:
+    ids = dict.fromkeys(event.exchange for event in events if event.exchange is not None)
+    found = [await holdings.records.exchange(id) for id in ids]
+    return [exchange for exchange in found if exchange is not None]
+
+
+async def _contents(holdings: Holdings, events: Iterable[Event], exchanges: Iterable[Exchange], runs: Iterable[Run]) -> dict[str, Content]:
+    """Everything that is named by its hash and is there."""
+    texts = [dumps(exchange.request) for exchange in exchanges] + [dumps(run.settings) for run in runs]
+    texts += [dumps([list(event.chunks), event.body]) for event in events if event.kind != "raw"]
+    found: dict[str, Content] = {}
+    for name in dict.fromkeys(match.decode() for text in texts for match in _HASH.findall(text)):
+        try:
+            blob = await holdings.blobs.about(name)
+            found[name] = Content(await holdings.blobs.get(name), blob.media_type)
+        except NotFound:
+            continue  # 64 digits that are no blob's name
+    return found
+
+
+async def _with_files(holdings: Holdings, message: Message) -> Message:
+    return replace(message, parts=tuple([await _resolved(holdings, part) for part in message.parts]))
+
+
+async def _resolved(holdings: Holdings, part: Part) -> Part:
+    url = part.get("url")
+    if part.get("type") != "file" or not isinstance(url, str) or not url.startswith("blob:"):
+        return part
+    data = await holdings.blobs.get(url.removeprefix("blob:"))
+    return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{b64encode(data).decode()}"}
