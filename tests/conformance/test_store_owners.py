@@ -134,6 +134,7 @@ UNNAMED = {
     "search.index",
     "blobs.put",
     "blobs.put_all",
+    "blobs.put_from",
 }
 """What takes no name of a thing; their tests are below."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -273,6 +275,33 @@ async def test_blobs_are_kept_by_content(store: Store) -> None:
     for bad in ("0" * 64, "../../etc/passwd", ""):
         with pytest.raises(NotFound):
             await store.blobs.get(bad)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [5, 7], [200_000, 100_000], [300_000, 1, 300_000]])
+async def test_a_blob_may_come_in_pieces(store: Store, sizes: list[int]) -> None:
+    pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
+
+    async def coming() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    whole = b"".join(pieces)
+    blob = await store.blobs.put_from(coming(), "text/x")
+    assert blob == await store.blobs.put(whole, "text/x") and blob.size == len(whole)
+    assert await store.blobs.get(blob.sha256) == whole
+    await store.blobs.put_from(coming(), "text/x")
+    assert not list(Path(str((await store.health())["path"])).parent.rglob(".incoming*"))
+
+
+async def test_a_blob_that_breaks_off_leaves_nothing(store: Store) -> None:
+    async def coming() -> AsyncIterator[bytes]:
+        yield b"x" * 400_000
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        await store.blobs.put_from(coming())
+    folder = Path(str((await store.health())["path"])).parent
+    assert not [file for file in folder.rglob("*") if (file.is_file() and file.stat().st_size == 400_000) or ".incoming" in file.name]
 
 
 async def test_health_names_library_and_schema(store: Store) -> None:

@@ -18,6 +18,8 @@ _Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
 
 # scripts without combining marks, in runs: the fast way through ordinary text
 _PLAIN = re.compile("[\n\t -~\u00a0-\u02ff\u1e00-\u1fff\u2010-\u2027\u20a0-\u20cf\u2100-\u2bff\u3100-\u9fff\uac00-\ud7a3]+")
+# a whole sequence of the usual kind, such as a colour: the fast way through what colours every line
+_COLOUR = re.compile("\x1b\\[[ -?]{0,64}[@-~]")
 _OPENERS: dict[str, _Place] = {
     "[": "csi",
     "]": "string",
@@ -58,6 +60,9 @@ class Cleaner:
                 shown.append(plain.group())
                 self._marks = 0
                 at = plain.end()
+                continue
+            if self._place == "text" and not self._return and (sequence := _COLOUR.match(text, at)):
+                at = sequence.end()
                 continue
             shown.append(self._take(text[at]))
             at += 1

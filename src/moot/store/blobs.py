@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from anyio import to_thread
 
 from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
 from moot.store.connect import Connection, Queries
@@ -33,16 +36,57 @@ _NAMED = 500
 """Blobs asked for in one statement."""
 
 
+class Unfinished:
+    """A large blob that comes piece by piece; nothing is under its name before all of it is on the disk. For threads."""
+
+    def __init__(self, files: BlobFiles) -> None:
+        self.size = 0
+        self._files = files
+        self._hash = hashlib.sha256()
+        self._path = files.folder / f".incoming.{os.urandom(8).hex()}"
+        with _kept_on_disk(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = self._path.open("xb")
+
+    def add(self, piece: bytes) -> None:
+        """Raises StoreFull."""
+        self._hash.update(piece)
+        self.size += len(piece)
+        with _kept_on_disk(self._path):
+            self._file.write(piece)
+
+    def finish(self) -> str:
+        """Its hash, under which it now lies. Raises StoreFull."""
+        name = self._hash.hexdigest()
+        path = self._files.path(name)
+        with _kept_on_disk(path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._path.rename(path)
+            _sync(path.parent)
+        return name
+
+    def drop(self) -> None:
+        """Leaves nothing of it that was not finished."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
 class BlobFiles:
     """The folder of the large ones."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._sound: dict[str, tuple[int, int, int]] = {}
         """Files whose hash was checked: inode, size and time of change as they were then."""
 
     def path(self, sha256: str) -> Path:
-        return self._folder / sha256[:2] / sha256
+        return self.folder / sha256[:2] / sha256
+
+    def begin(self) -> Unfinished:
+        """A file whose name is known when all of it has come. Raises StoreFull."""
+        return Unfinished(self)
 
     def stretch(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
         """Part of a file, whose whole hash is checked when we see that file for the first time."""
@@ -97,6 +141,26 @@ class ContentStore:
         packed = await self._laid_down({name: data})
         return await self._writer.write(partial(_upload, blob, packed, owner, quota), sync=True)
 
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
+        small = bytearray()
+        unfinished: Unfinished | None = None
+        try:
+            async for piece in pieces:
+                if unfinished is None:
+                    small += piece
+                    if len(small) <= PACKED:
+                        continue
+                    unfinished, piece = self._files.begin(), bytes(small)
+                # not on the reader's thread: a large file on a slow disk must not hold up what others read
+                await to_thread.run_sync(unfinished.add, piece)
+            if unfinished is None:
+                return await self.put(bytes(small), media_type)
+            name = await to_thread.run_sync(unfinished.finish)
+            return (await self._writer.write(partial(_insert, [Blob(name, unfinished.size, media_type)], {}, self._owner or LOCAL_USER)))[0]
+        finally:
+            if unfinished is not None:
+                unfinished.drop()
+
     async def about(self, sha256: str) -> Blob:
         return (await self._reader.read(partial(self._row, sha256)))[1]
 
@@ -139,7 +203,7 @@ def _write(path: Path, data: bytes) -> None:
     if path.exists():
         return
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
+    with _kept_on_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with unfinished.open("xb") as file:
@@ -150,6 +214,12 @@ def _write(path: Path, data: bytes) -> None:
         finally:
             unfinished.unlink(missing_ok=True)
         _sync(path.parent)
+
+
+@contextmanager
+def _kept_on_disk(path: Path) -> Generator[None, None, None]:
+    try:
+        yield
     except OSError as error:
         raise StoreFull(f"can't write the blob {str(path)!r}: {error.strerror}; it was not kept", fix="free space on that disk") from error
 

@@ -6,11 +6,11 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from moot.guard.processes import Child, spawn
-from moot.tools.spool import Spool
+from moot.tools.spool import KEPT_BYTES, Spool
 from moot.types.canonical import JsonObject
 
 __all__ = ["Job", "Jobs", "drain", "started"]
@@ -27,7 +27,7 @@ class Job:
 
     command: str
     child: Child
-    spool: Spool = field(default_factory=Spool)
+    spool: Spool
     code: int | None = None
     """None = it runs, or was ended by us."""
     why: str = ""
@@ -66,13 +66,16 @@ class Jobs:
                 await job.task
 
     async def aclose(self) -> None:
-        """Kills them all."""
+        """Kills them all and gives up what they said."""
         for job in self.jobs.values():
             await self.end(job)
+            job.spool.close()
 
 
-async def started(command: str, *, cwd: Path, env: Mapping[str, str], note: Callable[[JsonObject], Awaitable[None]]) -> Job:
-    """A command whose process group is in the journal before it does anything."""
+async def started(
+    command: str, *, cwd: Path, env: Mapping[str, str], note: Callable[[JsonObject], Awaitable[None]], kept: int = KEPT_BYTES
+) -> Job:
+    """A command whose process group is in the journal before it does anything; `kept` bytes of what it says are kept whole."""
     child = await spawn(
         [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command], cwd=cwd, env=env, stderr="stdout", gated=True
     )
@@ -82,7 +85,7 @@ async def started(command: str, *, cwd: Path, env: Mapping[str, str], note: Call
     except BaseException:
         await child.kill(0)
         raise
-    return Job(command, child)
+    return Job(command, child, Spool(kept))
 
 
 async def drain(job: Job) -> None:
@@ -104,7 +107,7 @@ async def drain(job: Job) -> None:
 async def _read(job: Job) -> None:
     assert job.child.stdout is not None
     while piece := await job.child.stdout.read(1 << 18):
-        job.spool.add(piece)
+        await job.spool.add(piece)
         if job.spool.total > OUTPUT_BYTES:
             job.why = f"killed: it wrote more than {OUTPUT_BYTES // 1_000_000} MB"
             return

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import MootError, NotFound
@@ -20,6 +22,7 @@ from moot.types.tool import Effect, ToolContext, ToolOutput, View
 PICTURE_BYTES = 3_750_000
 """Vendors take 5 MB of base64."""
 _HEAD = 1 << 20
+_PIECE = 1 << 20
 
 
 class ReadFileArguments(BaseModel):
@@ -88,16 +91,24 @@ async def _shown(picture: _Picture, path: str, context: ToolContext) -> ToolOutp
 
 
 async def _read_blob(arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
-    try:
-        data = await context.blobs.get(arguments.path.removeprefix("blob:"))
-    except NotFound:
-        return failed(f"there is no {arguments.path!r}; use the name exactly as the long output gave it")
-    except MootError as error:
-        return failed(words(error))
-    return await guarded(lambda: _text(io.BytesIO(data), data[:_HEAD], len(data), arguments))
+    name = arguments.path.removeprefix("blob:")
+    with tempfile.SpooledTemporaryFile(_PIECE, prefix="moot-blob-") as copy:  # never all of a large one in memory
+        try:
+            while piece := await context.blobs.get(name, offset=copy.tell(), limit=_PIECE):
+                await to_thread.run_sync(copy.write, piece)
+        except NotFound:
+            return failed(f"there is no {arguments.path!r}; use the name exactly as the long output gave it")
+        except MootError as error:
+            return failed(words(error))
+        except OSError as error:
+            return failed(f"{arguments.path!r} can't be copied to be read: {error.strerror or error}")
+        size = copy.tell()
+        copy.seek(0)
+        head = copy.read(_HEAD)
+        return await guarded(lambda: _text(copy, head, size, arguments), abandon=False)
 
 
-def _text(stream: BinaryIO, head: bytes, size: int, arguments: ReadFileArguments) -> ToolOutput:
+def _text(stream: IO[bytes], head: bytes, size: int, arguments: ReadFileArguments) -> ToolOutput:
     if texts.is_binary(head):
         return failed(f"{arguments.path!r} is a binary file of {size_word(size)}, not text")
     encoding, mark = texts.encoding_of(head, whole=size <= len(head))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -11,7 +12,7 @@ from moot.errors import MootError
 from moot.guard.environment import child_environment
 from moot.tools.basics import Defaults, ToolSettings, failed, title, words
 from moot.tools.jobs import Job, Jobs, drain, started
-from moot.tools.spool import shown
+from moot.tools.spool import KEPT_BYTES, shown
 from moot.types.canonical import JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 
@@ -31,6 +32,8 @@ class ShellArguments(BaseModel):
 class ShellSettings(ToolSettings):
     environment: tuple[str, ...] = ()
     """Names of more variables that commands get from our own environment."""
+    kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
+    """Of what a command says, kept whole; of more, this much of the beginning, and the end."""
 
 
 class Shell(Defaults):
@@ -52,14 +55,16 @@ class Shell(Defaults):
         if not arguments.command.strip():
             return failed("command is empty; say what to run")
         try:
-            env = child_environment(ShellSettings.of(self.name, context.settings).environment)
-            job = await started(arguments.command, cwd=context.directory, env=env, note=context.note)
+            settings = ShellSettings.of(self.name, context.settings)
+            env = child_environment(settings.environment)
+            job = await started(arguments.command, cwd=context.directory, env=env, note=context.note, kept=settings.kept_bytes)
         except MootError as error:
             return failed(words(error))
         if arguments.background:
             id = await jobs.add(job)
             return ToolOutput(f"Running in the background with id {id}; see it with action=output, end it with action=kill.", {"id": id})
-        return await _foreground(job, arguments, context)
+        with closing(job.spool):
+            return await _foreground(job, arguments, context)
 
     def doing(self, arguments: ShellArguments) -> View:
         if arguments.action != "run":
@@ -98,7 +103,7 @@ async def _report(job: Job, context: ToolContext) -> None:
         pause = min(pause * 1.5, 30.0)
         if job.spool.total > told:
             told = job.spool.total
-            await context.report(job.spool.data()[-REPORTED_CHARACTERS:].decode("utf-8", "replace"))
+            await context.report(job.spool.end(REPORTED_CHARACTERS).decode("utf-8", "replace"))
 
 
 async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> ToolOutput:

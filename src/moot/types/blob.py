@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class Blobs(Protocol):
 
     async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
         """The same for several in one transaction, in their order."""
+        ...
+
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
+        """The same for what comes in pieces and may be large: one of them is held at a time."""
         ...
 
     async def about(self, sha256: str) -> Blob:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ class MemoryBlobs:
         sha256 = hashlib.sha256(data).hexdigest()
         self.kept[sha256] = data
         return Blob(sha256, len(data), media_type)
+
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
+        return await self.put(b"".join([piece async for piece in pieces]), media_type)
 
     async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         if sha256 not in self.kept:

@@ -1,6 +1,10 @@
 import asyncio
+import hashlib
+import resource
 import time
-from collections.abc import AsyncIterator
+import tracemalloc
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,8 @@ import pytest
 from moot.guard.processes import process_started
 from moot.tools import jobs as room
 from moot.tools.shell import Shell, ShellArguments
-from moot.tools.spool import HEAD_BYTES, TAIL_BYTES, Spool
+from moot.tools.spool import TAIL_BYTES, Spool
+from moot.types.blob import Blob
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.tool import ToolOutput
 
@@ -163,17 +168,80 @@ async def test_a_command_that_writes_without_end_is_ended(context: Any, monkeypa
     assert "it wrote more than 20 MB" in output.text
     assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
     (kept,) = context.blobs.kept.values()
-    assert len(kept) < HEAD_BYTES + TAIL_BYTES + 100
-    assert b"bytes left out" in kept
+    assert len(kept) > 20_000_000 and b"left out" not in kept
 
 
-async def test_a_spool_holds_both_ends_exactly():
-    spool = Spool()
-    whole = b"".join(b"%09d\n" % number for number in range(700_000))
-    for start in range(0, len(whole), 99_991):
-        spool.add(whole[start : start + 99_991])
-    head, tail = whole[:HEAD_BYTES], whole[-TAIL_BYTES:]
-    assert spool.data() == head + b"\n[%d bytes left out]\n" % (len(whole) - HEAD_BYTES - TAIL_BYTES) + tail
+async def test_of_more_than_is_kept_both_ends_are(context: Any):
+    context.settings = {"kept_bytes": 1_500_000}
+    output = await shell(context, "seq 1000000")
+    whole = "".join(f"{n}\n" for n in range(1, 1_000_001)).encode()
+    left_out = len(whole) - 1_500_000 - TAIL_BYTES
+    (kept,) = context.blobs.kept.values()
+    assert kept == whole[:1_500_000] + b"\n[%d bytes left out]\n" % left_out + whole[-TAIL_BYTES:]
+    assert output.text.startswith("1\n2\n") and output.text.endswith("\n1000000\n")
+
+
+async def test_fifty_megabytes_are_kept_whole_and_never_in_memory(context: Any):
+    hashes = _Hashing()
+    context.blobs = hashes
+    tracemalloc.start()
+    try:
+        output = await shell(context, "seq 6600000")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert output.whole is not None and output.whole.rows == 6_600_001 and output.whole.size == hashes.size > 50_000_000
+    assert hashes.sha256.hexdigest() == _counted(6_600_000)
+    assert len(output.text) <= TOOL_OUTPUT_CHARACTERS and output.text.endswith("\n6600000\n")
+    assert f"[… {hashes.size - 29_000:,} characters left out; read_file shows all" in output.text
+    assert peak < 12_000_000
+
+
+class _Hashing:
+    """Takes a blob and keeps its hash."""
+
+    def __init__(self) -> None:
+        self.sha256, self.size = hashlib.sha256(), 0
+
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str) -> Blob:
+        async for piece in pieces:
+            self.sha256.update(piece)
+            self.size += len(piece)
+        return Blob(self.sha256.hexdigest(), self.size, media_type)
+
+
+def _counted(last: int) -> str:
+    found = hashlib.sha256()
+    for begin in range(1, last + 1, 100_000):
+        found.update("".join(f"{n}\n" for n in range(begin, min(begin + 100_000, last + 1))).encode())
+    return found.hexdigest()
+
+
+@pytest.mark.parametrize("kept", [0, 10, 700_000, 2_000_000, 50_000_000])
+async def test_a_spool_holds_both_ends_exactly(kept: int):
+    whole = b"".join(b"%09d\n" % number for number in range(400_000))
+    with closing(Spool(kept)) as spool:
+        for start in range(0, len(whole), 99_991):
+            await spool.add(whole[start : start + 99_991])
+            assert spool.end(2_000) == whole[: start + 99_991][-2_000:]
+        rest = whole[kept:]
+        missing = max(0, len(rest) - TAIL_BYTES)
+        said = b"\n[%d bytes left out]\n" % missing if missing else b""
+        assert b"".join(spool.pieces(spool.held())) == whole[:kept] + said + rest[-TAIL_BYTES:]
+
+
+async def test_a_disk_that_takes_no_more_costs_the_middle_and_not_the_command():
+    pieces = [bytes([65 + number]) * 500_000 for number in range(8)]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with closing(Spool()) as spool:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_700_000, before[1]))
+        try:
+            for piece in pieces:
+                await spool.add(piece)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        read = b"".join(spool.pieces(spool.held()))
+    assert read == b"".join(pieces[:3]) + b"\n[%d bytes left out]\n" % 2_300_000 + pieces[-1][:TAIL_BYTES]
 
 
 async def test_a_background_command_is_seen_and_killed(context: Any, folder: Path):
