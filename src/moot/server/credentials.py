@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import anyio
@@ -109,14 +110,15 @@ class Credentials:
 
     # ── keeping up ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def watch(self) -> None:
-        """Ends what was revoked elsewhere or has expired, for as long as it is not cancelled."""
+    async def watch(self, *, revoked: Callable[[], None] = lambda: None) -> None:
+        """Ends what was revoked elsewhere or has expired, for as long as it is not cancelled; `revoked` is called when something was."""
         noted = anyio.current_time()
         while True:
             await anyio.sleep(LOOK)
             try:
-                if self._known:
-                    self._forget(await self._store.tokens.invalid([known.token.id for known in self._known.values()]))
+                if self._known and (invalid := await self._store.tokens.invalid([known.token.id for known in self._known.values()])):
+                    self._forget(invalid)
+                    revoked()
                 if anyio.current_time() - noted >= NOTE:
                     noted = anyio.current_time()
                     await self.note()

@@ -103,7 +103,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
         ready,
     )
     async with anyio.create_task_group() as group:
-        group.start_soon(server.tokens.watch)
+        group.start_soon(partial(server.tokens.watch, revoked=server.streams.look))
         group.start_soon(server.configuration.watch)
         group.start_soon(_take_up, server.engine)
         group.start_soon(_stop, server, listener)
@@ -140,6 +140,7 @@ async def _tell(told: Callable[[Serving], None], ready: Callable[[Serving], Awai
 
 async def _stop(server: Server, listener: uvicorn.Server) -> None:
     await server.stopping.wait()
+    server.streams.look()
     listener.should_exit = True
 
 

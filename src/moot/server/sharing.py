@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
 import anyio
@@ -48,8 +48,23 @@ class Streams:
 
     def __init__(self, pace: Pace | None = None) -> None:
         self.pace = pace or Pace()
+        self._open: set[Callable[[], None]] = set()
         self._shared: WeakValueDictionary[tuple[object, ...], Shared] = WeakValueDictionary()
         self._turns: WeakValueDictionary[tuple[str, str], anyio.Lock] = WeakValueDictionary()
+
+    @contextmanager
+    def opened(self, look: Callable[[], None]) -> Generator[None]:
+        """While the block lasts a stream is open, and `look` is what makes it see whether it has to end."""
+        self._open.add(look)
+        try:
+            yield
+        finally:
+            self._open.discard(look)
+
+    def look(self) -> None:
+        """Every open stream looks now, and not at its own pace: the server stops, or a token was revoked."""
+        for look in tuple(self._open):
+            look()
 
     def shared(self, *key: object) -> Shared:
         """What those share who watch the same thing in the same way; alive as long as one of them is."""

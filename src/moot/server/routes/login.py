@@ -53,6 +53,7 @@ async def logout(here: Here, caller: Reader, response: Response) -> None:
     """Signs the browser out: what `login` made for it opens nothing from now on; a token that a person brought stays."""
     if await here.tokens.is_browser(caller.token_id):
         await here.tokens.revoke(caller.token_id)
+        here.streams.look()
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
 
 

@@ -37,4 +37,6 @@ async def create_token(here: Here, caller: Admin, request: Request, wanted: Toke
 async def revoke_token(here: Here, _: Admin, token_id: str) -> TokenOut:
     """Revokes a token: it opens nothing from now on, and the streams that it opened end."""
     found = await here.engine.store.tokens.get(token_id)
-    return token_out(await here.tokens.revoke(found.id))
+    revoked = await here.tokens.revoke(found.id)
+    here.streams.look()
+    return token_out(revoked)

@@ -94,11 +94,12 @@ class EventStream(Response):
         self._sent_at = loop.time()
         self._server.metrics.streams.inc()
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, group.cancel_scope)
-                self._timer = loop.call_later(self._pace.look, self._look, loop, watch, group.cancel_scope)
-                await self._flow(watch, send)
-                group.cancel_scope.cancel()
+            with self._server.streams.opened(self._must_end):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_until_gone, receive, group.cancel_scope)
+                    self._timer = loop.call_later(self._pace.look, self._look, loop, watch, group.cancel_scope)
+                    await self._flow(watch, send)
+                    group.cancel_scope.cancel()
         finally:
             self._timer.cancel()
             watch.close()
@@ -157,10 +158,7 @@ class EventStream(Response):
 
     def _look(self, loop: asyncio.AbstractEventLoop, watch: Watch, scope: anyio.CancelScope) -> None:
         pace, still = self._pace, loop.time() - self._sent_at
-        if self._caller.revoked.is_set():
-            self._close("the token was revoked")
-        if self._server.stopping.is_set():
-            self._close("the server stops")
+        self._must_end()
         if self._sending and still >= pace.slow + pace.stuck:
             scope.cancel()
         elif self._sending and still >= pace.slow:
@@ -172,6 +170,12 @@ class EventStream(Response):
             self._silent = True
             self._ring()
         self._timer = loop.call_later(pace.look, self._look, loop, watch, scope)
+
+    def _must_end(self) -> None:
+        if self._caller.revoked.is_set():
+            self._close("the token was revoked")
+        if self._server.stopping.is_set():
+            self._close("the server stops")
 
     def _close(self, why: str) -> None:
         self._closing = self._closing or why

@@ -1,0 +1,177 @@
+"""A server among other processes of its home: their runs seen live, their dead runs found, its own restarts survived."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from e2e.server.conftest import FIXED, ServedHome
+from e2e.server.test_serving import ask, eventually
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(90)
+
+WORDS = "word " * 40
+SLOWLY = Reply(when="slowly", text=WORDS, chunk_size=5, delay=0.03, times=0)
+HELLO = Reply(text="Hello there.", times=0)
+AT_MOST = 0.3
+"""Seconds after which half of what another process has committed must be on the wire; they are 0.02 on a machine that is not busy."""
+
+
+def lines(home: ServedHome, path: str, *, token: str = FIXED, method: str = "GET", body: Any = None) -> Iterator[tuple[float, str]]:
+    """The lines of a stream, each with the moment at which it came."""
+    with closing(http.client.HTTPConnection("127.0.0.1", home.port, timeout=30)) as connection:
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {"authorization": f"Bearer {token}", "content-type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        while line := answer.readline():
+            yield time.time(), line.decode().rstrip("\n")
+
+
+def events(home: ServedHome, conversation: str, after: int) -> Iterator[tuple[float, dict[str, Any]]]:
+    for came, line in lines(home, f"/api/conversations/{conversation}/events?after={after}"):
+        if line.startswith("data: {"):
+            yield came, json.loads(line[6:])
+
+
+def begun(home: ServedHome, text: str = "hi") -> tuple[str, int]:
+    """A conversation with an answer: its id and its last seq."""
+    made = ask(f"{home.url}/api/conversations", data={"directory": str(home.moot.work)})[1]["id"]
+    sent = ask(f"{home.url}/api/conversations/{made}/messages", data={"text": text})[1]
+    assert eventually(lambda: run(home, sent["run"]["id"])["status"] == "finished")
+    return made, run(home, sent["run"]["id"])["last_seq"]
+
+
+def run(home: ServedHome, id: str) -> dict[str, Any]:
+    return ask(f"{home.url}/api/runs/{id}")[1]
+
+
+def shown(home: ServedHome, conversation: str) -> str:
+    """The text of the last message."""
+    last = ask(f"{home.url}/api/conversations/{conversation}/messages")[1]["data"][-1]
+    return "".join(part.get("text", "") for part in last["parts"])
+
+
+def test_a_run_of_another_process_is_on_the_wire_as_soon_as_it_is_committed(
+    serve_home: Callable[..., ServedHome], capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = serve_home([SLOWLY, HELLO]).start()
+    conversation, last = begun(home)
+    watched = events(home, conversation, last)
+    process = home.moot.start("run", "slowly", "-c", conversation, "--jsonl")
+    late: list[float] = []
+    text, mine = "", ""
+    for came, event in watched:
+        last += 1
+        assert event["seq"] == last
+        mine = mine or event["run"] or ""
+        late.append(came - event["at"] / 1_000_000)
+        text += "".join(chunk["delta"] for chunk in event["chunks"] if chunk["type"] == "text-delta")
+        if event.get("phase") == "end" and event.get("key") == "run":
+            break
+    assert text == WORDS and len(late) > 20
+    assert process.wait(20) == 0
+    assert process.stdout is not None
+    told = [json.loads(line) for line in process.stdout.read().splitlines()]
+    assert {event["run"] for event in told if event.get("run")} == {mine}
+    late.sort()
+    p50, p95 = late[len(late) // 2], late[len(late) * 95 // 100]
+    with capsys.disabled():
+        print(f"\n  another process's events, ms until they were read: p50 {p50 * 1000:.0f}, p95 {p95 * 1000:.0f}, max {late[-1] * 1000:.0f}")
+    assert p50 < AT_MOST
+
+
+def test_what_a_dead_terminal_was_doing_is_found_by_a_server_that_lives(serve_home: Callable[..., ServedHome]) -> None:
+    home = serve_home([Reply(when="slowly", text="Half of an answer.", hang_at=2, times=0), HELLO]).start()
+    conversation, last = begun(home)
+    watched = events(home, conversation, last)
+    process = home.moot.start("run", "slowly", "-c", conversation, "--jsonl")
+    event = next(event for _, event in watched if any(chunk["type"] == "text-delta" for chunk in event["chunks"]))
+    assert run(home, event["run"])["status"] == "running"
+    process.kill()
+    # nothing asks for this run, and nobody says a word in its conversation: the sweep alone can find it
+    assert eventually(lambda: "interrupted" in {one["status"] for one in ask(f"{home.url}/api/runs?conversation={conversation}")[1]["data"]})
+    sent = ask(f"{home.url}/api/conversations/{conversation}/messages", data={"text": "and now?"})
+    assert sent[0] == 202, sent
+    assert eventually(lambda: run(home, sent[1]["run"]["id"])["status"] == "finished")
+    assert shown(home, conversation) == "Hello there."
+
+
+def test_a_revoked_token_ends_every_stream_that_it_opened_within_five_seconds(serve_home: Callable[..., ServedHome]) -> None:
+    home = serve_home([Reply(when="slowly", text="One two.", hang_at=2, times=0), HELLO]).start()
+    conversation, last = begun(home)
+    made = json.loads(home.moot.run("tokens", "create", "guest", "--scopes", "chat", "--json").stdout)
+    chat = {"id": "revoked", "message": {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "slowly"}]}}
+    streams = [
+        lines(home, f"/api/conversations/{conversation}/events?after={last - 1}", token=made["secret"]),
+        lines(home, "/api/chat", token=made["secret"], method="POST", body=chat),
+    ]
+    for stream in streams:
+        next(stream)
+    began = time.time()
+    assert home.moot.run("tokens", "revoke", "guest").returncode == 0
+    revoked = time.time()
+    for stream in streams:
+        ended = [(came, line) for came, line in stream if line.startswith(": cut: the token was revoked")]
+        assert len(ended) == 1 and not list(stream)
+        assert began < ended[0][0] < revoked + 5
+    assert ask(f"{home.url}/api/session", token=made["secret"])[0] == 401
+
+
+def test_streams_end_as_soon_as_the_server_stops(serve_home: Callable[..., ServedHome]) -> None:
+    home = serve_home().start()
+    conversation, last = begun(home)
+    watched = lines(home, f"/api/conversations/{conversation}/events?after={last - 1}")
+    next(watched)
+    began = time.time()
+    assert home.process is not None
+    home.process.send_signal(signal.SIGTERM)
+    rest = [(came, line) for came, line in watched if line.startswith(": cut:")]
+    assert rest[0][1] == f": cut: the server stops; go on with Last-Event-ID: {last}"
+    with_look = 1.0  # the pace at which a stream looks around by itself
+    assert rest[0][0] - began < with_look
+    assert home.process.wait(20) == 0
+
+
+def called(home: ServedHome, messages: list[dict[str, Any]], *, stream: bool = False, model: str = "agent:default") -> Any:
+    body = {"model": model, "messages": messages, "stream": stream}
+    if stream:
+        return lines(home, "/v1/chat/completions", method="POST", body=body)
+    return ask(f"{home.url}/v1/chat/completions", data=body)
+
+
+def test_a_call_of_another_program_survives_a_restart_in_the_middle_of_its_answer(serve_home: Callable[..., ServedHome]) -> None:
+    script = [Reply(when="slowly", text="Half of it.", hang_at=2), Reply(when="slowly", text="All of it."), HELLO]
+    home = serve_home(script).start()
+    streaming = called(home, [{"role": "user", "content": "slowly"}], stream=True)
+    assert any("content" in line and "Half" in line for _, line in streaming)
+    home.stop(signal.SIGKILL)
+    with pytest.raises((http.client.HTTPException, ConnectionError)):  # the program hears that it broke off, and not an end
+        if "[DONE]" not in "".join(line for _, line in streaming):
+            raise ConnectionError
+    home.start()
+    assert eventually(lambda: {one["status"] for one in ask(f"{home.url}/api/runs")[1]["data"]} == {"finished"})
+    (found,) = ask(f"{home.url}/api/runs")[1]["data"]
+    assert "All of it." in shown(home, found["conversation"])
+
+
+def test_a_program_that_sends_an_answer_back_goes_on_where_it_was_after_a_restart(serve_home: Callable[..., ServedHome]) -> None:
+    home = serve_home().start()
+    first = [{"role": "user", "content": "remember me"}]
+    status, answer = called(home, first)
+    assert status == 200
+    home.stop()
+    home.start()
+    said = answer["choices"][0]["message"]["content"]
+    status, _ = called(home, [*first, {"role": "assistant", "content": said}, {"role": "user", "content": "and again"}])
+    assert status == 200
+    runs = ask(f"{home.url}/api/runs")[1]["data"]
+    assert len(runs) == 2 and len({one["conversation"] for one in runs}) == 1
