@@ -29,6 +29,8 @@ class Served:
     show_reasoning: bool = True
     history: tuple[str, ...] = ()
     """Blobs, each a JSON list of messages, which joined are what the program sent; () = the conversation's own branch."""
+    digest: str = ""
+    """Of all that was sent: by it and the answer a program that sends both back is known again; empty = it names what it goes on from."""
 
     def takes(self, tool: str) -> bool:
         """Whether a call of that tool is handed to the program. A plain model has nobody else to call."""
@@ -47,6 +49,7 @@ class Served:
             "stop": [*self.stop],
             "show_reasoning": self.show_reasoning,
             "history": [*self.history],
+            "digest": self.digest,
         }
         default = Served()
         return {SETTING: {name: value for name, value in facts.items() if value not in ([], "", None, getattr(default, name))}}
@@ -70,6 +73,7 @@ class Served:
             stop=tuple(str(text) for text in stop) if isinstance(stop, list) else (),
             show_reasoning=facts.get("show_reasoning") is not False,
             history=tuple(str(blob) for blob in history) if isinstance(history, list) else (),
+            digest=str(facts.get("digest", "")),
         )
 
 

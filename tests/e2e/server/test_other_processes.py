@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -85,7 +86,8 @@ def test_a_run_of_another_process_is_on_the_wire_as_soon_as_it_is_committed(
     late.sort()
     p50, p95 = late[len(late) // 2], late[len(late) * 95 // 100]
     with capsys.disabled():
-        print(f"\n  another process's events, ms until they were read: p50 {p50 * 1000:.0f}, p95 {p95 * 1000:.0f}, max {late[-1] * 1000:.0f}")
+        took = ", ".join(f"{name} {seconds * 1000:.0f}" for name, seconds in (("p50", p50), ("p95", p95), ("max", late[-1])))
+        sys.stdout.write(f"\n  events of another process, ms until they were read: {took}\n")
     assert p50 < AT_MOST
 
 
@@ -98,7 +100,9 @@ def test_what_a_dead_terminal_was_doing_is_found_by_a_server_that_lives(serve_ho
     assert run(home, event["run"])["status"] == "running"
     process.kill()
     # nothing asks for this run, and nobody says a word in its conversation: the sweep alone can find it
-    assert eventually(lambda: "interrupted" in {one["status"] for one in ask(f"{home.url}/api/runs?conversation={conversation}")[1]["data"]})
+    assert eventually(
+        lambda: "interrupted" in {one["status"] for one in ask(f"{home.url}/api/runs?conversation={conversation}")[1]["data"]}
+    )
     sent = ask(f"{home.url}/api/conversations/{conversation}/messages", data={"text": "and now?"})
     assert sent[0] == 202, sent
     assert eventually(lambda: run(home, sent[1]["run"]["id"])["status"] == "finished")

@@ -7,6 +7,7 @@ The system prompt is left out (it often holds the time), and so is white space; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from moot.convert.callers.telling import Piece, pieces_of
@@ -14,14 +15,27 @@ from moot.types.canonical import Json, dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of
 
-__all__ = ["answer_digest", "digests"]
+__all__ = ["Digests", "answer_digest", "digests"]
 
 
-def digests(messages: Sequence[Message]) -> tuple[list[str], str]:
-    """For each message its digest, an answer's as it was when it was given (without the outputs of its calls); and that of all of them."""
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """Of a history."""
+
+    each: list[str]
+    """Of each message; an answer's as it was when it was given, without the outputs of its calls."""
+    before: list[str]
+    """Of all that stands before each message."""
+    total: str
+
+
+def digests(messages: Sequence[Message]) -> Digests:
+    """The digests of what a caller sent."""
     found: list[str] = []
+    earlier: list[str] = []
     before = ""
     for message in messages:
+        earlier.append(before)
         if message.role == "assistant":
             given = answer_digest(before, pieces_of(message.parts, lambda _: True))
             found.append(given)
@@ -31,7 +45,7 @@ def digests(messages: Sequence[Message]) -> tuple[list[str], str]:
             found.append(before)
         else:
             found.append(before)
-    return found, before
+    return Digests(found, earlier, before)
 
 
 def answer_digest(before: str, pieces: Iterable[Piece]) -> str:

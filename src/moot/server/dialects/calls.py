@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from moot.convert.callers.asked import OUTPUT, Asked
-from moot.convert.callers.digests import answer_digest, digests
+from moot.convert.callers.digests import Digests, answer_digest, digests
 from moot.convert.callers.telling import Piece
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.setup import find_agent, mode_of
 from moot.server.caller import Caller
-from moot.server.dialects.histories import after_run, before, kept_files, stored
+from moot.server.dialects.histories import after_run, entries_of, kept_files, stored
 from moot.server.given import Given, Place
 from moot.server.state import Server
 from moot.types.canonical import JsonObject, loads_object
@@ -88,15 +88,15 @@ class _Where:
 async def place(server: Server, caller: Caller, asked: Asked, given: Given) -> Call:
     """Submits the call. Raises UsageError, NotFound (no such model, no such earlier answer), Busy, StoreError."""
     meant = await _meant(server, asked.model)
-    found, total = digests(asked.messages)
+    known = digests(asked.messages)
     asked = replace(asked, messages=await kept_files(caller.store, asked.messages))
     if asked.conversation and _NAME.fullmatch(asked.conversation) is None:
         raise UsageError("a conversation's name has 1 to 100 printable characters without spaces")
     if asked.after or (asked.conversation and all(message.role != "assistant" for message in asked.messages)):
-        where = await _behind(caller, asked, total)
+        where = await _behind(caller, asked, known.total)
     else:
-        where = await _by_content(caller, asked, given, (found, total), meant.provider)
-    served = _served(asked, where.history, plain=meant.agent is None)
+        where = await _by_content(caller, asked, given, known, meant.provider)
+    served = _served(asked, where, plain=meant.agent is None)
     prompt = _prompt(server, caller, asked, meant, served, where)
     try:
         submitted = await server.engine.runs.submit(prompt)
@@ -144,7 +144,7 @@ async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
     key = _key(caller, asked.conversation)
     conversation = await caller.store.conversations.keyed(key)
     if conversation is None or conversation.head is None:
-        entries = before(asked.messages, [None] * len(asked.messages), "")
+        entries = entries_of(asked.messages, [None] * len(asked.messages), "")
         return _Where(await stored(caller.store, entries), new, key=key, digest=total)
     head = await caller.store.conversations.message(conversation.head)
     if head.run is None:
@@ -153,14 +153,14 @@ async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
     return _Where((*blobs, *await stored(caller.store, entries)), new, conversation.id)
 
 
-async def _by_content(caller: Caller, asked: Asked, given: Given, known: tuple[list[str], str], provider: str) -> _Where:
+async def _by_content(caller: Caller, asked: Asked, given: Given, known: Digests, provider: str) -> _Where:
     """A call that sends all there is: it goes on from the last answer in it that we gave, where that was said."""
-    found, total = known
+    total = known.total
     places = [
-        given.find(caller.owner_id, digest) if message.role == "assistant" else None
-        for message, digest in zip(asked.messages, found, strict=True)
+        await given.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
+        for message, digest, before in zip(asked.messages, known.each, known.before, strict=True)
     ]
-    history = await stored(caller.store, before(asked.messages, places, provider))
+    history = await stored(caller.store, entries_of(asked.messages, places, provider))
     answers = [at for at, message in enumerate(asked.messages) if message.role == "assistant"]
     last = answers[-1] if answers else -1
     goes_on = places[last] if answers else None
@@ -201,7 +201,7 @@ def _output(part: Part) -> Part:
     return {"type": OUTPUT, "data": kept}
 
 
-def _served(asked: Asked, history: tuple[str, ...], *, plain: bool) -> Served:
+def _served(asked: Asked, where: _Where, *, plain: bool) -> Served:
     settings = asked.settings
     return Served(
         plain=plain,
@@ -213,7 +213,8 @@ def _served(asked: Asked, history: tuple[str, ...], *, plain: bool) -> Served:
         top_p=settings.top_p,
         stop=settings.stop,
         show_reasoning=settings.show_reasoning,
-        history=history,
+        history=where.history,
+        digest=where.digest,
     )
 
 

@@ -17,7 +17,7 @@ from moot.types.run import Run
 from moot.types.served import Served
 from moot.types.store import Holdings
 
-__all__ = ["after_run", "before", "kept_files", "stored"]
+__all__ = ["after_run", "entries_of", "kept_files", "stored"]
 
 GROUP = 32
 """Messages of a piece that will not change any more; what is behind the last full piece lies in pieces of one."""
@@ -31,7 +31,7 @@ async def stored(store: Holdings, entries: Sequence[JsonObject]) -> tuple[str, .
     return tuple(blob.sha256 for blob in blobs)
 
 
-def before(messages: Sequence[Message], places: Sequence[Place | None], provider: str) -> list[JsonObject]:
+def entries_of(messages: Sequence[Message], places: Sequence[Place | None], provider: str) -> list[JsonObject]:
     """The entries of what the caller sent; an answer that we gave is named, so that nothing of it is lost that the caller does not see."""
     entries: list[JsonObject] = []
     for message, place in zip(messages, places, strict=True):

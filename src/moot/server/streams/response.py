@@ -128,6 +128,8 @@ class EventStream(Response):
 
     async def _wait(self, send: Send) -> None:
         """Until there is something to take, or to say in the silence."""
+        if self._closing:  # it was said while the store was read: nobody rings again
+            return
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
         if self._silent:

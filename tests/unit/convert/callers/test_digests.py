@@ -20,27 +20,25 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
 
 
 def test_an_answer_that_comes_back_has_the_digest_that_it_was_given_with() -> None:
-    _, before = digests(chat(FIRST))
+    before = digests(chat(FIRST)).total
     given = answer_digest(before, (Piece("reasoning", "hm"), Piece("text", "Let me\n\nsee."), Piece("call", "{}", "c1", "weather")))
     back = {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL]}
-    found, _ = digests(
-        chat({"role": "system", "content": "It is noon."}, FIRST, back, {"role": "tool", "tool_call_id": "c1", "content": "x"})
-    )
-    assert found[1] == given
+    found = digests(chat({"role": "system", "content": "It is noon."}, FIRST, back, {"role": "tool", "tool_call_id": "c1", "content": "x"}))
+    assert found.each[1] == given and found.before[1] == before
 
 
 def test_another_question_or_answer_before_it_is_another_digest() -> None:
     answer = {"role": "assistant", "content": "Fine."}
-    known = digests(chat(FIRST, answer))[0][1]
-    assert digests(chat({"role": "user", "content": "How was it?"}, answer))[0][1] != known
-    assert digests(chat(FIRST, {"role": "assistant", "content": "Bad."}))[0][1] != known
-    assert digests(chat(FIRST, answer, FIRST, answer))[0][3] != known
+    known = digests(chat(FIRST, answer)).each[1]
+    assert digests(chat({"role": "user", "content": "How was it?"}, answer)).each[1] != known
+    assert digests(chat(FIRST, {"role": "assistant", "content": "Bad."})).each[1] != known
+    assert digests(chat(FIRST, answer, FIRST, answer)).each[3] != known
 
 
 def test_outputs_are_part_of_what_comes_behind_them() -> None:
     def asked(output: str) -> str:
         called = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-        return digests(chat(FIRST, called, {"role": "tool", "tool_call_id": "c1", "content": output}))[1]
+        return digests(chat(FIRST, called, {"role": "tool", "tool_call_id": "c1", "content": output})).total
 
     assert asked("rain") != asked("sun")
 
