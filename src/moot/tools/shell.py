@@ -117,7 +117,7 @@ async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> 
     if arguments.action == "kill":
         await jobs.end(job)
     if arguments.action == "output":
-        value: JsonObject = {"exit_code": job.code}
+        state, value = job.state, {"exit_code": job.code}  # before what it said is read: what comes meanwhile is not all yet
         text, whole = await shown(job.spool, context.blobs)
-        return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, whole=whole)
+        return ToolOutput(f"{text}\n({state})".lstrip("\n"), value, whole=whole)
     return ToolOutput(f"{arguments.id}: {job.state}")
