@@ -117,7 +117,8 @@ async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> 
     if arguments.action == "kill":
         await jobs.end(job)
     if arguments.action == "output":
-        state, value = job.state, {"exit_code": job.code}  # before what it said is read: what comes meanwhile is not all yet
+        state = job.state  # before what it said is read: what comes meanwhile is not all of it yet
+        value: JsonObject = {"exit_code": job.code}
         text, whole = await shown(job.spool, context.blobs)
         return ToolOutput(f"{text}\n({state})".lstrip("\n"), value, whole=whole)
     return ToolOutput(f"{arguments.id}: {job.state}")
