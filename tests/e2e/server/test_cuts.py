@@ -1,4 +1,4 @@
-"""A stream that breaks off anywhere, and is gone on with: at every byte for whoever reads it, and behind every frame of a real connection."""
+"""Streams that break off, and are gone on with: at every byte for a reader, and behind every frame of a connection."""
 
 from __future__ import annotations
 
