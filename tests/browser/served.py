@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from uuid import uuid4
 
 from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
-from moot.testing.script import Reply
+from moot.testing.script import Reply, ToolCall
 
 _TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SECONDS = 30.0
@@ -24,6 +25,8 @@ SLOWLY = "word " * 120
 
 SCRIPT: Sequence[Reply] = (
     Reply(when="at leisure", text="word " * 400, chunk_size=5, delay=0.05, times=0),
+    Reply(when="count to the end", tool_calls=[ToolCall("shell", {"command": "seq 1 6600000"})]),
+    Reply(when="count to the end", text="counted " * 300, chunk_size=8, delay=0.01),
     Reply(when="slowly", text=SLOWLY, chunk_size=5, delay=0.05, times=0),
     Reply(when="long", text="A paragraph of an answer. " * 400, chunk_size=13, times=0),
     Reply(when="hostile", text=(Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8"), chunk_size=400, times=0),
@@ -52,6 +55,23 @@ class Served:
     """Does what it is told: `say TEXT`, `call NAME {json}`."""
     told: ScriptedProcess
     """Says what stands in the script."""
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts the server, on the same port as before when it has run already."""
+        port = self.url.rpartition(":")[2] if self.url else "0"
+        self.process = self.moot.start("serve", "--port", port, "--json")
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"moot serve said {self.process.communicate()[1].decode()}")
+        self.url = str(json.loads(line)["url"])
+
+    def kill(self) -> None:
+        """Ends the server as a crash does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(30)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """What the API answers, as JSON."""
@@ -59,11 +79,11 @@ class Served:
             content = answer.read()
         return json.loads(content) if content else None
 
-    def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True) -> str:
+    def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True, **more: str) -> str:
         """Sends a prompt and, unless told otherwise, reads the answer's stream to its end; gives back the conversation's id."""
         id = conversation or f"test-{uuid4().hex[:12]}"
         message = {"id": uuid4().hex, "role": "user", "parts": [{"type": "text", "text": text}]}
-        body = {"id": id, "message": message, "trigger": "submit-message", **({"model": model} if model else {})}
+        body = {"id": id, "message": message, "trigger": "submit-message", **({"model": model} if model else {}), **more}
         with self._send("POST", "/api/chat", body) as answer:
             if wait:
                 answer.read()
@@ -91,11 +111,8 @@ def served(folder: Path, config: str = CONFIG) -> Iterator[Served]:
         token = f"moot_{secrets.token_urlsafe(32)}"
         moot.more["MOOT_TOKEN"] = token
         try:
-            process = moot.start("serve", "--port", "0", "--json")
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                raise AssertionError(f"moot serve said {process.communicate()[1].decode()}")
-            yield Served(str(json.loads(line)["url"]), token, moot, model, told)
+            one = Served("", token, moot, model, told)
+            one.start()
+            yield one
         finally:
             moot.close()

@@ -1,3 +1,5 @@
+import { noteReached } from '@/api/online'
+
 /** An answer of the server that is no success, as RFC 9457 tells it. */
 export class Problem extends Error {
   readonly status: number
@@ -55,7 +57,7 @@ export function whenSignedOut(listener: () => void): () => void {
 /** A response that is a success; anything else is thrown as a `Problem`. */
 export async function send(method: string, path: string, body?: unknown, options: Options = {}): Promise<Response> {
   const isData = body instanceof Blob || body instanceof ArrayBuffer
-  const response = await fetch(address(path, options.query), {
+  const response = await reaching(address(path, options.query), {
     method,
     credentials: 'same-origin',
     headers: { ...(body === undefined || isData ? {} : { 'content-type': 'application/json' }), ...options.headers },
@@ -64,6 +66,18 @@ export async function send(method: string, path: string, body?: unknown, options
   })
   if (response.ok) return response
   throw await problemOf(response)
+}
+
+/** `fetch`, which notes whether the server was reached at all. */
+export async function reaching(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(input, init)
+    noteReached(true)
+    return response
+  } catch (error) {
+    if (error instanceof TypeError) noteReached(false) // else it was given up by the page itself
+    throw error
+  }
 }
 
 /** What a response that is no success says. */

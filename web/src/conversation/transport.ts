@@ -1,5 +1,5 @@
 import { DefaultChatTransport } from 'ai'
-import { problemOf } from '@/api/client'
+import { problemOf, reaching } from '@/api/client'
 import type { Message } from '@/api/types'
 
 /** Nothing came for so long (the server says something every 15 s): the connection is dead, whatever the browser thinks. */
@@ -37,7 +37,7 @@ export function transport(): DefaultChatTransport<Message> {
 }
 
 async function checked(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init)
+  const response = await reaching(input, init)
   if (!response.ok) throw await problemOf(response)
   if (!response.body || response.status === 204) return response
   return new Response(response.body.pipeThrough(whole()), { status: response.status, headers: response.headers })

@@ -1,7 +1,9 @@
 import { useSyncExternalStore } from 'react'
 
-/** Whether the server can be reached, as far as the browser and the last request know. */
+/** Whether the server can be reached, as far as the browser and the last requests know. */
 let reached = true
+/** Requests in a row that did not get through; one alone may be a change of networks. */
+let missed = 0
 const listeners = new Set<() => void>()
 
 function tell(value: boolean): void {
@@ -12,7 +14,8 @@ function tell(value: boolean): void {
 
 /** Every request says whether it got through to the server. */
 export function noteReached(value: boolean): void {
-  tell(value)
+  missed = value ? 0 : missed + 1
+  if (value || missed > 1) tell(value)
 }
 
 function subscribe(listener: () => void): () => void {
