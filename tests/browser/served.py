@@ -92,7 +92,7 @@ class Served:
     def login(self) -> str:
         """An address that signs a browser in, once."""
         shown = self.moot.run("web", "--no-open", "--json")
-        return str(json.loads(shown.stdout)["url"])
+        return f"{self.url}/#{str(json.loads(shown.stdout)['url']).partition('#')[2]}"
 
     def _send(self, method: str, path: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()
