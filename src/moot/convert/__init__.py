@@ -44,6 +44,11 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_claude_calls.py` | its tool calls and their outputs |
 | `_claude_facts.py` | its usage, costs, failures and notes |
 | `_thinking.py` | how its models are asked to think |
+| `codex_app_server.py` | Codex by its app-server |
+| `codex_exec.py` | what people keep of `codex exec --json` |
+| `_codex_line.py` | one line of either at work: steps, words, calls |
+| `_codex_calls.py` | what Codex does, as tool calls |
+| `_codex_facts.py` | its plans, tokens and failures |
 | `_sse.py` | one frame of an event stream, read |
 | `_feeding.py` | the event in a frame, or what came in place of a stream |
 | `_writer.py` | parts and calls as both translators write them |

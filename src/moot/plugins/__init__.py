@@ -135,7 +135,14 @@ TOOLS = Registry(
     ),
 )
 
-TRANSLATORS = Registry("moot.translators", {}, needs=("name", "version", "open", "feed", "close"))
+TRANSLATORS = Registry(
+    "moot.translators",
+    {
+        "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
+        "codex-exec": "moot.convert.codex_exec:CodexExec",
+    },
+    needs=("name", "version", "open", "feed", "close"),
+)
 
 
 def extensible() -> tuple[Registry, ...]:

@@ -1,0 +1,354 @@
+"""One line of Codex's protocol at work on what is known so far: steps, words, calls. Both translators of Codex write with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from moot.convert._codex_calls import Call, input_of, is_call, output_of, own
+from moot.convert._codex_facts import failure_of, noted, plan_of, usage_of
+from moot.convert._vendor import as_list, as_object, as_text
+from moot.convert._vendor import count as number_of
+from moot.types.canonical import JsonObject
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_input_error, tool_output
+from moot.types.exchange import Failure
+from moot.types.usage import Usage
+
+__all__ = ["Line", "State"]
+
+_NOTHING: JsonObject = {}
+_TALK = {"agentMessage": "text", "plan": "text", "reasoning": "reasoning"}
+_DELTAS = {
+    "item/agentMessage/delta": ("agentMessage", ""),
+    "item/plan/delta": ("plan", ""),
+    "item/reasoning/summaryTextDelta": ("reasoning", "summary"),
+    "item/reasoning/textDelta": ("reasoning", "content"),
+}
+_SHOWN = 16_384
+"""Characters of a command's output that are shown while it runs."""
+_EACH = 4_096
+"""Below that much output every piece of it is shown, above only when it has doubled: a flood must not fill the log twice."""
+
+
+class Part(NamedTuple):
+    """A text or reasoning that is open, or would be if it had said anything."""
+
+    item: str
+    kind: str
+    id: str
+    source: str = ""
+    """Of a reasoning: summary or content, whichever spoke first; the other says the same in other words."""
+    piece: int = 0
+    said: int = 0
+    """Characters."""
+
+
+class State(NamedTuple):
+    """Made of what JSON can hold."""
+
+    prefix: str
+    used: tuple[str, ...] = ()
+    """Ids of calls that the message has."""
+    made: int = 0
+    """Ids of parts that were given."""
+    thread: str = ""
+    turn: str = ""
+    step: bool = False
+    counted: bool = False
+    """The model call has said what it took: the step ends with the last of its calls."""
+    parts: tuple[Part, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """Those without an output."""
+    turns: int = 0
+    """Turns that ended."""
+    reason: str = ""
+    error: JsonObject | None = None
+    usage: JsonObject = _NOTHING
+    facts: JsonObject = _NOTHING
+    lost: int = 0
+    """Lines that are no JSON."""
+
+
+class Line:
+    """One line at work on the state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.chunks: list[Chunk] = []
+
+    def take(self, message: JsonObject) -> None:
+        """A message of the app-server."""
+        method, params = as_text(message.get("method")), as_object(message.get("params"))
+        if not method:
+            self._response(as_object(message.get("result")))
+        elif method in _DELTAS:
+            self._delta(params, *_DELTAS[method])
+        elif handler := _HANDLERS.get(method):
+            handler(self, params)
+        elif method.endswith("/requestApproval"):
+            self._asked(params)
+        else:
+            self.note(method, params)
+
+    # ── the session and its turns ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _response(self, result: JsonObject) -> None:
+        """An answer to a request of ours: the session as it was begun, resumed or forked, and the turn."""
+        if (thread := as_object(result.get("thread"))) and "model" in result:
+            self.begun(thread, forced=True)
+            self.know(model=as_text(result.get("model")))
+        elif (turn := as_object(result.get("turn"))) and "id" in turn and turn.get("status") == "inProgress":
+            self.state = self.state._replace(turn=as_text(turn.get("id")))
+        elif agent := as_text(result.get("userAgent")):
+            self.know(agent_version=agent.partition("/")[2].partition(" ")[0])
+
+    def begun(self, thread: JsonObject, *, forced: bool = False) -> None:
+        if forced or not self.state.thread:
+            self.state = self.state._replace(thread=as_text(thread.get("id")))
+            self.know(session_id=self.state.thread)
+
+    def know(self, **facts: str) -> None:
+        """Facts for the message's metadata."""
+        self.state = self.state._replace(facts={**self.state.facts, **{name: value for name, value in facts.items() if value}})
+
+    def _inner(self, params: JsonObject) -> str:
+        """The sub-agent that this is about; empty = the agent itself."""
+        thread = as_text(params.get("threadId"))
+        return thread if self.state.thread and thread and thread != self.state.thread else ""
+
+    def turn_started(self, params: JsonObject) -> None:
+        if not self._inner(params):
+            turn = as_text(as_object(params.get("turn")).get("id"))
+            self.state = self.state._replace(turn=turn)
+            self.know(turn_id=turn)
+
+    def turn_completed(self, params: JsonObject) -> None:
+        turn = as_object(params.get("turn"))
+        if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
+            return
+        status = as_text(turn.get("status"))
+        told = as_object(turn.get("error"))
+        error = failure_of(told) if status == "failed" and told else None
+        if status == "interrupted":
+            error = Failure("Codex was stopped before its answer was whole", "interrupted")
+        self.over(status, error)
+
+    def over(self, status: str, error: Failure | None) -> None:
+        """The end of a turn: nothing of it stays open."""
+        for part in self.state.parts:
+            self.end_part(part)
+        if status != "completed":
+            for call in self.state.calls:
+                self.give_up(call, "the agent stopped before this call had an output")
+        self.end_step()
+        kept = self.state.error if status == "failed" and error is None else None
+        failed = error.to_json() if error is not None else kept
+        self.state = self.state._replace(turns=self.state.turns + 1, reason=status, error=failed, turn="")
+
+    def failed(self, params: JsonObject) -> None:
+        failure = failure_of(as_object(params.get("error")))
+        if self._inner(params):
+            return
+        if params.get("willRetry") is True:
+            self.chunks.append(data("note", {"text": failure.message}, id=f"{self.state.prefix}.retry"))
+        else:
+            self.state = self.state._replace(error=failure.to_json())
+
+    def note(self, method: str, params: JsonObject) -> None:
+        """What a person wants to know, and no other part says."""
+        if text := noted(method, params):
+            self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
+
+    def item(self, params: JsonObject, *, done: bool) -> None:
+        item, inner = as_object(params.get("item")), self._inner(params)
+        if done:
+            self.completed(item, inner)
+        else:
+            self.started(item, inner)
+
+    # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_step(self) -> None:
+        if self.state.step and self.state.counted:
+            self.end_step()
+        if not self.state.step:
+            self.state = self.state._replace(step=True, counted=False)
+            self.chunks.append(START_STEP)
+
+    def end_step(self) -> None:
+        """The end of the model call, if one is open; calls may go on behind it."""
+        if self.state.step:
+            for part in self.state.parts:
+                self.end_part(part)
+            self.state = self.state._replace(step=False, counted=False)
+            self.chunks.append(FINISH_STEP)
+
+    def _end_step_if_due(self) -> None:
+        if self.state.counted and not self.state.calls and not self.state.parts:
+            self.end_step()
+
+    def took(self, params: JsonObject) -> None:
+        if self._inner(params) or not self.state.turn or params.get("turnId") != self.state.turn:
+            return  # what the session took before
+        told = as_object(params.get("tokenUsage"))
+        last, window = as_object(told.get("last")), number_of(told.get("modelContextWindow"))
+        self.add(usage_of(last))
+        if window and (total := number_of(last.get("totalTokens"))):
+            self.state = self.state._replace(facts={**self.state.facts, "context_usage": round(min(total / window, 1.0), 4)})
+        if self.state.step:
+            self.state = self.state._replace(counted=True)
+            self._end_step_if_due()
+
+    def add(self, usage: Usage) -> None:
+        """Counts what a model call took."""
+        self.state = self.state._replace(usage=(Usage.from_json(self.state.usage) + usage).to_json())
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def started(self, item: JsonObject, inner: str = "") -> None:
+        kind, id = as_text(item.get("type")), as_text(item.get("id"))
+        if is_call(item):
+            self._call(item, inner)
+        elif kind in _TALK and not inner:
+            self._part(id, kind)
+
+    def completed(self, item: JsonObject, inner: str = "") -> None:
+        kind, id = as_text(item.get("type")), as_text(item.get("id"))
+        if is_call(item):
+            self._settle(item, self._call(item, inner))
+        elif kind in _TALK and inner:
+            self._inner_words(item, inner)
+        elif kind in _TALK:
+            self._whole(item, self._part(id, kind))
+        else:
+            self.note(f"item/{kind}", item)
+        self._end_step_if_due()
+
+    def _part(self, item: str, kind: str) -> Part:
+        known = next((part for part in self.state.parts if part.item == item), None)
+        if known is not None:
+            return known
+        self._begin_step()
+        part = Part(item, _TALK[kind], f"{self.state.prefix}.{self.state.made}")
+        self.state = self.state._replace(made=self.state.made + 1, parts=(*self.state.parts, part))
+        return part
+
+    def _delta(self, params: JsonObject, kind: str, source: str) -> None:
+        delta = as_text(params.get("delta"))
+        if not delta or self._inner(params):
+            return
+        part = self._part(as_text(params.get("itemId")), kind)
+        index = number_of(params.get("summaryIndex", params.get("contentIndex"))) or 0
+        if part.source not in ("", source):
+            return
+        self._say(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
+
+    def _say(self, part: Part, text: str, index: int = 0) -> None:
+        if not part.said:
+            self.chunks.append({"type": f"{part.kind}-start", "id": part.id})
+        self.chunks.append({"type": f"{part.kind}-delta", "id": part.id, "delta": text})
+        said = part._replace(said=part.said + len(text), piece=index)
+        self.state = self.state._replace(parts=tuple(said if known.id == part.id else known for known in self.state.parts))
+
+    def _whole(self, item: JsonObject, part: Part) -> None:
+        """The whole of what was said in pieces: what is missing is said, and it is over."""
+        text = _text_of(item, part.source)
+        if len(text) > part.said:
+            self._say(part, text[part.said :], part.piece)
+        self.end_part(next(known for known in self.state.parts if known.id == part.id))
+
+    def end_part(self, part: Part) -> None:
+        """Ends a text or reasoning; one that has said nothing was none."""
+        if part.said:
+            self.chunks.append({"type": f"{part.kind}-end", "id": part.id})
+        self.state = self.state._replace(parts=tuple(known for known in self.state.parts if known.id != part.id))
+
+    def _inner_words(self, item: JsonObject, inner: str) -> None:
+        if text := _text_of(item, ""):
+            told: JsonObject = {"agent": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
+            self.chunks.append(data("subagent", told, id=f"{self.state.prefix}.{self.state.made}"))
+            self.state = self.state._replace(made=self.state.made + 1)
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, item: JsonObject, inner: str) -> Call:
+        """The call of the item, shown at its first sight."""
+        id = as_text(item.get("id"))
+        known = next((call for call in reversed(self.state.calls) if call.item == id), None)
+        if known is not None:
+            return known
+        if not inner:
+            self._begin_step()
+        name, value, waits = input_of(item)
+        call = Call(id, self._fresh(id), name, inner, waits)
+        self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
+        self.chunks.append(own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
+        if not waits:
+            self._input(call, value)
+        return call
+
+    def _input(self, call: Call, value: JsonObject) -> None:
+        self.chunks.append(own({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": value}, call))
+
+    def _fresh(self, id: str) -> str:
+        """An id that the message has not used: Codex's own, else with a number behind it."""
+        wanted, number = id or "call", 0
+        fresh = wanted
+        while not fresh or fresh in self.state.used:
+            fresh, number = f"{wanted}#{self.state.prefix}.{number}", number + 1
+        return fresh
+
+    def _asked(self, params: JsonObject) -> None:
+        """A question about a call that nothing was said of before shows it."""
+        id = as_text(params.get("itemId"))
+        if id and "command" in params and not any(call.item == id for call in self.state.calls):
+            self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
+
+    def output(self, item: str, delta: str) -> None:
+        call = next((call for call in reversed(self.state.calls) if call.item == item), None)
+        if call is None or not delta:
+            return
+        said = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
+        if said.said <= _EACH or said.said >= 2 * call.shown:
+            said = said._replace(shown=said.said)
+            more = f"\n[{said.said - _SHOWN} more characters]" if said.said > _SHOWN else ""
+            self.chunks.append({**own(tool_output(call.id, said.output + more), call), "preliminary": True})
+        self.state = self.state._replace(calls=tuple(said if known.id == call.id else known for known in self.state.calls))
+
+    def _settle(self, item: JsonObject, call: Call) -> None:
+        if call.waits:
+            self._input(call, input_of(item)[1])
+        self.chunks.append(output_of(item, call))
+        self._forget(call)
+
+    def give_up(self, call: Call, why: str) -> None:
+        """Ends a call that has no output and will have none."""
+        if call.waits:
+            self.chunks.append(own(tool_input_error(call.id, call.name, None, why), call))
+        else:
+            self.chunks.append(own(tool_error(call.id, f"{why}; its output so far:\n{call.output}" if call.output else why), call))
+        self._forget(call)
+
+    def _forget(self, call: Call) -> None:
+        self.state = self.state._replace(calls=tuple(known for known in self.state.calls if known.id != call.id))
+
+
+def _text_of(item: JsonObject, source: str) -> str:
+    if item.get("type") != "reasoning":
+        return as_text(item.get("text"))
+    summary, content = as_list(item.get("summary")), as_list(item.get("content"))
+    pieces = content if source == "content" or not summary else summary
+    return "\n\n".join(as_text(piece) for piece in pieces) or as_text(item.get("text"))
+
+
+_HANDLERS: dict[str, Callable[[Line, JsonObject], None]] = {
+    "thread/started": lambda line, params: line.begun(as_object(params.get("thread"))),
+    "turn/started": Line.turn_started,
+    "turn/completed": Line.turn_completed,
+    "turn/plan/updated": lambda line, params: line.chunks.append(data("plan", plan_of(params), id="plan")),
+    "thread/tokenUsage/updated": Line.took,
+    "item/started": lambda line, params: line.item(params, done=False),
+    "item/completed": lambda line, params: line.item(params, done=True),
+    "item/commandExecution/outputDelta": lambda line, params: line.output(as_text(params.get("itemId")), as_text(params.get("delta"))),
+    "error": Line.failed,
+}

@@ -1,0 +1,80 @@
+"""Codex by its app-server: the lines of its JSON-RPC to chunks.
+
+A model call shows as items (reasoning, words, calls) and ends with the tokens that it took (`thread/tokenUsage/updated`), once its
+calls are done; that is a step. Items of another thread than the one that was begun are a sub-agent's. Answers to requests of ours, and
+whatever else is said of accounts, limits and status, give no chunk. A session that is resumed first says what it took before.
+"""
+
+from __future__ import annotations
+
+from moot.convert._codex_line import Line, State
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.usage import Usage
+
+__all__ = ["CodexAppServer", "State", "call_id", "close"]
+
+
+class CodexAppServer:
+    """The translator of the agent service."""
+
+    name = "codex-app-server"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(options.prefix, options.tool_call_ids)
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        message = _read(raw)
+        if message is None:
+            return (state._replace(lost=state.lost + 1) if raw.strip() else state), ()
+        line = Line(state)
+        line.take(message)
+        return line.state, tuple(line.chunks)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return close(state, ended)
+
+
+def _read(raw: bytes) -> JsonObject | None:
+    try:
+        value: Json = canonical.loads(raw)
+        if b'"arguments"' in raw:  # integers of a call's input keep their digits
+            value = canonical.loads_exact(raw)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+    """As `Translator.close`."""
+    line = Line(state)
+    for part in state.parts:
+        line.end_part(part)
+    for call in line.state.calls:
+        line.give_up(call, _UNSETTLED[ended])
+    line.end_step()
+    state = line.state
+    error = Failure.from_json(state.error) if state.error is not None else None
+    if error is None and not state.turns and ended != "cancelled":
+        error = Failure("Codex ended before its answer did", "cut")
+    if ended == "cancelled" and error is not None and error.kind == "interrupted":
+        error = None
+    reason = "error" if error is not None else "stop" if state.reason == "completed" else "other"
+    facts = {**state.facts, "unreadable_lines": state.lost} if state.lost else state.facts
+    return tuple(line.chunks), Ending(reason, state.reason or None, Usage.from_json(state.usage), None, error, facts)
+
+
+_UNSETTLED: dict[Ended, str] = {
+    "eof": "the agent ended without an output of this call",
+    "cut": "the agent was cut off before this call had an output",
+    "cancelled": "the run was stopped before this call had an output",
+}
+
+
+def call_id(state: State, item: str) -> str:
+    """The toolCallId that a call is shown under, by Codex's own id of it."""
+    return next((call.id for call in reversed(state.calls) if call.item == item), item)
