@@ -95,14 +95,14 @@ class Line:
     def _response(self, result: JsonObject) -> None:
         """An answer to a request of ours: the session as it was begun, resumed or forked, and the turn."""
         if (thread := as_object(result.get("thread"))) and "model" in result:
-            self.begun(thread, forced=True)
+            self._begun(thread, forced=True)
             self.know(model=as_text(result.get("model")))
         elif (turn := as_object(result.get("turn"))) and "id" in turn and turn.get("status") == "inProgress":
             self.state = self.state._replace(turn=as_text(turn.get("id")))
         elif agent := as_text(result.get("userAgent")):
             self.know(agent_version=agent.partition("/")[2].partition(" ")[0])
 
-    def begun(self, thread: JsonObject, *, forced: bool = False) -> None:
+    def _begun(self, thread: JsonObject, *, forced: bool = False) -> None:
         if forced or not self.state.thread:
             self.state = self.state._replace(thread=as_text(thread.get("id")))
             self.know(session_id=self.state.thread)
@@ -116,13 +116,13 @@ class Line:
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
-    def turn_started(self, params: JsonObject) -> None:
+    def _turn_started(self, params: JsonObject) -> None:
         if not self._inner(params):
             turn = as_text(as_object(params.get("turn")).get("id"))
             self.state = self.state._replace(turn=turn)
             self.know(turn_id=turn)
 
-    def turn_completed(self, params: JsonObject) -> None:
+    def _turn_completed(self, params: JsonObject) -> None:
         turn = as_object(params.get("turn"))
         if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
             return
@@ -145,7 +145,7 @@ class Line:
         failed = error.to_json() if error is not None else kept
         self.state = self.state._replace(turns=self.state.turns + 1, reason=status, error=failed, turn="")
 
-    def failed(self, params: JsonObject) -> None:
+    def _failed(self, params: JsonObject) -> None:
         failure = failure_of(as_object(params.get("error")))
         if self._inner(params):
             return
@@ -159,7 +159,7 @@ class Line:
         if text := noted(method, params):
             self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
 
-    def item(self, params: JsonObject, *, done: bool) -> None:
+    def _item(self, params: JsonObject, *, done: bool) -> None:
         item, inner = as_object(params.get("item")), self._inner(params)
         if done:
             self.completed(item, inner)
@@ -187,7 +187,7 @@ class Line:
         if self.state.counted and not self.state.calls and not self.state.parts:
             self.end_step()
 
-    def took(self, params: JsonObject) -> None:
+    def _took(self, params: JsonObject) -> None:
         if self._inner(params) or not self.state.turn or params.get("turnId") != self.state.turn:
             return  # what the session took before
         told = as_object(params.get("tokenUsage"))
@@ -304,7 +304,7 @@ class Line:
         if id and "command" in params and not any(call.item == id for call in self.state.calls):
             self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
 
-    def output(self, item: str, delta: str) -> None:
+    def _output(self, item: str, delta: str) -> None:
         call = next((call for call in reversed(self.state.calls) if call.item == item), None)
         if call is None or not delta:
             return
@@ -342,13 +342,13 @@ def _text_of(item: JsonObject, source: str) -> str:
 
 
 _HANDLERS: dict[str, Callable[[Line, JsonObject], None]] = {
-    "thread/started": lambda line, params: line.begun(as_object(params.get("thread"))),
-    "turn/started": Line.turn_started,
-    "turn/completed": Line.turn_completed,
+    "thread/started": lambda line, params: line._begun(as_object(params.get("thread"))),
+    "turn/started": Line._turn_started,
+    "turn/completed": Line._turn_completed,
     "turn/plan/updated": lambda line, params: line.chunks.append(data("plan", plan_of(params), id="plan")),
-    "thread/tokenUsage/updated": Line.took,
-    "item/started": lambda line, params: line.item(params, done=False),
-    "item/completed": lambda line, params: line.item(params, done=True),
-    "item/commandExecution/outputDelta": lambda line, params: line.output(as_text(params.get("itemId")), as_text(params.get("delta"))),
-    "error": Line.failed,
+    "thread/tokenUsage/updated": Line._took,
+    "item/started": lambda line, params: line._item(params, done=False),
+    "item/completed": lambda line, params: line._item(params, done=True),
+    "item/commandExecution/outputDelta": lambda line, params: line._output(as_text(params.get("itemId")), as_text(params.get("delta"))),
+    "error": Line._failed,
 }
