@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from moot.convert._codex_calls import Call, input_of, is_call, output_of, own
@@ -83,12 +82,35 @@ class Line:
             self._response(as_object(message.get("result")))
         elif method in _DELTAS:
             self._delta(params, *_DELTAS[method])
-        elif handler := _HANDLERS.get(method):
-            handler(self, params)
+        elif method.startswith("item/"):
+            self._of_item(method, params)
+        else:
+            self._of_turn(method, params)
+
+    def _of_item(self, method: str, params: JsonObject) -> None:
+        if method in ("item/started", "item/completed"):
+            self._item(params, done=method == "item/completed")
+        elif method == "item/commandExecution/outputDelta":
+            self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
         elif method.endswith("/requestApproval"):
             self._asked(params)
-        else:
-            self.note(method, params)
+
+    def _of_turn(self, method: str, params: JsonObject) -> None:
+        match method:
+            case "thread/started":
+                self._begun(as_object(params.get("thread")))
+            case "turn/started":
+                self._turn_started(params)
+            case "turn/completed":
+                self._turn_completed(params)
+            case "turn/plan/updated":
+                self.chunks.append(data("plan", plan_of(params), id="plan"))
+            case "thread/tokenUsage/updated":
+                self._took(params)
+            case "error":
+                self._failed(params)
+            case _:
+                self.note(method, params)
 
     # ── the session and its turns ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -339,16 +361,3 @@ def _text_of(item: JsonObject, source: str) -> str:
     summary, content = as_list(item.get("summary")), as_list(item.get("content"))
     pieces = content if source == "content" or not summary else summary
     return "\n\n".join(as_text(piece) for piece in pieces) or as_text(item.get("text"))
-
-
-_HANDLERS: dict[str, Callable[[Line, JsonObject], None]] = {
-    "thread/started": lambda line, params: line._begun(as_object(params.get("thread"))),
-    "turn/started": Line._turn_started,
-    "turn/completed": Line._turn_completed,
-    "turn/plan/updated": lambda line, params: line.chunks.append(data("plan", plan_of(params), id="plan")),
-    "thread/tokenUsage/updated": Line._took,
-    "item/started": lambda line, params: line._item(params, done=False),
-    "item/completed": lambda line, params: line._item(params, done=True),
-    "item/commandExecution/outputDelta": lambda line, params: line._output(as_text(params.get("itemId")), as_text(params.get("delta"))),
-    "error": Line._failed,
-}
