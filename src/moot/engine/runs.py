@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Generator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.engine.hearing import Hearing
 from moot.engine.owners import Owner
 from moot.engine.submissions import submission_of
 from moot.engine.titles import entitle
@@ -47,6 +48,7 @@ class LocalRuns:
         self._owner = owner
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
+        self._hearing = Hearing(runtime, group, self._scopes.keys(), self._call_off)
         self._cancelled: set[str] = set()
         """Runs that are to end as cancelled as soon as they are held here."""
         self._taken: Counter[str] = Counter()
@@ -67,12 +69,12 @@ class LocalRuns:
         submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
         with self._taking(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
+            self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
             for run in accepted.superseded:
                 await kill_left_by(self._runtime.store, accepted.conversation.id, run)
                 self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
-        self._runtime.hub.touch(accepted.conversation.id)
         self._move()
         if accepted.fence is None and not accepted.steered:
             self._group.start_soon(self._queue, accepted.run)
@@ -109,9 +111,8 @@ class LocalRuns:
     async def cancel(self, run: str) -> None:
         records = self._runtime.store.records
         while (found := await self.current(run)).status not in TERMINAL:
-            if (scope := self._scopes.get(found.id)) is not None:
-                self._cancelled.add(found.id)
-                scope.cancel()
+            if found.id in self._scopes:
+                self._call_off(found.id)
                 return
             if found.status == "queued":
                 if await records.withdraw(found.id):
@@ -235,24 +236,27 @@ class LocalRuns:
         if fence.run in self._cancelled:
             scope.cancel()
         self.drove = True
+        self._hearing.begin()  # before the run looks at its inbox, so that no cancel falls in between
         self._group.start_soon(self._drive, fence, scope)
 
     async def _drive(self, fence: Fence, scope: anyio.CancelScope) -> None:
         run: Run | None = None
         answered: frozenset[str] = frozenset()
         try:
-            answered = await self._answered(fence.run)
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._listen, fence.run, scope)
-                run = await drive(self._runtime, fence, scope)
-                group.cancel_scope.cancel()
-            if run is not None and run.status in TERMINAL:
+            standing = await self._runtime.store.records.standing(fence.run)
+            answered = standing.answered
+            if any(item.kind == "cancel" for item in standing.inbox):
+                self._call_off(fence.run)
+            run = await drive(self._runtime, fence, standing, scope)
+            if run.status in TERMINAL and run.status != "finished":  # none finishes while something is left that was said to it
                 await self._said_too_late(run)  # before anybody who waits for the run may leave
         except* Exception as errors:  # noqa: BLE001  logged, and told to whoever waits
             self._fail(fence.run, run, errors)
         finally:
             if self._scopes.get(fence.run) is scope:  # else an answer came at once, and the next leg has begun
                 del self._scopes[fence.run]
+            if not self._scopes:
+                self._hearing.end()
             if run is not None and run.status == "finished":
                 self._behind += 1
                 self._group.start_soon(self._entitle, run)
@@ -379,15 +383,10 @@ class LocalRuns:
             return (await self._runtime.store.records.run(run.id)).status != "queued"
         return True
 
-    async def _listen(self, run: str, scope: anyio.CancelScope) -> None:
-        """Hears a cancel that another process put into the run's inbox."""
-        async with aclosing(self._runtime.hub.foreign()) as commits:
-            async for _ in commits:
-                items = await self._runtime.store.records.inbox(run)
-                if any(item.kind == "cancel" for item in items):
-                    self._cancelled.add(run)
-                    scope.cancel()
-                    return
+    def _call_off(self, run: str) -> None:
+        """Ends a run that is driven here as cancelled."""
+        self._cancelled.add(run)
+        self._scopes[run].cancel()
 
     def _move(self) -> None:
         moved, self._moved = self._moved, anyio.Event()

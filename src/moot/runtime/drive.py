@@ -15,7 +15,7 @@ from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, worked
 from moot.runtime.leftovers import kill_leftovers
-from moot.runtime.leg import Leg, events_of, mend
+from moot.runtime.leg import Leg, mend
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.types import chunk
@@ -28,7 +28,7 @@ from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.message import MessageStatus
 from moot.types.run import Run, RunOutcome, RunRequest
-from moot.types.store import End, Fence, Fold, Park
+from moot.types.store import End, Fence, Fold, Park, Standing
 
 CLOSING = 2.0
 """Seconds that a run's closing may take when everything else is being cancelled."""
@@ -36,12 +36,12 @@ CLOSING = 2.0
 log = logging.getLogger("moot.runtime")
 
 
-async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run:
-    """Runs one leg; the run as it stands afterwards. Cancelling `scope` ends the run as cancelled.
+async def drive(runtime: Runtime, fence: Fence, standing: Standing, scope: anyio.CancelScope) -> Run:
+    """Runs one leg from where the run stood when it was claimed; the run as it stands afterwards. Cancelling `scope` ends it as cancelled.
 
     Cancellation from outside passes through and leaves the run to be resumed; so does the loss of the fence.
     """
-    leg = await _open(runtime, fence)
+    leg = await _open(runtime, fence, standing)
     ended = False
     try:
         with scope:
@@ -52,7 +52,7 @@ async def drive(runtime: Runtime, fence: Fence, scope: anyio.CancelScope) -> Run
                 ended = await _ended(leg, outcome)
                 if not ended:
                     with anyio.CancelScope(shield=True):
-                        leg = await _open(runtime, fence)
+                        leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
             await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
     except Parked:
@@ -75,12 +75,8 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
     return True
 
 
-async def _open(runtime: Runtime, fence: Fence) -> Leg:
-    store = runtime.store
-    run = await store.records.run(fence.run)
-    conversation = await store.conversations.get(fence.conversation)
-    message = await store.conversations.message(fence.message)
-    events = await events_of(store, fence)
+async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
+    run, events = standing.run, standing.events
     limits = runtime.settings.limits
     cost, seconds = run.settings.get("max_cost"), run.settings.get("timeout")
     if isinstance(cost, int):
@@ -91,8 +87,8 @@ async def _open(runtime: Runtime, fence: Fence) -> Leg:
         agent = find_agent(runtime.settings, run.agent, run.settings)
     except MootError:
         agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
-    request = RunRequest(run, conversation, agent, limits, run.settings)
-    leg = Leg(runtime, request, fence, message, events)
+    request = RunRequest(run, standing.conversation, agent, limits, run.settings)
+    leg = Leg(runtime, request, fence, standing.message, events, standing.inbox)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))

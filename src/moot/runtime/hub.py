@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import anyio
 
+from moot.errors import MootError
 from moot.runtime.ticks import Ticks
 from moot.types.event import Event
 from moot.types.store import Store
@@ -16,6 +17,9 @@ MAILBOX = 256
 """Batches that wait for a slow watcher; when there are more it catches up from the store, so memory stays bounded."""
 
 PAGE = 512
+
+REMEMBERED = 1024
+"""Conversations whose last event is known without a look into the store."""
 
 
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
@@ -35,10 +39,11 @@ class Watch:
         self._store = store
         self._conversation = conversation
         self._position = after
+        """Of the last event that was taken."""
         self._ring = ring
         self._patient = patient
         self._batches: deque[tuple[Event, ...]] = deque()
-        self._stale = True
+        self._stale = not hub.is_last(conversation, after)
         self._rung = False
         """`take` has not been called since the last ring."""
         self._put_off = False
@@ -68,6 +73,11 @@ class Watch:
         """Takes the reader out of the hub."""
         self._batches.clear()
         self._hub.leave(self._conversation, self)
+
+    @property
+    def reached(self) -> int:
+        """The last event that was taken or waits in the mailbox."""
+        return self._batches[-1][-1].seq if self._batches else self._position
 
     def put(self, batch: tuple[Event, ...]) -> None:
         """For the hub: what has just been committed."""
@@ -129,6 +139,8 @@ class Hub:
         """Events that were committed by this process's runs."""
         self._store = store
         self._watchers: dict[str, list[Watch]] = {}
+        self._last: dict[str, int] = {}
+        """The last seq of conversations in which this process has just committed; only what is certain."""
         self.ticks = Ticks()
         self._foreign = anyio.Event()
         self._wanted = anyio.Event()
@@ -138,6 +150,8 @@ class Hub:
     def publish(self, conversation: str, seqs: range, events: Sequence[Event]) -> None:
         """Shows what this process has just committed."""
         self.published += len(events)
+        if conversation in self._last:
+            self._last[conversation] = seqs[-1]
         watchers = self._watchers.get(conversation)
         if watchers:
             # _replace costs four times as much, and this runs for every frame
@@ -145,10 +159,19 @@ class Hub:
             for watcher in watchers:
                 watcher.put(batch)
 
-    def touch(self, conversation: str) -> None:
-        """Something of this process was committed that `publish` was not told of."""
+    def touch(self, conversation: str, last: int = 0) -> None:
+        """Something of this process was committed that `publish` was not told of; its last seq where that is the conversation's."""
+        self._last.pop(conversation, None)
+        if last:
+            if len(self._last) >= REMEMBERED:
+                del self._last[next(iter(self._last))]
+            self._last[conversation] = last
         for watcher in self._watchers.get(conversation, ()):
             watcher.touch()
+
+    def is_last(self, conversation: str, seq: int) -> bool:
+        """Whether nothing is behind that event, as far as this process knows for certain; whatever comes is told to its watchers."""
+        return self._last.get(conversation) == seq
 
     def reader(self, conversation: str, ring: Callable[[], None], *, after: int = 0, patient: bool = False) -> Watch:
         """A reader of every event behind `after`; the caller closes it."""
@@ -207,12 +230,31 @@ class Hub:
             with anyio.CancelScope() as self._polling:
                 async with aclosing(self._store.others()) as others:
                     async for _ in others:
-                        self.ring()
+                        await self._look()
 
     def ring(self) -> None:
         """Has everybody who listens look into the store again."""
-        bell, self._foreign = self._foreign, anyio.Event()
-        bell.set()
+        self._tell()
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.touch()
+
+    async def _look(self) -> None:
+        """Has those look into the store who have something to find there; a conversation that is gone is such a thing."""
+        self._last.clear()
+        self._tell()
+        if not self._watchers:
+            return
+        try:
+            heads = await self._store.log.last_seqs(list(self._watchers))
+        except MootError:  # each of them is told by its own look
+            heads = {}
+        for conversation, watchers in self._watchers.items():
+            head = heads.get(conversation)
+            for watcher in watchers:
+                if head is None or head > watcher.reached:
+                    watcher.touch()
+
+    def _tell(self) -> None:
+        bell, self._foreign = self._foreign, anyio.Event()
+        bell.set()

@@ -71,7 +71,16 @@ def step_open(events: Sequence[Event], before: bool = False) -> bool:
 class Leg(OutsideLeg):
     """Implements RunContext for one claim of a run. Made and ended by `drive`, which owns its cancel scope."""
 
-    def __init__(self, runtime: Runtime, request: RunRequest, fence: Fence, message: Message, events: Sequence[Event]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        request: RunRequest,
+        fence: Fence,
+        message: Message,
+        events: Sequence[Event],
+        inbox: Sequence[InboxItem] | None = None,
+    ) -> None:
+        """`inbox` is what had been said when the leg began; None = not looked."""
         super().__init__()
         self.runtime = runtime
         self.request = request
@@ -81,6 +90,7 @@ class Leg(OutsideLeg):
         self.ports = LegPorts(runtime, runtime.store.of(request.conversation.owner).blobs)
         self._message = message
         self._events = list(events)
+        self._inbox = inbox
         self._history: list[Message] = []
         self._history_whole = False
         self.folder = folded(events)
@@ -130,11 +140,11 @@ class Leg(OutsideLeg):
             self._history = await told_history(self.runtime.store, served.history)
             self._history_whole = True
         # page by page: what a step costs must not grow with the conversation
-        while not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
+        before = self._message.parent
+        while before and not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
             limit = max(HISTORY_PAGE, 4 * len(self._history))
-            branch = await self.runtime.store.conversations.branch(self.fence.conversation, head=self.fence.message, limit=limit)
-            self._history = [message for message in branch if message.id != self.fence.message]
-            self._history_whole = len(branch) < limit
+            self._history = await self.runtime.store.conversations.branch(self.fence.conversation, head=before, limit=limit)
+            self._history_whole = len(self._history) < limit
         return self._history
 
     def message(self) -> Message:
@@ -196,6 +206,9 @@ class Leg(OutsideLeg):
         return await asking.ask(self, approval)
 
     async def inbox(self) -> list[InboxItem]:
+        found, self._inbox = self._inbox, None
+        if found is not None:  # what is said from then on is taken at the next border, or keeps the run from its end
+            return list(found)
         return await self.runtime.store.records.inbox(self.fence.run)
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:

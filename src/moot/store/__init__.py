@@ -20,6 +20,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments`, `zstd` | the one reader over sealed segments and rows; folding live messages |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
+| `standing` | what a run stands at, for whoever takes it up |
 | `projects` | `Projects`: folders of conversations, and the default one of each owner |
 | `listing`, `glance` | the list of conversations; a look at it without an event loop |
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |

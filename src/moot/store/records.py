@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
@@ -14,14 +15,16 @@ from moot.store.grants import change_grants
 from moot.store.lookup import ASKED_OF_THEM, OF_THEIRS
 from moot.store.reader import Reader
 from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
+from moot.store.standing import called_off, standing
 from moot.store.submit import no_room, post, submit
 from moot.store.supersede import WITHDRAWN, supersede
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.approval import Answer, Approval, Grant
+from moot.types.canonical import dumps
 from moot.types.exchange import Exchange
 from moot.types.run import OPEN, Run, RunStatus
-from moot.types.store import Accepted, Fence, InboxItem, Submission
+from moot.types.store import Accepted, Fence, InboxItem, Standing, Submission
 
 __all__ = ["RunRecords"]
 
@@ -133,9 +136,10 @@ class RunReader:
 class RunRecords(RunReader):
     """`Records` on SQLite."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: Reader, events: Events) -> None:
         super().__init__(reader)
         self._writer = writer
+        self._events = events
         self._written = Events()
         """Used on the writer's thread only."""
 
@@ -144,6 +148,12 @@ class RunRecords(RunReader):
 
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         return await self._writer.write(partial(_claim, run, owner, statuses, at_most))
+
+    async def standing(self, run: str) -> Standing:
+        return await self._reader.read(partial(standing, run, self._events))
+
+    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
+        return await self._reader.read(partial(called_off, dumps(sorted(runs))))
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
         return await self._writer.write(partial(_interrupt, run, owner, fence))

@@ -84,7 +84,7 @@ class SqliteStore:
         self._base = _Base(self._writer, self._reader, events, FileLock(state / "indexer.lock"), BlobFiles(path.parent / "blobs"))
         whole = SqliteHoldings(self._base)
         self.log = EventLog(self._writer, self._reader, events)
-        self.records = RunRecords(self._writer, self._reader)
+        self.records = RunRecords(self._writer, self._reader, events)
         self.conversations = whole.conversations
         self.tree = whole.tree
         self.projects = whole.projects

@@ -5,7 +5,7 @@ Everything a run does to the store goes through `Log.append`: events and changes
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -210,6 +210,22 @@ class InboxItem:
     """ms"""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a run stands at when its new owner takes it up; all of it from one snapshot."""
+
+    run: Run
+    conversation: Conversation
+    message: Message
+    """As stored: what came behind its last fold is in the events."""
+    events: tuple[Event, ...]
+    """All of the run so far, in order."""
+    inbox: tuple[InboxItem, ...]
+    """What has not been taken yet, in order."""
+    answered: frozenset[str]
+    """Approvals of the run that have their answer."""
+
+
 class RunReading(Protocol):
     """Runs, their inboxes and approvals, to be looked at. What changes them goes through the engine (`Runs`)."""
 
@@ -259,6 +275,14 @@ class Records(RunReading, Protocol):
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         """Makes `owner` the owner, raises the fence, status becomes running. Raises Busy when the status is not one of those, an
         earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = any number)."""
+        ...
+
+    async def standing(self, run: str) -> Standing:
+        """By the run's id. Raises NotFound."""
+        ...
+
+    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
+        """Those of the runs in whose inbox a cancel lies."""
         ...
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:

@@ -13,7 +13,7 @@ from moot.server.caller import Caller
 from moot.server.routing import Router
 from moot.server.state import Here, Server
 from moot.server.streams.chat import open_turn
-from moot.server.streams.frames import DONE, ChunkFrames
+from moot.server.streams.frames import DONE, WHOLE, ChunkFrames
 from moot.server.streams.response import CHUNKS, EventStream
 from moot.server.streams.resume import Opening, shown, waits
 from moot.server.streams.scribes import MessageScribe, keep
@@ -105,4 +105,5 @@ async def _stream(server: Server, caller: Caller, opening: Opening, version: Ver
 
     shared = server.streams.shared("chunks", opening.run, version)
     scribe = MessageScribe(opening.run, opening.after, version, store=caller.store.blobs, shared=shared, waits=waiting, over=over)
-    return EventStream(server, caller, opening.conversation, opening.after[0] - 1, scribe, first=first, headers=CHUNKS)
+    seq, index = opening.after
+    return EventStream(server, caller, opening.conversation, seq if index == WHOLE else seq - 1, scribe, first=first, headers=CHUNKS)

@@ -10,6 +10,7 @@ from moot.errors import Busy, NotFound, UsageError
 from moot.runtime.journal import PARKED
 from moot.server.caller import Caller
 from moot.server.problems import Problem
+from moot.server.streams.frames import WHOLE
 from moot.server.streams.resume import Opening
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
@@ -20,7 +21,6 @@ from moot.types.part import Part, is_tool
 
 __all__ = ["answers_in", "continued"]
 
-_ALL = 1 << 31
 _PAGE = 2048
 
 
@@ -66,7 +66,7 @@ async def continued(engine: Engine, caller: Caller, message: Message, answers: d
         await engine.runs.wake(message.run)
     else:
         after = await _parked(caller, message, {approval.id for approval, _ in meant})
-    return Opening(message.conversation, message.run, (after, _ALL), (start(message.id),))
+    return Opening(message.conversation, message.run, (after, WHOLE), (start(message.id),))
 
 
 def _meant(approval: Approval, answers: dict[str, Answer]) -> Answer | None:

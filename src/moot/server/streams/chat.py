@@ -11,6 +11,7 @@ from moot.errors import Busy, NotFound, Refused, UsageError
 from moot.server.caller import Caller
 from moot.server.problems import Problem
 from moot.server.streams.answering import answers_in, continued
+from moot.server.streams.frames import WHOLE
 from moot.server.streams.parts import stored_parts
 from moot.server.streams.resume import Opening, replayed
 from moot.server.wire.chat import ChatIn, MessageIn
@@ -23,7 +24,6 @@ from moot.types.run import Prompt, Submitted
 
 __all__ = ["open_turn"]
 
-_ALL = 1 << 31
 _FREE = frozenset({"ask", "plan", None})
 """Modes in which nothing is done that nobody was asked about."""
 
@@ -119,7 +119,7 @@ async def _begun(engine: Engine, caller: Caller, submitted: Submitted) -> Openin
     run = submitted.run
     if submitted.steered:
         return await replayed(engine, caller, run.message)
-    return Opening(submitted.conversation.id, run.id, (submitted.seq, _ALL))
+    return Opening(submitted.conversation.id, run.id, (submitted.seq, WHOLE))
 
 
 def _prompt(

@@ -9,13 +9,16 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 
-__all__ = ["DONE", "KEEP_ALIVE", "ChunkFrames", "Position", "comment", "frame", "position_of"]
+__all__ = ["DONE", "KEEP_ALIVE", "WHOLE", "ChunkFrames", "Position", "comment", "frame", "position_of"]
 
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
 
 Position = tuple[int, int]
 """The seq of an event, and the index of a chunk in it: what a frame's `id` says."""
+
+WHOLE = 1 << 31
+"""For that index: behind all chunks of the event."""
 
 _JOINED = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
 """Deltas, and where what they add stands."""
@@ -29,7 +32,7 @@ def position_of(header: str) -> Position | None:
     seq, dot, index = header.strip().partition(".")
     if not _is_number(seq) or (dot and not _is_number(index)):
         return None
-    return (int(seq), int(index) if dot else 1 << 31)
+    return (int(seq), int(index) if dot else WHOLE)
 
 
 def _is_number(text: str) -> bool:

@@ -1,0 +1,75 @@
+"""What wakes a reader: its own conversation's commits, whoever made them, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from moot.config.settings import Settings
+from moot.runtime.hub import Hub
+from moot.store import SqliteStore, open_store
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[tuple[SqliteStore, SqliteStore]]:
+    """Two views of one file: to each the other's commits are another process's."""
+    settings = Settings(home=tmp_path / "home")
+    own, other = await open_store(settings), await open_store(settings)
+    yield own, other
+    await own.close()
+    await other.close()
+
+
+async def conversation(store: SqliteStore) -> str:
+    return (await store.conversations.create(replace(Conversation(new_id()), directory="/work"))).id
+
+
+async def test_what_another_process_commits_wakes_only_who_watches_that_conversation(stores: tuple[SqliteStore, SqliteStore]) -> None:
+    own, other = stores
+    watched, still = await conversation(other), await conversation(other)
+    hub, rung = Hub(own), list[str]()
+    readers = [hub.reader(id, lambda id=id: rung.append(id)) for id in (watched, still)]
+    assert [await reader.take() for reader in readers] == [[], []]
+    async with anyio.create_task_group() as group:
+        group.start_soon(hub.poll)
+        for number in range(5):
+            await other.log.append(watched, (Event("meta", body=number),))
+            found: list[Event] = []
+            with anyio.fail_after(20):
+                while not found:
+                    await anyio.sleep(0.005)
+                    found = await readers[0].take() if watched in rung else []
+            assert [event.body for event in found] == [number]
+            rung.remove(watched)
+        assert still not in rung
+        group.cancel_scope.cancel()
+    for reader in readers:
+        reader.close()
+
+
+async def test_a_reader_behind_what_was_said_last_looks_into_the_store_only_when_others_have_been_there(
+    stores: tuple[SqliteStore, SqliteStore],
+) -> None:
+    own, other = stores
+    id = await conversation(own)
+    hub = Hub(own)
+    hub.touch(id, (await own.log.append(id, (Event("meta", body="said"),)))[-1])
+    assert not hub.reader(id, lambda: None, after=1).lags
+    assert hub.reader(id, lambda: None, after=0).lags
+    async with anyio.create_task_group() as group:
+        group.start_soon(hub.poll)
+        await other.log.append(id, (Event("meta", body="theirs"),))
+        with anyio.fail_after(20):
+            while not (late := hub.reader(id, lambda: None, after=1)).lags:
+                await anyio.sleep(0.005)
+        assert [event.body for event in await late.take()] == ["theirs"]
+        group.cancel_scope.cancel()
