@@ -59,9 +59,8 @@ def turns(body: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
         kind = item["type"]
         call = [item["call_id"]] if kind in ("function_call", "custom_tool_call") else []
         output = [item["call_id"]] if kind.endswith("_output") else []
-        joins = bool(call) and bool(found) and bool(found[-1][1]) and not found[-1][2]
-        role = item.get("role", "assistant" if call else "tool" if output else "")
-        if joins:
+        role = item.get("role", "tool" if output else "assistant")
+        if role == "assistant" and found and found[-1][0] == "assistant":
             found[-1][1].extend(call)
         else:
             found.append((role, call, output))

@@ -18,7 +18,7 @@ from moot.types.part import TOOL_DONE, is_tool, text_of
 
 pytestmark = pytest.mark.anyio
 
-DIALECTS = ["openai-chat", "anthropic"]
+DIALECTS = ["openai-chat", "anthropic", "ollama", "openai-responses"]
 
 
 def yes(_: Any) -> Answer:
@@ -26,8 +26,8 @@ def yes(_: Any) -> Answer:
 
 
 def outputs(recorded: Recorded) -> int:
-    """How many tool outputs a request carries, in either dialect."""
-    text = str(recorded.json["messages"])
+    """How many tool outputs a request carries, in any dialect."""
+    text = str(recorded.messages)
     return text.count("'role': 'tool'") + text.count("'type': 'tool_result'")
 
 

@@ -29,6 +29,10 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_openai_piece.py` | the one event that nearly all of a stream consists of, read quickly |
 | `openai_stream.py` | OpenAI chat completions: the way back |
 | `_effort.py` | reasoning effort as endpoints behind that wire want to be asked for it |
+| `openai_responses.py` | OpenAI responses: the request |
+| `openai_responses_stream.py` | OpenAI responses: the way back |
+| `_openai_said.py` | what the items of a response say |
+| `_openai_items.py` | what those items are |
 | `ollama_chat.py` | Ollama's own chat: the request |
 | `ollama_stream.py` | Ollama's own chat: the way back |
 | `openai_schema.py` | the same wire, with tools called by structured output, for small models |

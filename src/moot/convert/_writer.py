@@ -149,6 +149,10 @@ class Writer:
         """The call with the name that came late."""
         return self._start(self._put(call, call._replace(name=name)))
 
+    def note(self, call: Call, metadata: JsonObject) -> Call:
+        """The call with other metadata, for its chunks from here on."""
+        return self._put(call, call._replace(metadata=metadata))
+
     def arguments(self, call: Call, text: str) -> Call:
         """The call with some more of its input."""
         if not text or call.done:

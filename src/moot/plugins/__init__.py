@@ -72,6 +72,7 @@ DIALECTS = Registry(
         "ollama": "moot.convert.ollama_chat:OllamaChat",
         "openai-chat": "moot.convert.openai_chat:OpenAIChat",
         "openai-chat-schema": "moot.convert.openai_schema:OpenAISchema",
+        "openai-responses": "moot.convert.openai_responses:OpenAIResponses",
     },
     needs=("name", "translator", "to_request"),
 )

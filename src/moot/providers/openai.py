@@ -1,4 +1,4 @@
-"""OpenAI's own API, by Chat Completions."""
+"""OpenAI's own API, by Responses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from moot.types.provider import Quirks
 
 
 class OpenAI(HttpProvider):
-    """Reasoning models refuse `max_tokens` and the role `system`; the newer words hold for all of its models."""
+    """`dialect: openai-chat` in its entry takes Chat Completions, and the quirks are for that: its reasoning models refuse `max_tokens` and
+    the role `system`, and the newer words hold for all of its models."""
 
     facts = Facts(
         "openai",
         "https://api.openai.com/v1",
+        dialect="openai-responses",
         key_form=r"sk-(proj|svcacct|admin)-.+|sk-.*T3BlbkFJ.*",
         priority=20,
         main="gpt-5.5",

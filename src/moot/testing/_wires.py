@@ -146,7 +146,7 @@ def _responses_usage(usage: Usage | None) -> dict[str, Any] | None:
         return None
     counts: dict[str, Any] = {"input_tokens": usage.get("input", 0), "output_tokens": usage.get("output", 0)}
     counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
-    counts["input_tokens_details"] = {"cached_tokens": usage.get("cache_read", 0)}
+    counts["input_tokens_details"] = {"cached_tokens": usage.get("cache_read", 0), "cache_write_tokens": usage.get("cache_write", 0)}
     return {**counts, "output_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)}}
 
 

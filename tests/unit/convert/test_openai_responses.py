@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from moot.convert.fold import fold_parts
+from moot.convert.openai_responses import OpenAIResponses
+from moot.types.chunk import Chunk
+from moot.types.exchange import Ended, Ending, ExchangeOptions
+from moot.types.message import Message
+from moot.types.model import Model, ModelId, ModelSettings
+from moot.types.part import Part, text_part
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+DIALECT = OpenAIResponses()
+MODEL = Model(ModelId("gpt-5.5", "openai"), "gpt-5.5", modalities=("text", "image", "pdf"), reasoning=True)
+PLAIN = Model(ModelId("gpt-4.1", "openai"), "gpt-4.1")
+GO = Message("u", "user", (text_part("go"),))
+SEALED = "gAAAAABpCx7mFz0+/k3JvQ=="
+RECORDED = sorted((Path(__file__).parents[2] / "recorded" / "openai-responses").glob("*.sse"))
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+def frame(type: str, **event: Any) -> bytes:
+    return f"event: {type}\ndata: {json.dumps({'type': type, **event})}\n\n".encode()
+
+
+def added(at: int, **item: Any) -> bytes:
+    return frame("response.output_item.added", output_index=at, item=item)
+
+
+def done(at: int, **item: Any) -> bytes:
+    return frame("response.output_item.done", output_index=at, item=item)
+
+
+def delta(at: int, kind: str, words: str, id: str = "", index: int = 0) -> bytes:
+    name = "summary_index" if "summary" in kind else "content_index"
+    return frame(f"response.{kind}.delta", item_id=id, output_index=at, delta=words, **{name: index})
+
+
+def message(text: str, id: str = "msg_1", **more: Any) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text, "annotations": []}] if text else []
+    return {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": content, **more}
+
+
+def function(name: str, arguments: str, id: str = "fc_1", call: str = "call_1", **more: Any) -> dict[str, Any]:
+    return {"type": "function_call", "id": id, "call_id": call, "name": name, "arguments": arguments, **more}
+
+
+def reasoning(*summary: str, sealed: str | None = SEALED, id: str = "rs_1") -> dict[str, Any]:
+    pieces = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": id, "summary": pieces, "encrypted_content": sealed}
+
+
+def end(kind: str = "completed", **response: Any) -> bytes:
+    return frame(f"response.{kind}", response={"id": "resp_1", "object": "response", "model": "gpt-5.5", "status": kind, **response})
+
+
+def translate(*raws: bytes, ended: Ended = "eof", used: tuple[str, ...] = ()) -> tuple[list[Chunk], Ending]:
+    translator = DIALECT.translator
+    state, chunks = translator.open(ExchangeOptions("1.0", 1, used, {"provider": "openai"})), list[Chunk]()
+    for raw in raws:
+        state, made = translator.feed(state, raw)
+        chunks += made
+    closing, ending = translator.close(state, ended)
+    return [*chunks, *closing], ending
+
+
+def parts(*raws: bytes, **options: Any) -> tuple[Part, ...]:
+    return fold_parts((), [{"type": "start-step"}, *translate(*raws, **options)[0]])
+
+
+def answered(found: tuple[Part, ...], output: Any = "42") -> Message:
+    settled = (
+        {**part, "state": "output-available", "output": output}
+        if part.get("state") == "input-available" and not part.get("providerExecuted")
+        else part
+        for part in found
+    )
+    return Message("a", "assistant", tuple(settled))
+
+
+def request(*messages: Message, model: Model = MODEL, system: str = "", tools: tuple[ToolDefinition, ...] = (), **settings: Any) -> Any:
+    return json.loads(json.dumps(DIALECT.to_request(ModelPrompt(model, system, messages, tools, ModelSettings(**settings)))))
+
+
+def sent_back(*raws: bytes, model: Model = MODEL, output: Any = "42") -> list[Any]:
+    """What of an answer is sent with the next prompt."""
+    return request(GO, answered(parts(*raws), output), model=model)["input"][1:]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_recordings_are_what_the_vendors_own_client_reads(path: Path) -> None:
+    for block in path.read_bytes().split(b"\n\n")[:-1]:
+        event = json.loads(block.partition(b"data: ")[2])
+        assert EVENT.validate_python(event).type == event["type"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in RECORDED if path.stem not in ("cut", "error-in-mid-stream", "failed", "whole-answer")],
+    ids=lambda path: path.stem,
+)
+def test_every_item_goes_back_as_it_came(path: Path) -> None:
+    blocks = [block + b"\n\n" for block in path.read_bytes().split(b"\n\n")[:-1]]
+    came = json.loads(blocks[-1].partition(b"data: ")[2])["response"]["output"]
+    sent = [item for item in sent_back(*blocks) if item["type"] not in ("function_call_output", "custom_tool_call_output")]
+    sent = [item for item in sent if item["type"] != "mcp_approval_response"]
+    for item in came:
+        for piece in item.get("content", []):
+            piece.pop("logprobs", None)
+        if item["type"] == "function_call":
+            item["arguments"] = json.dumps(json.loads(item["arguments"] or "{}"), separators=(",", ":"))
+            item.pop("status")
+        if item["type"] == "reasoning" and item["encrypted_content"] is None:
+            item.pop("encrypted_content")
+    assert sent == came
+
+
+def test_text_phase_usage_and_facts() -> None:
+    usage = {
+        "input_tokens": 9,
+        "output_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens_details": {"reasoning_tokens": 2},
+    }
+    chunks, ending = translate(
+        frame("response.created", response={"id": "resp_1", "object": "response", "model": "gpt-5.5"}),
+        added(0, **message("", phase="commentary")),
+        delta(0, "output_text", "Hel"),
+        delta(0, "output_text", "lo"),
+        done(0, **message("Hello", phase="commentary")),
+        end(usage=usage),
+    )
+    assert [chunk["type"] for chunk in chunks] == ["text-start", "text-delta", "text-delta", "text-end"]
+    assert chunks[0]["providerMetadata"] == {
+        "openai": {"itemId": "", "kind": "text", "index": 0, "phase": "commentary", "provider": "openai"}
+    }
+    assert (ending.finish_reason, ending.raw_reason, ending.metadata) == (
+        "stop",
+        "completed",
+        {"response_id": "resp_1", "model": "gpt-5.5"},
+    )
+    assert ending.usage.to_json() == {"input": 9, "output": 5, "cache_read": 4, "reasoning": 2}
+
+
+def test_both_ids_of_a_call_are_kept_and_go_back() -> None:
+    raws = (done(0, **function("read", '{"n": 18446744073709551617}')), end())
+    chunks, ending = translate(*raws, used=("call_1",))
+    assert chunks[0]["toolCallId"] == "call_1#1.0" and chunks[-1]["input"] == {"n": 2**64 + 1}
+    assert ending.finish_reason == "tool-calls"
+    assert sent_back(*raws) == [
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": '{"n":18446744073709551617}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "42"},
+    ]
+
+
+def test_fields_of_a_call_that_we_do_not_know_go_back_too() -> None:
+    call = function("read", "{}", namespace="files", caller={"type": "direct"})
+    assert {"namespace": "files", "caller": {"type": "direct"}}.items() <= sent_back(added(0, **call), done(0, **call), end())[0].items()
+
+
+def test_calls_whose_pieces_interleave_are_told_apart() -> None:
+    pieces = [delta(0, "function_call_arguments", '{"a"'), delta(1, "function_call_arguments", '{"b"')]
+    pieces += [delta(0, "function_call_arguments", ": 1}"), delta(1, "function_call_arguments", ": 2}")]
+    raws = (added(0, **function("f", "")), added(1, **function("f", "", "fc_2", "call_2")), *pieces, end())
+    inputs = [chunk["input"] for chunk in translate(*raws)[0] if chunk["type"] == "tool-input-available"]
+    assert inputs == [{"a": 1}, {"b": 2}]
+
+
+def test_reasoning_goes_back_sealed_and_only_to_its_maker() -> None:
+    thought = reasoning("One.", "Two.")
+    raws = [added(0, **reasoning(sealed="early"))]
+    for index, words in enumerate(("One.", "Two.")):
+        raws.append(frame("response.reasoning_summary_part.added", item_id="rs_1", output_index=0, summary_index=index, part={}))
+        raws.append(delta(0, "reasoning_summary_text", words, "rs_1", index))
+    raws += [done(0, **thought), done(1, **message("So.")), end()]
+    folded = parts(*raws)
+    assert [(part["type"], part.get("text")) for part in folded[1:]] == [("reasoning", "One."), ("reasoning", "Two."), ("text", "So.")]
+    assert sent_back(*raws)[0] == thought
+    other = Model(ModelId("gpt-5.5", "azure"), "gpt-5.5", reasoning=True)
+    assert sent_back(*raws, model=other) == [
+        {
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "So.", "annotations": []}],
+        }
+    ]
+
+
+def test_reasoning_without_seal_is_left_out_and_takes_the_names_of_what_follows_along() -> None:
+    raws = (done(0, **reasoning("Hm.", sealed=None)), done(1, **message("So.")), done(2, **function("f", "{}")), end())
+    text, call, _ = sent_back(*raws)
+    assert "id" not in text and "id" not in call and call["call_id"] == "call_1"
+
+
+def test_reasoning_that_nothing_follows_is_left_out() -> None:
+    raws = (done(0, **reasoning("Hm.")), end("incomplete", incomplete_details={"reason": "max_output_tokens"}))
+    assert sent_back(*raws) == []
+
+
+def test_reasoning_whose_words_were_interrupted_is_one_item_again() -> None:
+    raws = (
+        added(0, **reasoning()),
+        delta(0, "reasoning_summary_text", "One ", "rs_1"),
+        added(1, **message("")),
+        delta(1, "output_text", "So", "msg_1"),
+        delta(0, "reasoning_summary_text", "two.", "rs_1"),
+        done(0, **reasoning("One two.")),
+        delta(1, "output_text", ".", "msg_1"),
+        done(1, **message("So.")),
+        end(),
+    )
+    assert sent_back(*raws) == [reasoning("One two."), message("So.")]
+
+
+def test_what_was_never_streamed_is_read_from_the_end() -> None:
+    output = [reasoning("Hm."), message("Hello"), function("f", '{"a":1}')]
+    for raws in ([end(output=output)], [done(at, **item) for at, item in enumerate(output)] + [end(output=output)]):
+        assert [part["type"] for part in parts(*raws)] == ["step-start", "reasoning", "text", "tool-f"]
+        assert sent_back(*raws)[:2] == output[:2]
+
+
+def test_a_refusal_is_text_that_ends_as_filtered() -> None:
+    raws = (added(0, **message("")), delta(0, "refusal", "No."), done(0, **message("")), end())
+    chunks, ending = translate(*raws)
+    assert ending.finish_reason == "content-filter" and ending.error is None
+    assert chunks[1] == {"type": "text-delta", "id": "1.0.0", "delta": "No."}
+    assert sent_back(*raws)[0]["content"] == [{"type": "refusal", "refusal": "No."}]
+
+
+@pytest.mark.parametrize(
+    ("last", "reason", "kind"),
+    [
+        (end("incomplete", incomplete_details={"reason": "max_output_tokens"}), "length", None),
+        (end("incomplete", incomplete_details={"reason": "content_filter"}), "content-filter", None),
+        (end("incomplete", incomplete_details={"reason": "steered"}), "other", None),
+        (end("failed", error={"code": "server_error", "message": "no"}), "error", "overloaded"),
+        (end("failed"), "error", "overloaded"),
+        (end("cancelled"), "error", "transport"),
+        (frame("error", code="rate_limit_exceeded", message="slow down", param=None), "error", "rate_limit"),
+        (
+            frame("error", error={"type": "invalid_request_error", "code": "context_length_exceeded", "message": "x"}),
+            "error",
+            "context_too_long",
+        ),
+        (b"data: [DONE]\n\n", "error", "transport"),
+        (b"", "error", "transport"),
+    ],
+)
+def test_every_end_is_told_apart(last: bytes, reason: str, kind: str | None) -> None:
+    _, ending = translate(added(0, **message("")), delta(0, "output_text", "Half"), last)
+    assert ending.finish_reason == reason
+    assert (ending.error.kind if ending.error else None) == kind
+
+
+def test_a_picture_is_a_file_and_goes_back_inside_of_its_call() -> None:
+    item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0KGgo=", "output_format": "webp"}
+    raws = (done(0, **item), end())
+    tool, file = parts(*raws)[1:]
+    assert file["url"] == "data:image/webp;base64,iVBORw0KGgo=" and "result" not in tool["output"]  # type: ignore[operator]
+    assert sent_back(*raws) == [item]
+
+
+def test_code_streams_as_the_input_of_its_call() -> None:
+    item = {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "c", "code": 'a="ü"\n', "outputs": []}
+    pieces = [frame("response.code_interpreter_call_code.delta", output_index=0, item_id="ci_1", delta=piece) for piece in ('a="', 'ü"\n')]
+    chunks, _ = translate(added(0, **{**item, "code": ""}), *pieces, done(0, **item), end())
+    assert next(chunk for chunk in chunks if chunk["type"] == "tool-input-available")["input"] == {"code": 'a="ü"\n'}
+    assert all(chunk.get("providerExecuted", True) for chunk in chunks)
+
+
+def test_a_failed_call_of_the_vendors_is_an_error_in_its_words() -> None:
+    item = {"type": "mcp_call", "id": "mcp_1", "name": "ask", "server_label": "s", "arguments": "{}", "status": "failed"}
+    raws = (done(0, **item, error={"type": "http_error", "code": 404, "message": "gone"}), end())
+    (tool,) = parts(*raws)[1:]
+    assert (tool["state"], tool["errorText"], tool["type"]) == ("output-error", "gone", "dynamic-tool")
+    assert sent_back(*raws) == [{**item, "error": {"type": "http_error", "code": 404, "message": "gone"}}]
+
+
+@pytest.mark.parametrize(("approved", "approve"), [(True, True), (False, False), (None, False)])
+def test_what_the_vendor_wants_to_be_allowed_is_asked_and_answered(approved: bool | None, approve: bool) -> None:
+    item = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "buy", "server_label": "s", "arguments": '{"n":1}'}
+    (tool,) = parts(done(0, **item), end())[1:]
+    assert tool["approval"] == {"id": "mcpr_1"} and tool["state"] == "approval-requested"
+    if approved is not None:
+        tool = {**tool, "state": "approval-responded", "approval": {"id": "mcpr_1", "approved": approved}}
+    assert request(GO, answered((tool,)))["input"][1:] == [
+        item,
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": approve},
+    ]
+
+
+def test_a_picture_on_its_way_is_shown_until_it_is_there() -> None:
+    item = {"type": "image_generation_call", "id": "ig_1", "status": "generating", "result": None}
+    draft = frame(
+        "response.image_generation_call.partial_image", output_index=0, item_id="ig_1", partial_image_index=0, partial_image_b64="AA=="
+    )
+    (tool,) = parts(added(0, **item), draft, ended="cut")[1:]
+    assert tool["preliminary"] is True and tool["output"] == {"partial": 0, "url": "data:image/png;base64,AA=="}
+
+
+def test_places_by_id_do_where_a_server_gives_no_index() -> None:
+    events = [
+        frame("response.output_item.added", item=message("", "m_a")),
+        frame("response.output_text.delta", item_id="m_a", delta="Hi"),
+        frame("response.output_item.done", item=message("Hi", "m_a")),
+        end(output=[message("Hi", "m_a")]),
+    ]
+    assert [part.get("text") for part in parts(*events)[1:]] == ["Hi"]
+
+
+def test_the_body_has_what_was_asked_for() -> None:
+    tool = ToolDefinition("read", "Reads.", {"type": "object", "properties": {}})
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+    body = request(
+        GO,
+        system="be brief",
+        tools=(tool,),
+        effort="low",
+        max_tokens=9,
+        temperature=0.3,
+        schema=schema,
+        tool_choice="=read",
+        parallel_calls=False,
+    )
+    assert body == {
+        "model": "gpt-5.5",
+        "instructions": "be brief",
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}],
+        "stream": True,
+        "store": False,
+        "tools": [{"type": "function", "name": "read", "description": "Reads.", "parameters": tool.schema, "strict": False}],
+        "tool_choice": {"type": "function", "name": "read"},
+        "parallel_tool_calls": False,
+        "max_output_tokens": 9,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}},
+    }
+    plain = request(GO, model=PLAIN, effort="low", temperature=0.3)
+    assert plain["temperature"] == 0.3 and not {"include", "reasoning"} & plain.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "effort", "word"),
+    [
+        ("gpt-5.5", "none", "none"),
+        ("gpt-5.5", "max", "xhigh"),
+        ("gpt-5", "none", "minimal"),
+        ("gpt-5.1", "max", "high"),
+        ("o3", "none", "low"),
+        ("o3", "max", "high"),
+    ],
+)
+def test_effort_has_the_words_that_a_model_knows(name: str, effort: Any, word: str) -> None:
+    model = Model(ModelId(name, "openai"), name, reasoning=True)
+    assert request(GO, model=model, effort=effort)["reasoning"]["effort"] == word
+
+
+def test_files_go_out_in_the_wires_own_pieces() -> None:
+    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
+    pdf: Part = {"type": "file", "mediaType": "application/pdf", "url": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}
+    linked: Part = {"type": "file", "mediaType": "application/pdf", "url": "https://host/a.pdf"}
+    sound: Part = {"type": "file", "mediaType": "audio/wav", "url": "data:audio/wav;base64,AAAA"}
+    content = request(Message("u", "user", (picture, pdf, linked, sound)))["input"][0]["content"]
+    assert content[:3] == [
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"},
+        {"type": "input_file", "file_url": "https://host/a.pdf"},
+    ]
+    assert "not shown" in content[3]["text"]
+    output = {"type": "content", "value": [text_part("seen"), picture]}
+    assert sent_back(done(0, **function("look", "{}")), end(), output=output)[1]["output"] == [
+        {"type": "input_text", "text": "seen"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
+    ]
+
+
+ITEMS = st.lists(
+    st.one_of(
+        st.builds(lambda text, id: message(text, f"msg_{id}"), st.text(min_size=1, max_size=9), st.uuids()),
+        st.builds(lambda words, id: reasoning(*words, id=f"rs_{id}"), st.lists(st.text(min_size=1, max_size=5), max_size=3), st.uuids()),
+        st.builds(
+            lambda n, id: function("f", json.dumps({"n": n}, separators=(",", ":")), f"fc_{id}", f"call_{str(id)[:8]}"),
+            st.integers(),
+            st.uuids(),
+        ),
+    ),
+    max_size=6,
+)
+
+
+def streamed(items: list[dict[str, Any]], order: list[int]) -> list[bytes]:
+    """The items begun in order, their pieces mixed with one another's; what says nothing ends at once."""
+    lanes: list[list[bytes]] = []
+    raws: list[bytes] = []
+    for at, item in enumerate(items):
+        id = item["id"]
+        raws.append(added(at, **{**item, **({"arguments": ""} if "arguments" in item else {"content": []})}))
+        match item["type"]:
+            case "message":
+                lanes.append([delta(at, "output_text", piece, id) for piece in item["content"][0]["text"]])
+            case "reasoning":
+                lanes.append([delta(at, "reasoning_summary_text", p, id, n) for n, one in enumerate(item["summary"]) for p in one["text"]])
+                raws += [] if lanes[-1] else [done(at, **item)]
+            case _:
+                lanes.append([delta(at, "function_call_arguments", piece, id) for piece in item["arguments"]])
+    for turn in order:
+        lane = lanes[turn % len(lanes)] if lanes else []
+        raws += lane[:1]
+        del lane[:1]
+    raws += [piece for lane in lanes for piece in lane]
+    return [*raws, *(done(at, **item) for at, item in enumerate(items)), end()]
+
+
+@given(ITEMS, st.lists(st.integers(0, 5), max_size=20))
+def test_history_comes_back_from_a_request_whatever_the_interleaving(items: list[dict[str, Any]], order: list[int]) -> None:
+    raws = streamed(items, order)
+    sent = {item.get("id", item.get("call_id")): item for item in sent_back(*raws) if item["type"] != "function_call_output"}
+    for item in items:
+        # reasoning that ended behind all that it led to is left out: nothing follows it
+        assert sent.get(item["id"], item if item["type"] == "reasoning" else None) == item
+    assert [item["type"] for item in sent.values()][-1:] != ["reasoning"]
