@@ -71,7 +71,7 @@ def complaints(chunks: Sequence[Chunk]) -> Iterator[str]:
         family, _, what = kind.rpartition("-")
         if kind in ("start", "finish", "start-step", "finish-step", "error", "abort"):
             yield f"{kind} belongs to the loop"
-        elif family in ("text", "reasoning"):
+        elif family in ("text", "reasoning") and what != "file":
             key = (family, chunk["id"])
             if (what == "start") == (key in spoken):
                 yield f"{kind} out of order for {chunk['id']!r}"

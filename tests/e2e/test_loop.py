@@ -18,7 +18,7 @@ from moot.types.part import TOOL_DONE, is_tool, text_of
 
 pytestmark = pytest.mark.anyio
 
-DIALECTS = ["openai-chat", "anthropic", "ollama", "openai-responses"]
+DIALECTS = ["openai-chat", "anthropic", "google", "ollama", "openai-responses"]
 
 
 def yes(_: Any) -> Answer:

@@ -14,6 +14,7 @@ NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTI
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "deepseek": ("DEEPSEEK_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "groq": ("GROQ_API_KEY",),
     "minimax": ("MINIMAX_API_KEY",),
     "mistral": ("MISTRAL_API_KEY",),

@@ -29,6 +29,10 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_openai_piece.py` | the one event that nearly all of a stream consists of, read quickly |
 | `openai_stream.py` | OpenAI chat completions: the way back |
 | `_effort.py` | reasoning effort as endpoints behind that wire want to be asked for it |
+| `google.py` | Gemini: the request |
+| `google_stream.py` | Gemini: the way back |
+| `_google_facts.py` | that wire's finish reasons, counts and sources, and calls in pieces |
+| `_google_schema.py` | JSON Schema within the subset that it takes |
 | `openai_responses.py` | OpenAI responses: the request |
 | `openai_responses_stream.py` | OpenAI responses: the way back |
 | `_openai_said.py` | what the items of a response say |

@@ -149,10 +149,6 @@ class Writer:
         """The call with the name that came late."""
         return self._start(self._put(call, call._replace(name=name)))
 
-    def note(self, call: Call, metadata: JsonObject) -> Call:
-        """The call with other metadata, for its chunks from here on."""
-        return self._put(call, call._replace(metadata=metadata))
-
     def arguments(self, call: Call, text: str) -> Call:
         """The call with some more of its input."""
         if not text or call.done:
@@ -161,10 +157,10 @@ class Writer:
             self.chunks.append({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
         return self._put(call, call._replace(text=join(call.text, text)))
 
-    def give(self, call: Call, text: str) -> None:
-        """All of a call's input at once, where the wire has no pieces of it."""
+    def give(self, call: Call, text: str, metadata: JsonObject | None = None) -> None:
+        """All of a call's input at once, where the wire has no pieces of it; with the metadata that was known only now."""
         if not call.done:
-            self.finish(self._put(call, call._replace(text=(text,))))
+            self.finish(self._put(call, call._replace(text=(text,), metadata=metadata or call.metadata)))
 
     def finish(self, call: Call, *, cut: bool = False) -> None:
         """The end of a call's input: the arguments, or what is wrong with them. A second end is passed over."""

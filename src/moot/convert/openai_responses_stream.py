@@ -249,13 +249,13 @@ class _Turn(Said):
         paired = bool(item.get("call_id") or item.get("execution") or asks)
         if kind == "code_interpreter_call" and call.text:
             call = self.writer.arguments(call, '"}')
+        noted: JsonObject | None = None
         if paired:  # what comes of it is an item of its own: what this one says is kept beside the input
             noted = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
-            call = self.writer.note(call, noted)
         if call.text or call.done:
             self.writer.finish(call)
         else:
-            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode())
+            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode(), noted)
         if asks:
             self.writer.chunks.append({"type": "tool-approval-request", "approvalId": as_text(item.get("id")), "toolCallId": call.id})
         elif not paired:

@@ -69,6 +69,7 @@ DIALECTS = Registry(
     "moot.convert",
     {
         "anthropic": "moot.convert.anthropic_messages:AnthropicMessages",
+        "google": "moot.convert.google:Google",
         "ollama": "moot.convert.ollama_chat:OllamaChat",
         "openai-chat": "moot.convert.openai_chat:OpenAIChat",
         "openai-chat-schema": "moot.convert.openai_schema:OpenAISchema",
@@ -98,6 +99,7 @@ PROVIDERS = Registry(
         "custom": "moot.providers.custom:Custom",
         "deepseek": "moot.providers.deepseek:DeepSeek",
         "demo": "moot.providers.demo:Demo",
+        "google": "moot.providers.google:Google",
         "groq": "moot.providers.groq:Groq",
         "llama-cpp": "moot.providers.llama_cpp:LlamaCpp",
         "lm-studio": "moot.providers.lm_studio:LMStudio",

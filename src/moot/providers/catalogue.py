@@ -96,7 +96,8 @@ def wire_name_of(facts: Facts, name: str) -> str | None:
     alike = [found for found in candidates if plain(found) == plain(name)]
     if alike:
         return alike[0]
-    return name if _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, name)) else None
+    known = re.match(facts.sold, name) and _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, name))
+    return name if known else None
 
 
 def plain(name: str) -> str:
@@ -176,7 +177,8 @@ class _Overlay:
 
 def _offered(facts: Facts) -> list[str]:
     """The snapshot's names, as this provider spells them."""
-    return [_here(facts, name) for name in _SNAPSHOT.load("names")(facts.prices)] if facts.prices else []
+    names = _SNAPSHOT.load("names")(facts.prices) if facts.prices else ()
+    return [_here(facts, name) for name in names if re.match(facts.sold, name)]
 
 
 def _here(facts: Facts, name: str) -> str:

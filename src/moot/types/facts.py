@@ -30,6 +30,8 @@ class Facts:
     """The model proposed when nothing is configured; empty = the first that the endpoint lists."""
     prices: str = ""
     """The vendor's name in the price snapshot, which also says what models there are; empty = not in it."""
+    sold: str = ""
+    """A pattern for the models of the snapshot that this endpoint itself offers; empty = all of them."""
     vendors: Mapping[str, str] = field(default_factory=dict[str, str])
     """A gateway's word for a vendor where the snapshot has another: `x-ai/…` there, `xai/…` here."""
     lower_case: bool = False

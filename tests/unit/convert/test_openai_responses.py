@@ -10,90 +10,26 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from moot.convert.fold import fold_parts
-from moot.convert.openai_responses import OpenAIResponses
-from moot.types.chunk import Chunk
-from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
-from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
-from moot.types.provider import ModelPrompt, ToolDefinition
+from moot.types.model import Model, ModelId
+from unit.convert.responses_wire import (
+    GO,
+    added,
+    answered,
+    delta,
+    done,
+    end,
+    frame,
+    function,
+    message,
+    parts,
+    reasoning,
+    request,
+    sent_back,
+    translate,
+)
 
-DIALECT = OpenAIResponses()
-MODEL = Model(ModelId("gpt-5.5", "openai"), "gpt-5.5", modalities=("text", "image", "pdf"), reasoning=True)
-PLAIN = Model(ModelId("gpt-4.1", "openai"), "gpt-4.1")
-GO = Message("u", "user", (text_part("go"),))
-SEALED = "gAAAAABpCx7mFz0+/k3JvQ=="
 RECORDED = sorted((Path(__file__).parents[2] / "recorded" / "openai-responses").glob("*.sse"))
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-
-
-def frame(type: str, **event: Any) -> bytes:
-    return f"event: {type}\ndata: {json.dumps({'type': type, **event})}\n\n".encode()
-
-
-def added(at: int, **item: Any) -> bytes:
-    return frame("response.output_item.added", output_index=at, item=item)
-
-
-def done(at: int, **item: Any) -> bytes:
-    return frame("response.output_item.done", output_index=at, item=item)
-
-
-def delta(at: int, kind: str, words: str, id: str = "", index: int = 0) -> bytes:
-    name = "summary_index" if "summary" in kind else "content_index"
-    return frame(f"response.{kind}.delta", item_id=id, output_index=at, delta=words, **{name: index})
-
-
-def message(text: str, id: str = "msg_1", **more: Any) -> dict[str, Any]:
-    content = [{"type": "output_text", "text": text, "annotations": []}] if text else []
-    return {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": content, **more}
-
-
-def function(name: str, arguments: str, id: str = "fc_1", call: str = "call_1", **more: Any) -> dict[str, Any]:
-    return {"type": "function_call", "id": id, "call_id": call, "name": name, "arguments": arguments, **more}
-
-
-def reasoning(*summary: str, sealed: str | None = SEALED, id: str = "rs_1") -> dict[str, Any]:
-    pieces = [{"type": "summary_text", "text": text} for text in summary]
-    return {"type": "reasoning", "id": id, "summary": pieces, "encrypted_content": sealed}
-
-
-def end(kind: str = "completed", **response: Any) -> bytes:
-    return frame(f"response.{kind}", response={"id": "resp_1", "object": "response", "model": "gpt-5.5", "status": kind, **response})
-
-
-def translate(*raws: bytes, ended: Ended = "eof", used: tuple[str, ...] = ()) -> tuple[list[Chunk], Ending]:
-    translator = DIALECT.translator
-    state, chunks = translator.open(ExchangeOptions("1.0", 1, used, {"provider": "openai"})), list[Chunk]()
-    for raw in raws:
-        state, made = translator.feed(state, raw)
-        chunks += made
-    closing, ending = translator.close(state, ended)
-    return [*chunks, *closing], ending
-
-
-def parts(*raws: bytes, **options: Any) -> tuple[Part, ...]:
-    return fold_parts((), [{"type": "start-step"}, *translate(*raws, **options)[0]])
-
-
-def answered(found: tuple[Part, ...], output: Any = "42") -> Message:
-    settled = (
-        {**part, "state": "output-available", "output": output}
-        if part.get("state") == "input-available" and not part.get("providerExecuted")
-        else part
-        for part in found
-    )
-    return Message("a", "assistant", tuple(settled))
-
-
-def request(*messages: Message, model: Model = MODEL, system: str = "", tools: tuple[ToolDefinition, ...] = (), **settings: Any) -> Any:
-    return json.loads(json.dumps(DIALECT.to_request(ModelPrompt(model, system, messages, tools, ModelSettings(**settings)))))
-
-
-def sent_back(*raws: bytes, model: Model = MODEL, output: Any = "42") -> list[Any]:
-    """What of an answer is sent with the next prompt."""
-    return request(GO, answered(parts(*raws), output), model=model)["input"][1:]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
@@ -316,73 +252,6 @@ def test_places_by_id_do_where_a_server_gives_no_index() -> None:
         end(output=[message("Hi", "m_a")]),
     ]
     assert [part.get("text") for part in parts(*events)[1:]] == ["Hi"]
-
-
-def test_the_body_has_what_was_asked_for() -> None:
-    tool = ToolDefinition("read", "Reads.", {"type": "object", "properties": {}})
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
-    body = request(
-        GO,
-        system="be brief",
-        tools=(tool,),
-        effort="low",
-        max_tokens=9,
-        temperature=0.3,
-        schema=schema,
-        tool_choice="=read",
-        parallel_calls=False,
-    )
-    assert body == {
-        "model": "gpt-5.5",
-        "instructions": "be brief",
-        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}],
-        "stream": True,
-        "store": False,
-        "tools": [{"type": "function", "name": "read", "description": "Reads.", "parameters": tool.schema, "strict": False}],
-        "tool_choice": {"type": "function", "name": "read"},
-        "parallel_tool_calls": False,
-        "max_output_tokens": 9,
-        "include": ["reasoning.encrypted_content"],
-        "reasoning": {"effort": "low", "summary": "auto"},
-        "text": {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}},
-    }
-    plain = request(GO, model=PLAIN, effort="low", temperature=0.3)
-    assert plain["temperature"] == 0.3 and not {"include", "reasoning"} & plain.keys()
-
-
-@pytest.mark.parametrize(
-    ("name", "effort", "word"),
-    [
-        ("gpt-5.5", "none", "none"),
-        ("gpt-5.5", "max", "xhigh"),
-        ("gpt-5", "none", "minimal"),
-        ("gpt-5.1", "max", "high"),
-        ("o3", "none", "low"),
-        ("o3", "max", "high"),
-    ],
-)
-def test_effort_has_the_words_that_a_model_knows(name: str, effort: Any, word: str) -> None:
-    model = Model(ModelId(name, "openai"), name, reasoning=True)
-    assert request(GO, model=model, effort=effort)["reasoning"]["effort"] == word
-
-
-def test_files_go_out_in_the_wires_own_pieces() -> None:
-    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
-    pdf: Part = {"type": "file", "mediaType": "application/pdf", "url": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}
-    linked: Part = {"type": "file", "mediaType": "application/pdf", "url": "https://host/a.pdf"}
-    sound: Part = {"type": "file", "mediaType": "audio/wav", "url": "data:audio/wav;base64,AAAA"}
-    content = request(Message("u", "user", (picture, pdf, linked, sound)))["input"][0]["content"]
-    assert content[:3] == [
-        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
-        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"},
-        {"type": "input_file", "file_url": "https://host/a.pdf"},
-    ]
-    assert "not shown" in content[3]["text"]
-    output = {"type": "content", "value": [text_part("seen"), picture]}
-    assert sent_back(done(0, **function("look", "{}")), end(), output=output)[1]["output"] == [
-        {"type": "input_text", "text": "seen"},
-        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
-    ]
 
 
 ITEMS = st.lists(

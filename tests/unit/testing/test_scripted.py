@@ -24,7 +24,7 @@ from moot.types.provider import ModelPrompt, ModelRequest
 
 pytestmark = pytest.mark.anyio
 
-ALL = pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "ollama", "openai-responses"])
+ALL = pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "google", "ollama", "openai-responses"])
 
 
 def asking(*said: Message | str, dialect: str = "openai-chat") -> ModelRequest:

@@ -1,0 +1,257 @@
+"""Gemini, on the way out: a prompt as a request body (reference: Gemini API, generateContent). The model is named in the address.
+
+Roles take turns, so neighbours of one role become one content; outputs come first in the content behind their calls. A signature goes
+back on the part that it came on, and only to the provider that made it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert import _files
+from moot.convert._google_schema import subset
+from moot.convert._tools import arguments_of, made_here, output_of
+from moot.convert.google_stream import METADATA, GoogleStream
+from moot.convert.history import Step, split_steps
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message
+from moot.types.model import Model, ModelSettings
+from moot.types.part import Part, is_tool, tool_name
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+__all__ = ["Google"]
+
+_BEGIN = "(The conversation's earlier messages are left out.)"
+_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the vendor takes in place of a signature for a call that no model of its own made (Gemini API, thought signatures)."""
+
+
+class Google:
+    """The dialect of Google's Gemini API: parts with signatures, schemas in a subset, tools that the vendor runs."""
+
+    name = "google"
+
+    @property
+    def translator(self) -> GoogleStream:
+        return GoogleStream()
+
+    def to_request(self, prompt: ModelPrompt) -> JsonObject:
+        """The body of a request; that it streams is said by its address, as is the model."""
+        settings, model = prompt.settings, prompt.model
+        body: JsonObject = {}
+        if prompt.system:
+            body["systemInstruction"] = {"parts": [{"text": prompt.system}]}
+        body["contents"] = _contents(prompt)
+        if prompt.tools and model.tools == "native":
+            body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in prompt.tools]}]
+            body |= _choice(settings)
+        if config := _config(settings, model):
+            body["generationConfig"] = config
+        return body | prompt.quirks.extra
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    declared: JsonObject = {"name": tool.name, "description": tool.description}
+    schema = subset(tool.schema)
+    return {**declared, "parameters": schema} if schema.get("properties") else declared  # an object without any is refused
+
+
+def _choice(settings: ModelSettings) -> JsonObject:
+    """Which tools are to be called; nothing when the model is free. The wire can't be told to make one call at a time."""
+    choice = settings.tool_choice
+    if not choice:
+        return {}
+    config: JsonObject = {"mode": "NONE" if choice == "none" else "ANY"}
+    if choice.startswith("="):
+        config["allowedFunctionNames"] = [choice[1:]]
+    return {"toolConfig": {"functionCallingConfig": config}}
+
+
+def _config(settings: ModelSettings, model: Model) -> JsonObject:
+    config: JsonObject = {
+        "temperature": settings.temperature,
+        "topP": settings.top_p,
+        "maxOutputTokens": settings.max_tokens,
+        "stopSequences": list[Json](settings.stop) or None,
+    }
+    if settings.schema is not None:
+        schema = canonical.loads_object(canonical.dumps(settings.schema))
+        config |= {"responseMimeType": "application/json", "responseSchema": subset(schema)}
+    if model.reasoning and settings.effort is not None and (thinking := _thinking(str(settings.effort), model)):
+        config["thinkingConfig"] = {**thinking, "includeThoughts": settings.show_reasoning and settings.effort != "none"}
+    if "-image" in model.wire_name:
+        config["responseModalities"] = ["TEXT", "IMAGE"]
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _thinking(effort: str, model: Model) -> JsonObject:
+    """A level from Gemini 3 on, a budget of tokens before; the large models can't be told not to think."""
+    found = _VERSION.search(model.wire_name)
+    version = int(found[1]) + int(found[2] or 0) / 100 if found else 0.0
+    large = "pro" in model.wire_name
+    if version >= 3:
+        levels = {"none": "low" if large else "minimal", "medium": "high" if large and version < 3.01 else "medium", "max": "high"}
+        return {"thinkingLevel": levels.get(effort, effort)}
+    if version < 2.05:
+        return {}
+    return {"thinkingBudget": (128 if large else 0) if effort == "none" else _BUDGETS[effort]}
+
+
+def _contents(prompt: ModelPrompt) -> list[Json]:
+    contents: list[JsonObject] = []
+    for message in prompt.messages:
+        if message.role != "assistant":
+            _add(contents, "user", _content(message.parts, prompt.model))
+            continue
+        for step in split_steps(message):
+            _add(contents, "user", _content(step.steering, prompt.model))
+            _add(contents, "model", _said(step, message, prompt))
+            _add(contents, "user", _outputs(step, message, prompt))
+    if contents and contents[0]["role"] == "model":
+        contents.insert(0, {"role": "user", "parts": [{"text": _BEGIN}]})
+    return list[Json](contents)
+
+
+def _add(contents: list[JsonObject], role: str, parts: list[Json]) -> None:
+    """Appends to the last content when it has that role, outputs before everything else."""
+    if not parts:
+        return
+    known = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
+    if not isinstance(known, list):
+        contents.append({"role": role, "parts": parts})
+        return
+    known += parts
+    if role == "user":
+        known.sort(key=lambda part: not (isinstance(part, dict) and "functionResponse" in part))
+
+
+def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
+    pieces: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and part.get("text"):
+            pieces.append({"text": part["text"]})
+        elif part.get("type") == "file":
+            pieces.append(_file(part, model))
+    return pieces
+
+
+def _file(part: Part, model: Model) -> JsonObject:
+    file = _files.read(part)
+    kind = "video" if file.media_type.startswith("video/") else file.kind
+    if kind in ("text", "other") or kind not in model.modalities:
+        return {"text": _files.words(file)}
+    if file.base64:
+        return {"inlineData": {"mimeType": file.media_type, "data": file.base64}}
+    return {"fileData": {"mimeType": file.media_type, "fileUri": file.url}}
+
+
+def _said(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
+    """The model's own parts of a step, in order."""
+    provider = prompt.model.id.provider
+    parts: list[Json] = []
+    signs = not any(_signature(part, message, provider) for part in step.calls)
+    for part in step.parts:
+        if is_tool(part):
+            called = _ran(part, message, provider) if _vendors(part, message, provider) else [_call(part, message, prompt, first=signs)]
+            signs = signs and _vendors(part, message, provider)
+            parts += called
+            continue
+        made = made_here(part, METADATA, message, provider)
+        match part.get("type"):
+            case "text" if part.get("text") or (made and made.get("thoughtSignature")):
+                parts.append(_signed({"text": part.get("text", "")}, made))
+            case "reasoning" if made is not None:
+                parts.append(_signed({"text": part.get("text", ""), "thought": True}, made))
+            case "file" | "reasoning-file" if made is not None and part.get("providerMetadata"):
+                parts.append(_signed(_given(part), made))
+            case "custom" if made is not None and isinstance(block := made.get("block"), dict):
+                parts.append(_signed(dict(block), made))
+            case _:
+                pass
+    return parts
+
+
+def _given(part: Part) -> JsonObject:
+    """A file that the model itself made."""
+    file = _files.read(part)
+    made: JsonObject = {"fileData": {"mimeType": file.media_type, "fileUri": file.url}}
+    if file.base64:
+        made = {"inlineData": {"mimeType": file.media_type, "data": file.base64}}
+    return {**made, "thought": True} if part.get("type") == "reasoning-file" else made
+
+
+def _signed(part: JsonObject, made: JsonObject | None) -> JsonObject:
+    signature = (made or {}).get("thoughtSignature")
+    return {**part, "thoughtSignature": signature} if signature else part
+
+
+def _signature(part: Part, message: Message, provider: str) -> bool:
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
+    return bool(made and made.get("thoughtSignature"))
+
+
+def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> JsonObject:
+    """A call that was ours to run. From Gemini 3 on, the first of a step must be signed, whoever made it."""
+    model = prompt.model
+    call: JsonObject = {"functionCall": {**_id(part, message, model), "name": _name(part), "args": arguments_of(part)}}
+    made = made_here(part, METADATA, message, model.id.provider, field="callProviderMetadata")
+    found = _VERSION.search(model.wire_name)
+    if first and found is not None and int(found[1]) >= 3 and not (made and made.get("thoughtSignature")):
+        return {**call, "thoughtSignature": _UNSIGNED}
+    return _signed(call, made)
+
+
+def _id(part: Part, message: Message, model: Model) -> JsonObject:
+    """The vendor's own id of a call, where it gave one; calls without go by their order."""
+    metadata = part.get("toolMetadata")
+    id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+    own = message.metadata.get("provider", model.id.provider) == model.id.provider
+    return {"id": id} if isinstance(id, str) and own else {}
+
+
+def _name(part: Part) -> str:
+    return re.sub(r"[^a-zA-Z0-9_.:-]", "_", tool_name(part))[:64] or "unknown"
+
+
+def _vendors(part: Part, message: Message, provider: str) -> bool:
+    """Whether this very provider ran the call itself."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
+    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
+
+
+def _ran(part: Part, message: Message, provider: str) -> list[Json]:
+    """A call of the vendor's own tool with what it gave; nothing of one that gave nothing."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
+    result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
+    if result is None or not isinstance(result.get("type"), str):
+        return []
+    given = arguments_of(part)
+    call = _with_block(made, given if made["type"] == "executableCode" else {"args": given})
+    output = part.get("output")
+    answer = _with_block(result, output if isinstance(output, dict) else {})
+    return [_signed({str(made["type"]): call}, made), _signed({str(result["type"]): answer}, result)]
+
+
+def _with_block(made: JsonObject, fields: JsonObject) -> JsonObject:
+    block = made.get("block")
+    return {**(block if isinstance(block, dict) else {}), **fields}
+
+
+def _outputs(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
+    """A response for every call of the step that the provider has not answered itself, then the files that they gave."""
+    model = prompt.model
+    responses: list[Json] = []
+    files: list[Json] = []
+    for call in step.calls:
+        if _vendors(call, message, model.id.provider):
+            continue
+        output = output_of(call)
+        response: JsonObject = {"error" if output.error else "output": output.text}
+        responses.append({"functionResponse": {**_id(call, message, model), "name": _name(call), "response": response}})
+        if output.files:
+            files.append({"text": f"Files that {tool_name(call)} gave:"})
+            files += [_file(file, model) for file in output.files]
+    return [*responses, *files]
