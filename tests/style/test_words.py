@@ -139,6 +139,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "providers/google.py",
         "providers/_shapes.py",
         "convert/gemini_stream.py",
+        "agents/claude_code/command.py",  # the variables of those who sell its models
         "formats/_captures.py",
         "convert/_acp_facts.py",
     ),

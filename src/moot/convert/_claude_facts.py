@@ -9,7 +9,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["cost_of", "failure_of", "noted", "plan_of", "structured", "usage_of_turn"]
+__all__ = ["context_usage", "cost_of", "failure_of", "noted", "plan_of", "structured", "usage_of_turn"]
 
 _SINCE = "model_usage_since_last_result"
 _SHORT = 500
@@ -40,6 +40,13 @@ def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
         amounts = [nano_dollars(as_object(model).get("costUSD")) for model in models.values()]
         return None if None in amounts else sum(amount for amount in amounts if amount is not None)
     return None if resumed else nano_dollars(result.get("total_cost_usd"))
+
+
+def context_usage(result: JsonObject, model: Json, usage: JsonObject | None) -> float | None:
+    """How full the model's context was in its last call, 0 to 1; None = not known."""
+    window = count(as_object(as_object(result.get("modelUsage")).get(as_text(model))).get("contextWindow"))
+    last = usage_of(usage or {})
+    return round(min((last.input + (last.output or 0)) / window, 1.0), 4) if window and last.input else None
 
 
 def failure_of(result: JsonObject) -> Failure | None:

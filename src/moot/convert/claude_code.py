@@ -13,7 +13,7 @@ from typing import NamedTuple
 from moot.convert import anthropic_stream
 from moot.convert._anthropic_facts import REASONS, usage_of
 from moot.convert._claude_calls import NAME, Call, output_of, own, whole
-from moot.convert._claude_facts import cost_of, failure_of, noted, plan_of, usage_of_turn
+from moot.convert._claude_facts import context_usage, cost_of, failure_of, noted, plan_of, usage_of_turn
 from moot.convert._feeding import event_of
 from moot.convert._vendor import as_list, as_object, as_text
 from moot.convert._writer import Writer, begin
@@ -80,7 +80,7 @@ class ClaudeCode:
         line = _Line(state)
         line.end_call(cut=not state.turns)
         line.chunks += [tool_error(call.id, _UNSETTLED[ended]) for call in line.state.calls]
-        line.end_step(cut=False)
+        line.chunks += [FINISH_STEP] if line.state.step else []
         state = line.state
         error = Failure.from_json(state.error) if state.error is not None else None
         if not state.turns and ended != "cancelled":
@@ -174,9 +174,9 @@ class _Line:
         writer = Writer(state.inner.parts)
         writer.close(cut=cut)
         usage = Usage.from_json(state.usage)
-        if not state.turns:
+        if state.step and not state.turns:
             usage += usage_of(state.inner.usage or {})
-        inner = state.inner._replace(parts=writer.parts, usage=None, kind="")
+        inner = state.inner._replace(parts=writer.parts, kind="")
         self.state = state._replace(inner=inner, usage=usage.to_json(), reason=inner.reason or state.reason)
         self._show(writer.chunks)
 
@@ -218,6 +218,7 @@ class _Line:
 
     def _assistant(self, event: JsonObject) -> None:
         message = as_object(event.get("message"))
+        self._note("session_at", event.get("uuid"))
         if event.get("is_api_error_message") is True or as_text(event.get("error")):
             return  # the result says it too, and that one is the end
         id, blocks, state = as_text(message.get("id")), as_list(message.get("content")), self.state
@@ -295,9 +296,8 @@ class _Line:
 
     def _system(self, event: JsonObject) -> None:
         if event.get("subtype") == "init":
-            wanted = {"session_id": "session_id", "model": "model", "claude_code_version": "agent_version"}
-            known: JsonObject = {ours: event[name] for name, ours in wanted.items() if isinstance(event.get(name), str)}
-            self.state = self.state._replace(facts={**self.state.facts, **known})
+            for name, ours in (("session_id", "session_id"), ("model", "model"), ("claude_code_version", "agent_version")):
+                self._note(ours, event.get(name))
         if text := noted(event):
             prefix = self.state.inner.parts.prefix
             self.chunks.append(data("note", {"text": text}, id=f"{prefix}.{event.get('subtype')}"))
@@ -320,6 +320,12 @@ class _Line:
             unpriced=state.unpriced or cost is None,
             reason=as_text(event.get("stop_reason")) or state.reason,
             error=error.to_json() if error is not None else None,
-            facts={**state.facts, "session_id": event["session_id"]} if isinstance(event.get("session_id"), str) else state.facts,
             spoke=False,
         )
+        self._note("session_id", event.get("session_id"))
+        self._note("context_usage", context_usage(event, self.state.facts.get("model"), self.state.inner.usage))
+
+    def _note(self, name: str, value: Json) -> None:
+        """A fact for the message's metadata; None = nothing new."""
+        if isinstance(value, str | float):
+            self.state = self.state._replace(facts={**self.state.facts, name: value})

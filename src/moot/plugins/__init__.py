@@ -37,7 +37,12 @@ __all__ = [
     "extensible",
 ]
 
-AGENTS = Registry("moot.agents", {"moot": "moot.agents.loop:Loop"}, needs=("run",), families=("acp",))
+AGENTS = Registry(
+    "moot.agents",
+    {"claude-code": "moot.agents.claude_code:ClaudeCode", "moot": "moot.agents.loop:Loop"},
+    needs=("run",),
+    families=("acp",),
+)
 
 CHANNELS = Registry("moot.channels", {}, needs=("name", "serve"))
 
@@ -141,6 +146,8 @@ TOOLS = Registry(
 TRANSLATORS = Registry(
     "moot.translators",
     {
+        "claude-code": "moot.convert.claude_code:ClaudeCode",
+        "claude-stream-json": "moot.convert.claude_code:ClaudeStreamJson",
         "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
         "codex-exec": "moot.convert.codex_exec:CodexExec",
     },

@@ -17,7 +17,7 @@ from moot.runtime.journal import LEG, PARKED
 from moot.runtime.setup import mode_of
 from moot.types.approval import Answer, Approval, bind, grants_of
 from moot.types.canonical import JsonObject
-from moot.types.chunk import Chunk
+from moot.types.chunk import Chunk, data
 from moot.types.event import Event
 from moot.types.outside import Option, OutsideAnswer, OutsideCall
 from moot.types.store import Ask, Expire, Use
@@ -58,6 +58,8 @@ async def decide(leg: Holder, call: OutsideCall) -> OutsideAnswer:
 
 
 async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
+    if call.questions is not None:
+        return Ruling("ask", "it asks the person")
     runtime, request = leg.runtime, leg.request
     # read again: what was answered to an earlier call of this run may allow this one
     conversation = await runtime.store.conversations.get(request.conversation.id)
@@ -99,9 +101,12 @@ async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
         asked_at=leg.runtime.now() // 1000,
         expires_at=expiry(leg),
         parts=ruling.parts,
+        questions=call.questions,
         outside=call,
     )
     piece: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": call.tool_call}
+    if call.questions is not None:
+        piece = data("questions", {"approvalId": id, "toolCallId": call.tool_call, "questions": call.questions}, id=id)
     # behind the mark the run's time stands still, and readers that want no more than what was said leave
     await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
     return approval
@@ -153,7 +158,7 @@ async def _told(leg: Holder, call: OutsideCall, approval: Approval, answer: Answ
         await leg.append(*events, changes=(Use(approval.id, digest),), sync=True, fold=True)
     except Busy as error:
         return _refusal(call, error.message, "moot")
-    return OutsideAnswer(True, option, answer.reason, answer.answered_by, answer.arguments)
+    return OutsideAnswer(True, option, answer.reason, answer.answered_by, answer.arguments, answer.value)
 
 
 def _chosen(call: OutsideCall, answer: Answer) -> Option | None:

@@ -11,6 +11,8 @@ from moot.runtime.deciding import decide
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.sessions import session_of
+from moot.runtime.setup import mode_of
+from moot.types.agent import Mode
 from moot.types.event import Event
 from moot.types.outside import OutsideAnswer, OutsideCall, Session
 from moot.types.run import RunRequest
@@ -34,6 +36,10 @@ class OutsideLeg(ABC):
 
     @abstractmethod
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
+
+    @property
+    def mode(self) -> Mode:
+        return mode_of(self.runtime.settings, self.request.settings)
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
         return await decide(self, call)

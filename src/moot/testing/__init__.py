@@ -7,6 +7,7 @@
 | `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
 | `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
 | `script.py` | `Reply` and `ToolCall`, the words of a script |
+| `claude_program.py` | a script that speaks as Claude Code does, and misbehaves in every way |
 | `_frames.py` | a reply in the wire shape of each dialect |
 | `_wires.py` | of Responses, Gemini and Ollama |
 | `_asked.py` | a request in one shape whatever the dialect |

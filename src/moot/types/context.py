@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -116,6 +117,11 @@ class Ports(Protocol):
 
 class OutsideContext(Protocol):
     """What a leg of an outside agent needs beside the rest."""
+
+    @property
+    def mode(self) -> Mode:
+        """The run's, else the configuration's: `decide` goes by it, and the agent should be started in what comes nearest."""
+        ...
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
         """What becomes of a call that an outside agent asks about: policy first, else a person is asked and this waits for the answer.

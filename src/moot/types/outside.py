@@ -63,6 +63,8 @@ class OutsideCall:
     """The tool of moot that does the same, whose rules hold here too; empty = none."""
     editable: bool = False
     """Whether the agent takes other arguments back with a yes."""
+    questions: list[Json] | None = None
+    """It asks the person these, in the shape of `Approval.questions`, and nothing is to be allowed; None = it is."""
 
     def option(self, *kinds: OptionKind) -> Option | None:
         """The first option of the first of these kinds that there is."""
@@ -112,6 +114,8 @@ class OutsideAnswer:
     """policy | user | moot (nobody was there, or in time) | whoever else answered."""
     arguments: bytes | None = None
     """What the person put in the place of the call's, where it is `editable`."""
+    value: Json = None
+    """The replies to its questions, as `Answer.value`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,104 @@
+"""How Claude Code is started: which program, with which words, in which environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from moot.agents.outside.options import Launch
+from moot.errors import ConfigError
+from moot.types.agent import Mode
+from moot.types.canonical import JsonObject, dumps
+from moot.types.run import RunRequest
+
+__all__ = ["INSTALL", "MODES", "Begins", "arguments_of", "environment_of", "kept_names", "model_of", "program"]
+
+INSTALL = "pip install 'moot[claude]'"
+MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
+"""Its own looser modes ask nobody, so no rule of moot would hold there: it asks about everything, and our policy says yes."""
+SERVER = "moot"
+"""The name of the MCP server that our own tools are in."""
+
+_SPOKEN = (
+    *("--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--include-partial-messages"),
+    *("--permission-prompt-tool", "stdio"),
+)
+_KEPT = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "AWS_", "CLOUD_ML_", "VERTEX_", "GOOGLE_", "AZURE_", "OTEL_", "BASH_")
+_PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+_OF_ANOTHER = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"})
+"""Set where moot itself is run by Claude Code."""
+_EFFORTS = frozenset({"low", "medium", "high", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """Where a turn begins: in a new session, further on in one, or in a fork of one."""
+
+    session: str = ""
+    fork: bool = False
+    at: str = ""
+    """The uuid of the line behind which the fork begins; empty = the session's end."""
+
+
+def program() -> str:
+    """The bundled program, else one on the PATH. Raises ConfigError."""
+    found = find_spec("claude_agent_sdk")
+    if found is None or found.origin is None:
+        raise ConfigError("the package 'claude-agent-sdk' is not installed, so there is no Claude Code", fix=INSTALL)
+    bundled = Path(found.origin).parent / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
+    if bundled.is_file():
+        return str(bundled)
+    other = shutil.which("claude")
+    if other is None:
+        raise ConfigError(f"the package 'claude-agent-sdk' has no program for this machine at {str(bundled)!r}", fix=INSTALL)
+    return other
+
+
+def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins, *, serves: bool) -> tuple[str, ...]:
+    """The whole command line. `serves`: tools of ours are handed in."""
+    words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
+    if model := model_of(request):
+        words += ["--model", model]
+    if told := "\n\n".join(text for text in (request.agent.instructions, request.agent.rules) if text):
+        words += ["--append-system-prompt", told]
+    steps = request.settings.get("max_steps")
+    if turns := (steps if isinstance(steps, int) else 0) or request.agent.max_steps:
+        words += ["--max-turns", str(turns)]
+    effort = str(request.settings.get("effort") or request.agent.effort or "")
+    if effort in _EFFORTS:
+        words += ["--effort", effort]
+    if serves:
+        server: JsonObject = {"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}}
+        words += ["--mcp-config", dumps(server).decode()]
+    # with `=` a value that begins with a dash stays a value
+    if begins.session:
+        words.append(f"--resume={begins.session}")
+    if begins.session and begins.fork:
+        words.append("--fork-session")
+        words += [f"--resume-session-at={begins.at}"] if begins.at else []
+    return tuple(words)
+
+
+def model_of(request: RunRequest) -> str:
+    """The model that is asked for, in the agent's own words; empty = its own choice."""
+    wanted = request.run.model or ("" if request.agent.model == "main" else request.agent.model)
+    return wanted.rpartition("@")[0] if "@" in wanted else wanted
+
+
+def environment_of(launch: Launch) -> dict[str, str]:
+    """What is laid over a child's usual environment."""
+    given = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        given["IS_SANDBOX"] = "1"  # as root it refuses to start in some modes where it does not know that it is in a container
+    return {**given, **launch.env}
+
+
+def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The names of our own environment that it needs: its account, its settings, the way out."""
+    return tuple(
+        name for name in environ if (name.startswith(_KEPT) or name.upper() in _PROXIES or name == "IS_SANDBOX") and name not in _OF_ANOTHER
+    )

@@ -1,0 +1,224 @@
+"""The control protocol of Claude Code for one turn: lines in and out, what it asks, how it is interrupted, when it is done.
+
+Reading goes on under a cancel: the interrupt is its own way to stop, and it has a second for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import anyio
+from anyio.abc import TaskGroup
+
+from moot.agents.claude_code.permissions import QUESTION, call_of, reply_to
+from moot.agents.claude_code.questions import answers_to, asked_in
+from moot.agents.claude_code.serving import Served
+from moot.agents.outside.process import Program
+from moot.agents.outside.turn import Turn
+from moot.convert.claude_code import call_id
+from moot.errors import MootError
+from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
+from moot.types.context import RunContext
+
+__all__ = ["Dialogue"]
+
+_GRACE = 1.0
+"""Seconds that it has to end once it is done, or interrupted."""
+_TASKS = frozenset({"local_agent", "local_workflow"})
+_TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
+_LOST = "No conversation found with session ID"
+
+
+class Dialogue:
+    """One process and one prompt. `run` returns when it is over, and raises what went wrong on our side."""
+
+    def __init__(self, context: RunContext, turn: Turn, program: Program, served: Served) -> None:
+        self.results = 0
+        """How often it said that it has answered."""
+        self.session = ""
+        self.lost = False
+        """Whether it doesn't know the session that it was to go on in."""
+        self._context = context
+        self._turn = turn
+        self._program = program
+        self._served = served
+        self._state: Json = None
+        self._tasks: set[str] = set()
+        self._open: dict[str, tuple[anyio.CancelScope, anyio.Event]] = {}
+        """Its requests that have no answer yet."""
+        self._requests = 0
+        self._over = anyio.Event()
+        self._answered = anyio.Event()
+        """Set by the next result, and by the end."""
+        self._reading = anyio.CancelScope(shield=True)
+        self._failure: MootError | None = None
+
+    async def run(self, opening: Sequence[JsonObject]) -> None:
+        """Says these messages and answers until it is done. Cancelled, it interrupts first."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._guarded, self._read, group)
+            try:
+                await self._guarded(self._say, *opening)
+                await self._over.wait()
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await self._interrupt()
+                raise
+            finally:
+                self._over.set()
+                group.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    def request(self, **fields: Json) -> JsonObject:
+        """A request of ours."""
+        self._requests += 1
+        return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
+
+    async def _guarded(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Keeps what goes wrong on our side, so that it is raised once and as it is; the dialogue is over then."""
+        try:
+            await work(*arguments)
+        except MootError as error:
+            self._failure = self._failure or error
+            self._over.set()
+            self._answered.set()
+
+    async def _read(self, group: TaskGroup) -> None:
+        with self._reading:
+            async for lines in self._program.reads():
+                for batch in _batches(lines):
+                    await self._turn.heard(*batch)
+                    for line in batch:
+                        await self._act(line, group)
+                self._close_when_done()
+        self._over.set()
+        self._answered.set()
+
+    def _close_when_done(self) -> None:
+        """Lets it end when nothing more comes: a result ends a turn, but a sub-agent in the background wakes it for another."""
+        if self.results and self._state in (None, "idle") and not self._tasks and not self._open:
+            self._program.close_stdin()
+            self._reading.deadline = min(self._reading.deadline, anyio.current_time() + _GRACE)
+
+    async def _act(self, line: bytes, group: TaskGroup) -> None:
+        try:
+            message = loads(line)
+        except ValueError:
+            return  # noise
+        if not isinstance(message, dict):
+            return
+        match message.get("type"):
+            case "control_request":
+                scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
+                group.start_soon(self._guarded, self._answer, _exactly(line, message), scope, over)
+            case "control_cancel_request":
+                await self._withdraw(str(message.get("request_id", "")))
+            case "system":
+                await self._system(message)
+            case "result":
+                self.results += 1
+                self._answered.set()
+                errors = message.get("errors")
+                self.lost = isinstance(errors, list) and any(_LOST in str(error) for error in errors)
+            case _:
+                pass
+
+    async def _system(self, message: JsonObject) -> None:
+        id, subtype = str(message.get("task_id", "")), message.get("subtype")
+        if subtype == "session_state_changed":
+            self._state = message.get("state")
+        elif subtype == "init" and isinstance(session := message.get("session_id"), str) and session != self.session:
+            self.session = session
+            await self._context.set_session(session)
+        elif subtype == "task_started" and message.get("task_type") in _TASKS:
+            self._tasks.add(id)
+        elif subtype == "task_notification":
+            self._tasks.discard(id)
+        elif subtype == "task_updated":
+            patch = message.get("patch")
+            if isinstance(patch, dict) and patch.get("status") in _TASK_OVER:
+                self._tasks.discard(id)
+
+    async def _answer(self, message: JsonObject, scope: anyio.CancelScope, over: anyio.Event) -> None:
+        id, wanted = str(message.get("request_id", "")), message.get("request")
+        request: JsonObject = wanted if isinstance(wanted, dict) else {}
+        with scope:
+            try:
+                match request.get("subtype"):
+                    case "can_use_tool":
+                        response = _success(id, await self._decide(request))
+                    case "mcp_message" if isinstance(inner := request.get("message"), dict):
+                        answer = await self._served.answer(inner, call_id(self._turn.state, _call_meant(inner)))
+                        response = _success(id, {"mcp_response": answer})
+                    case other:
+                        response = _failure(id, f"moot does not know the request {other!r}")
+            finally:
+                self._open.pop(id, None)
+                over.set()
+            await self._say(response)
+        self._close_when_done()
+
+    async def _withdraw(self, id: str) -> None:
+        """It does not wait for that answer any more; returns once that is in the log, for the call's output may be next."""
+        if (asked := self._open.get(id)) is not None:
+            scope, over = asked
+            scope.cancel()
+            await over.wait()
+
+    async def _decide(self, request: JsonObject) -> JsonObject:
+        id = call_id(self._turn.state, str(request.get("tool_use_id", "")))
+        call = call_of(request, id, self._served.tools)
+        if request.get("tool_name") == QUESTION:
+            answer = await self._context.decide(asked_in(call, request))
+            return answers_to(request, answer)
+        answer = await self._context.decide(call)
+        if answer.approved:
+            self._served.decided(id)
+        return reply_to(request, answer)
+
+    async def _say(self, *messages: JsonObject) -> None:
+        lines = [dumps(message) + b"\n" for message in messages]
+        await self._turn.said(*lines)
+        for line in lines:
+            await self._program.write(line)
+
+    async def _interrupt(self) -> None:
+        with anyio.move_on_after(_GRACE):
+            await self._guarded(self._say, self.request(subtype="interrupt"))
+            self._answered = anyio.Event()
+            await self._answered.wait()
+        self._reading.cancel()
+
+
+def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """The lines of one read, parted behind each that takes a question back: what follows may be the outcome of what was asked."""
+    begin = 0
+    for at, line in enumerate(lines, 1):
+        if b'"control_cancel_request"' in line or at == len(lines):
+            yield tuple(lines[begin:at])
+            begin = at
+
+
+def _exactly(line: bytes, message: JsonObject) -> JsonObject:
+    """The message with every digit of its integers: arguments go back as they came."""
+    try:
+        exact = loads_exact(line)
+    except ValueError:
+        return message
+    return exact if isinstance(exact, dict) else message
+
+
+def _success(id: str, response: JsonObject) -> JsonObject:
+    return {"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}}
+
+
+def _failure(id: str, words: str) -> JsonObject:
+    return {"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": words}}
+
+
+def _call_meant(message: JsonObject) -> str:
+    """The id of the call that an MCP message is for."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return str(meta.get("claudecode/toolUseId", "")) if isinstance(meta, dict) else ""

@@ -1,0 +1,53 @@
+"""What Claude Code is told of a prompt: its text, and its files as blocks of the Messages API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.context import RunContext
+from moot.types.part import Part
+
+__all__ = ["content_of"]
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+async def content_of(context: RunContext, text: str, parts: Sequence[Part]) -> Json:
+    """The text alone, or a list of blocks where files come with it. A file that it can't take is named in words."""
+    blocks: list[Json] = [block for part in parts if part.get("type") == "file" if (block := await _piece(context, part))]
+    return [*blocks, {"type": "text", "text": text}] if blocks else text
+
+
+async def _piece(context: RunContext, part: Part) -> JsonObject:
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    encoded = await _encoded(context, url)
+    if encoded is None:
+        return _link(part, url, media_type)
+    if media_type in _PICTURES:
+        return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": encoded}}
+    if media_type == "application/pdf":
+        return {"type": "document", "source": {"type": "base64", "media_type": media_type, "data": encoded}}
+    if media_type.startswith("text/") or media_type == "application/json":
+        text = base64.b64decode(encoded).decode("utf-8", "replace")
+        return {"type": "text", "text": f"<file name={str(part.get('filename') or 'file')!r}>\n{text}\n</file>"}
+    return _link(part, "", media_type)
+
+
+def _link(part: Part, url: str, media_type: str) -> JsonObject:
+    if media_type in _PICTURES and url.startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return {
+        "type": "text",
+        "text": f"[a file that can't be shown here: {part.get('filename') or url or 'unnamed'}, {media_type or 'unknown'}]",
+    }
+
+
+async def _encoded(context: RunContext, url: str) -> str | None:
+    """The bytes in base64; None for what lies elsewhere."""
+    if url.startswith("blob:"):
+        data = await context.ports.blobs.get(url.removeprefix("blob:"))
+        return base64.b64encode(data).decode()
+    head, comma, body = url.partition(",")
+    return body if comma and head.startswith("data:") and head.endswith(";base64") else None

@@ -1,0 +1,44 @@
+"""Questions that Claude Code asks the person, as moot asks questions; the replies in its words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.outside import OutsideAnswer, OutsideCall
+
+__all__ = ["answers_to", "asked_in"]
+
+
+def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
+    """The call with its questions in the shape of moot's own."""
+    questions: list[Json] = []
+    for question in _questions(request):
+        offered = question.get("options")
+        options: list[Json] = [
+            {"label": str(option.get("label", "")), "description": str(option.get("description", ""))}
+            for option in (offered if isinstance(offered, list) else [])
+            if isinstance(option, dict)
+        ]
+        header, text = str(question.get("header") or "Question"), str(question.get("question", ""))
+        questions.append({"header": header, "text": text, "options": options, "multiple": question.get("multiSelect") is True})
+    return replace(call, questions=questions, editable=False)
+
+
+def answers_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
+    """The replies, by the texts of the questions."""
+    if not answer.approved:
+        return {"behavior": "deny", "message": answer.reason or "The person did not answer."}
+    replies = answer.value if isinstance(answer.value, list) else []
+    answers: JsonObject = {}
+    for question, reply in zip(_questions(request), replies, strict=False):
+        texts = [str(text) for text in reply] if isinstance(reply, list) else [str(reply)]
+        answers[str(question.get("question", ""))] = ", ".join(texts) or "(no answer)"
+    given = request.get("input")
+    return {"behavior": "allow", "updatedInput": {**(given if isinstance(given, dict) else {}), "answers": answers}}
+
+
+def _questions(request: JsonObject) -> list[JsonObject]:
+    given = request.get("input")
+    asked = given.get("questions") if isinstance(given, dict) else None
+    return [question for question in asked if isinstance(question, dict)] if isinstance(asked, list) else []

@@ -1,0 +1,137 @@
+"""The agent service `claude-code`: a turn from its prompt to its end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+
+from moot.agents.claude_code.command import INSTALL, Begins, arguments_of, environment_of, kept_names, model_of, program
+from moot.agents.claude_code.dialogue import Dialogue
+from moot.agents.claude_code.prompting import content_of
+from moot.agents.claude_code.serving import Served, own_tools
+from moot.agents.outside.leg import Said, note_child, outcome_of, run_leg
+from moot.agents.outside.options import directory_of, launch_of
+from moot.agents.outside.process import Program
+from moot.agents.outside.told import told
+from moot.agents.outside.turn import Turn
+from moot.convert.claude_code import ClaudeCode as Lines
+from moot.errors import MootError
+from moot.types.canonical import Json, JsonObject
+from moot.types.context import RunContext
+from moot.types.exchange import Ended, Failure
+from moot.types.message import Message
+from moot.types.outside import Session
+from moot.types.run import RunOutcome, RunRequest
+
+__all__ = ["ClaudeCode"]
+
+_EARLIER = 20_000
+"""Tokens of earlier messages that a new session is told of at most."""
+
+
+def _double(behaviour: str) -> JsonObject:
+    """Options with which a double of the program is driven."""
+    spec = find_spec("moot")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
+    return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "claude_program.py"), behaviour]}
+
+
+class ClaudeCode:
+    """Runs agents of type `claude-code`. Its options: `command`, `args`, `env`."""
+
+    trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
+
+    async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
+        return await _Leg(request, context).run()
+
+
+class _Leg:
+    """What the turns of one leg share: the session that they are made in."""
+
+    def __init__(self, request: RunRequest, context: RunContext) -> None:
+        self._request = request
+        self._context = context
+        self._session = request.run.agent_session_id or ""
+        """Of this run's own earlier turns."""
+
+    async def run(self) -> RunOutcome:
+        return await run_leg(self._request, self._context, self._talk)
+
+    async def _talk(self, said: Said) -> RunOutcome:
+        tools = own_tools(self._request.agent)
+        begins, prompt = await self._beginning(said)
+        turn = await Turn.begin(
+            self._request,
+            self._context,
+            Lines(),
+            number=said.number,
+            prompt=prompt.encode("utf-8", "replace"),
+            model=model_of(self._request),
+            extra={"resumed": bool(begins.session)},
+        )
+        ended: Ended = "cut"
+        failure: Failure | None = None
+        try:
+            dialogue, failure = await self._process(turn, said, begins, prompt, Served(self._context, tools, said.number))
+            if dialogue.lost and begins.session:
+                prompt = told(await self._earlier(), said.text)
+                dialogue, failure = await self._process(turn, said, Begins(), prompt, Served(self._context, tools, said.number))
+            self._session = dialogue.session or self._session
+            ended = "eof" if dialogue.results else "cut"
+        except MootError as error:
+            failure = Failure.of(error)
+            raise
+        except anyio.get_cancelled_exc_class():
+            ended = "cancelled"
+            raise
+        finally:
+            ending = await turn.close(ended, failure)
+        return outcome_of(ending)
+
+    async def _process(self, turn: Turn, said: Said, begins: Begins, prompt: str, served: Served) -> tuple[Dialogue, Failure | None]:
+        """One process for the prompt; how it failed where it did not answer at all."""
+        request, context = self._request, self._context
+        launch = launch_of(request, (program(),)) if "command" not in request.agent.options else launch_of(request, ())
+        words = arguments_of(request, launch, context.mode, begins, serves=bool(served.tools))
+        content = await content_of(context, prompt, said.parts)
+        runs = Program(words, cwd=directory_of(request), env=environment_of(launch), hint=INSTALL, keeps=kept_names())
+        async with runs:
+            await note_child(context, said.number, runs.child)
+            dialogue = Dialogue(context, turn, runs, served)
+            await dialogue.run(
+                (
+                    dialogue.request(subtype="initialize", hooks=None, forwardSubagentText=True),
+                    {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None, "session_id": ""},
+                )
+            )
+            if dialogue.results:
+                return dialogue, None
+            return dialogue, Failure.of(runs.died("ended before it answered", await runs.ended()))
+
+    async def _beginning(self, said: Said) -> tuple[Begins, str]:
+        """Where the turn begins, and its prompt with what that session has not seen."""
+        if self._session:
+            return Begins(self._session), said.text
+        session = await self._context.session()
+        if session is None:
+            return Begins(), told(await self._earlier(), said.text)
+        return Begins(session.id, session.moved, _place(session)), told(session.unseen, said.text)
+
+    async def _earlier(self) -> list[Message]:
+        """The branch before the prompt."""
+        messages = await self._context.history(_EARLIER)
+        while messages and messages[-1].role == "user":
+            messages = messages[:-1]
+        return messages
+
+
+def _place(session: Session) -> str:
+    """The line of the session that ends the answer which the branch goes on from."""
+    steps = session.last.metadata.get("steps")
+    last: Json = steps[-1] if isinstance(steps, list) and steps else None
+    facts: JsonObject = last if isinstance(last, dict) else {}
+    return str(facts.get("session_at") or "")

@@ -1,0 +1,179 @@
+"""A double of Claude Code's program, to be run as a script: it speaks its lines and its control protocol.
+
+It answers each prompt by the behaviour that is its first argument, and not by what is said: `answer` says hello, `linger` does that slowly,
+`slow` begins and goes on until it is interrupted, `hang` does that and hears no interrupt, `crash` dies in the middle, `silent` ends
+without a word, `noise` writes what is no JSON around its answer, `flood` writes much, `newer` speaks of what nobody knows yet, `ask` wants
+to run a command, `withdraw` asks and takes it back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["BEHAVIOURS"]
+
+_SESSION = "5e550000-0000-4000-8000-000000000000"
+_LINES = 3000
+
+
+class _Double:
+    def __init__(self) -> None:
+        self._answers: dict[str, Any] = {}
+        self._changed = threading.Condition()
+        self.interrupted = threading.Event()
+        self.deaf = False
+
+    def write(self, **message: Any) -> None:
+        sys.stdout.write(json.dumps({**message, "session_id": _SESSION}) + "\n")
+        sys.stdout.flush()
+
+    def listen(self, behave: Callable[[_Double], None]) -> None:
+        """Hears what is said until nothing more comes; a prompt is answered on a thread of its own."""
+        for line in sys.stdin:
+            message = json.loads(line)
+            kind, request = message.get("type"), message.get("request", {})
+            if kind == "user":
+                threading.Thread(target=behave, args=(self,), daemon=True).start()
+            elif kind == "control_request" and not (self.deaf and request.get("subtype") == "interrupt"):
+                if request.get("subtype") == "interrupt":
+                    self.interrupted.set()
+                self.write(type="control_response", response={"subtype": "success", "request_id": message["request_id"], "response": {}})
+            elif kind == "control_response":
+                with self._changed:
+                    self._answers[message["response"]["request_id"]] = message["response"].get("response", {})
+                    self._changed.notify_all()
+
+    def asks(self, id: str, **request: Any) -> None:
+        self.write(type="control_request", request_id=id, request=request)
+
+    def answered(self, id: str) -> Any:
+        with self._changed:
+            self._changed.wait_for(lambda: id in self._answers)
+            return self._answers[id]
+
+    def begins(self) -> None:
+        self.write(type="system", subtype="init", model="double-1", claude_code_version="0.0.0")
+
+    def says(self, message: str, *blocks: dict[str, Any]) -> None:
+        for block in blocks:
+            self.write(type="assistant", message={"id": message, "model": "double-1", "content": [block]}, parent_tool_use_id=None)
+
+    def ends(self, text: str = "", **more: Any) -> None:
+        usage = {"input_tokens": 10, "output_tokens": 2}
+        self.write(type="result", subtype="success", is_error=False, result=text, usage=usage, total_cost_usd=0.001, **more)
+
+
+def _text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def _answer(double: _Double) -> None:
+    double.begins()
+    double.says("m1", _text("Hello."))
+    double.ends("Hello.")
+
+
+def _linger(double: _Double) -> None:
+    double.begins()
+    double.says("m1", _text("I begin. "))
+    double.interrupted.wait(0.5)
+    double.ends()
+
+
+def _slow(double: _Double) -> None:
+    double.begins()
+    double.says("m1", _text("I begin. "))
+    double.interrupted.wait(60)
+    double.write(type="result", subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming")
+
+
+def _hang(double: _Double) -> None:
+    double.deaf = True
+    _slow(double)
+
+
+def _crash(double: _Double) -> None:
+    double.begins()
+    double.says("m1", _text("I am about to"))
+    sys.stderr.write("a \x1b[31mbad\x1b[0m thing happened\n")
+    sys.stderr.flush()
+    os._exit(7)
+
+
+def _silent(_: _Double) -> None:
+    os._exit(0)
+
+
+def _noise(double: _Double) -> None:
+    sys.stdout.write("[debug] starting\n\n\x1b[2J{not json}\n")
+    sys.stderr.write("warning: something\n" * 50)
+    _answer(double)
+    sys.stdout.write('"a tail without an end')
+    sys.stdout.flush()
+
+
+def _flood(double: _Double) -> None:
+    double.begins()
+    sys.stderr.write("x" * (1 << 20))
+    for number in range(_LINES):
+        double.write(type="system", subtype="status", status="x" * 200, number=number)
+    double.says("m1", _text("y" * (1 << 20)))
+    double.ends()
+
+
+def _newer(double: _Double) -> None:
+    double.begins()
+    double.write(type="hologram", shape="unknown")
+    double.asks("n1", subtype="read_mind", about="the person")
+    double.answered("n1")
+    double.says("m1", {"type": "hologram", "shape": "cube"}, _text("I am newer."))
+    double.ends("I am newer.", aura="blue")
+
+
+def _ask(double: _Double) -> None:
+    double.begins()
+    arguments = {"command": "ls", "n": 12345678901234567890123}
+    double.says("m1", {"type": "tool_use", "id": "c1", "name": "Bash", "input": arguments})
+    double.asks("a1", subtype="can_use_tool", tool_name="Bash", tool_use_id="c1", input=arguments)
+    said = double.answered("a1")
+    content: Any = {"type": "tool_result", "tool_use_id": "c1", "content": json.dumps(said), "is_error": said.get("behavior") != "allow"}
+    double.write(type="user", message={"content": [content]})
+    double.says("m2", _text("So be it."))
+    double.ends()
+
+
+def _withdraw(double: _Double) -> None:
+    double.begins()
+    double.says("m1", {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "ls"}})
+    double.asks("a1", subtype="can_use_tool", tool_name="Bash", tool_use_id="c1", input={"command": "ls"})
+    double.interrupted.wait(0.5)
+    double.write(type="control_cancel_request", request_id="a1")
+    double.write(
+        type="user", message={"content": [{"type": "tool_result", "tool_use_id": "c1", "content": "never mind", "is_error": True}]}
+    )
+    double.says("m2", _text("I changed my mind."))
+    double.ends()
+
+
+BEHAVIOURS: dict[str, Callable[[_Double], None]] = {
+    "answer": _answer,
+    "ask": _ask,
+    "crash": _crash,
+    "flood": _flood,
+    "hang": _hang,
+    "linger": _linger,
+    "newer": _newer,
+    "noise": _noise,
+    "silent": _silent,
+    "slow": _slow,
+    "withdraw": _withdraw,
+}
+
+
+if __name__ == "__main__":
+    _Double().listen(BEHAVIOURS[sys.argv[1]])

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.models import Call, Script, ScriptedModels, Step
+from agents.programs import claude, claude_environment
+from conformance.services import children
+from e2e.cli_process import MootProcess
+from moot.types.agent import Agent
+from moot.types.approval import Answer, Approval
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+def bash(command: str) -> Call:
+    return Call("Bash", {"command": command, "description": "a command"})
+
+
+SCRIPT: Script = {
+    "say hello": [Step(reasoning="They greet me.", text="Hello there.")],
+    "say it again": [Step(text="Hello once more.")],
+    "go another way": [Step(text="Another way.")],
+    "make a file": [Step(reasoning="I will make it.", text="I make it.", calls=[bash("touch made.txt")]), Step(text="It is made.")],
+    "count for long": [Step(text="word " * 2000, delay=20, piece=5)],
+    "run for long": [Step(text="It takes a while.", calls=[bash("for i in $(seq 600); do sleep 0.1; done")]), Step(text="It is over.")],
+    "try hard": [Step(text="After all.", status=529, error="Overloaded", refusals=1)],
+    "never mind": [Step(status=529, error="Overloaded")],
+    "ask me": [
+        Step(
+            calls=[
+                Call(
+                    "AskUserQuestion",
+                    {
+                        "questions": [
+                            {
+                                "question": "Which colour?",
+                                "header": "Colour",
+                                "multiSelect": False,
+                                "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+                            }
+                        ]
+                    },
+                )
+            ]
+        ),
+        Step(text="I see."),
+    ],
+    "delegate it": [
+        Step(
+            text="I delegate.", calls=[Call("Task", {"description": "look", "prompt": "look around", "subagent_type": "general-purpose"})]
+        ),
+        Step(text="It is done."),
+    ],
+    "look around": [Step(text="Looking.", calls=[bash("ls")]), Step(text="I have looked.")],
+    "list with your own": [Step(calls=[Call("mcp__moot__list_files", {"path": "."})]), Step(text="Listed.")],
+    "crash": [Step(text="word " * 2000, delay=20, piece=5)],
+}
+
+
+@pytest.fixture(scope="module")
+def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
+    claude()
+    return serve_models(SCRIPT)
+
+
+@pytest.fixture
+def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def opened(*, mode: Any = "ask", home: Path | None = None, **agent: Any) -> AsyncGenerator[Driven, None]:
+        environment = {**claude_environment(models.url), "HOME": str(tmp_path), "CLAUDE_CODE_MAX_RETRIES": "1"}
+        options = {"env": {name: value for name, value in environment.items() if name != "PATH"}}
+        agents = {"claude": Agent("claude", agent_type="claude-code", model="", options=options, **agent)}
+        async with driven(home or tmp_path / "moot", tmp_path / "work", agents, mode=mode) as stage:
+            yield stage
+
+    return opened
+
+
+async def test_it_answers_with_its_thinking_and_what_it_took(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, message = await on.ask("say hello", agent="claude")
+        assert run.status == "finished", run.error
+        assert [part["type"] for part in message.parts] == ["step-start", "reasoning", "text"]
+        assert texts(message) == "Hello there."
+        assert (run.usage.input, run.usage.output) == (110, 20)
+        assert run.cost and run.agent_session_id
+        assert message.metadata["agent"] == "claude" and str(message.metadata["model"]).startswith("claude-")
+
+
+async def test_a_call_is_asked_about_and_done_only_then(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        made = on.directory / "made.txt"
+        asked: list[Approval] = []
+
+        def answer(approval: Approval) -> Answer:
+            assert not made.exists()
+            asked.append(approval)
+            return YES
+
+        run, message = await on.ask("make a file", answer, agent="claude")
+        assert run.status == "finished" and made.exists()
+        assert json.loads(asked[0].arguments)["command"] == "touch made.txt"
+        labels = {option.kind: option.label for option in asked[0].options}
+        assert {"allow_once", "allow_always", "reject_once"} <= labels.keys()
+        (call,) = calls(message)
+        assert (call["toolName"], call["state"]) == ("Bash", "output-available")
+        assert "It is made." in texts(message)
+
+
+async def test_what_it_suggests_to_allow_holds_for_the_run_and_is_written_nowhere(stage: Callable[..., Any], tmp_path: Path) -> None:
+    async with stage() as on:
+
+        def answer(approval: Approval) -> Answer:
+            wanted = next(option for option in approval.options if "touch" in option.label)
+            return Answer(True, wanted.id)
+
+        run, _ = await on.ask("make a file", answer, agent="claude")
+        assert run.status == "finished" and (on.directory / "made.txt").exists()
+        sent = [json.loads(line) for line in await on.raw(run, sent=True)]
+        updates = [update for line in sent for update in line.get("response", {}).get("response", {}).get("updatedPermissions", [])]
+        assert [update["destination"] for update in updates] == ["session"]
+        assert not [path for path in (*on.directory.rglob("*"), *(tmp_path / ".claude").glob("settings*")) if "settings" in path.name]
+
+
+async def test_a_no_reaches_it_and_the_call_is_not_made(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, message = await on.ask("make a file", NO, agent="claude")
+        assert run.status == "finished"
+        assert not (on.directory / "made.txt").exists()
+        (call,) = calls(message)
+        assert call["state"] == "output-denied" and call["approval"]["reason"] == "not now"
+        assert "not now" in b"".join(await on.raw(run)).decode()
+
+
+async def test_in_auto_mode_nobody_is_asked_and_plan_allows_nothing(stage: Callable[..., Any]) -> None:
+    async with stage(mode="auto") as on:
+        run, _ = await on.ask("make a file", agent="claude")
+        assert run.status == "finished" and (on.directory / "made.txt").exists()
+        (on.directory / "made.txt").unlink()
+        run, message = await on.ask("make a file", agent="claude", mode="plan")
+        assert run.status == "finished" and not (on.directory / "made.txt").exists()
+        assert calls(message)[0]["state"] in ("output-error", "output-denied")
+
+
+async def test_a_question_is_put_to_the_person(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+
+        def answer(approval: Approval) -> Answer:
+            assert isinstance(approval.questions, list)
+            question: Any = approval.questions[0]
+            assert (question["text"], [option["label"] for option in question["options"]]) == ("Which colour?", ["Red", "Blue"])
+            return Answer(True, value=[["Blue"]])
+
+        run, message = await on.ask("ask me", answer, agent="claude")
+        assert run.status == "finished"
+        assert '"Which colour?"="Blue"' in calls(message)[0]["output"]
+
+
+async def test_a_sub_agents_calls_name_the_call_that_they_are_for(stage: Callable[..., Any]) -> None:
+    async with stage(mode="auto") as on:
+        run, message = await on.ask("delegate it", agent="claude")
+        assert run.status == "finished"
+        task, inner = calls(message)
+        assert (task["toolName"], inner["toolName"]) == ("Task", "Bash")
+        assert inner["toolMetadata"]["claude-code"]["parent"] == task["toolCallId"]
+        assert "Looking" not in texts(message)
+
+
+async def test_tools_of_moot_are_handed_in_and_decided_by_its_rules(stage: Callable[..., Any]) -> None:
+    async with stage(tools=("list_files",)) as on:
+        (on.directory / "here.txt").write_text("x")
+        run, message = await on.ask("list with your own", agent="claude")
+        assert run.status == "finished", run.error
+        (call,) = calls(message)
+        assert call["toolName"] == "mcp__moot__list_files" and "here.txt" in call["output"]
+
+
+@pytest.mark.parametrize("prompt", ["count for long", "run for long"])
+async def test_a_cancel_takes_hold_within_a_second_and_leaves_no_process(stage: Callable[..., Any], prompt: str) -> None:
+    async with stage(mode="auto") as on:
+        before = children()
+        run = await on.begin(prompt, agent="claude")
+        await on.says(run, "word word" if prompt.startswith("count") else "a while")
+        began = anyio.current_time()
+        await on.engine.runs.cancel(run.id)
+        ended, message = await on.ended(run)
+        assert ended.status == "cancelled" and anyio.current_time() - began < 5
+        assert not children() - before
+        if prompt.startswith("count"):
+            assert b'"subtype":"interrupt"' in b"".join(await on.raw(run, sent=True))
+        assert all(call["state"] == "output-error" for call in calls(message))
+
+
+async def test_a_prompt_goes_on_in_the_session_and_a_branch_in_a_fork_of_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
+    async with stage() as on:
+        first, _ = await on.ask("say hello", agent="claude")
+    async with stage() as on:
+        second, message = await on.ask("say it again", conversation=first.conversation)
+        assert second.agent_session_id == first.agent_session_id
+        assert texts(message) == "Hello once more."
+        assert second.cost and first.cost and second.cost <= first.cost, "a session's total is no cost of a run"
+        third, message = await on.ask("go another way", conversation=first.conversation, parent=first.message)
+        assert third.status == "finished" and texts(message) == "Another way."
+        assert third.agent_session_id not in (None, first.agent_session_id)
+    asked = models.requests("/v1/messages")[-1]["body"]
+    said = json.dumps(asked["messages"])
+    assert "say hello" in said and "Hello there." in said and "say it again" not in said
+
+
+async def test_a_session_that_is_gone_is_begun_anew_with_what_was_said(stage: Callable[..., Any], tmp_path: Path) -> None:
+    async with stage() as on:
+        first, _ = await on.ask("say hello", agent="claude")
+        for path in (tmp_path / ".claude" / "projects").rglob("*.jsonl"):
+            path.unlink()
+        second, message = await on.ask("say it again", conversation=first.conversation)
+        assert (second.status, texts(message)) == ("finished", "Hello once more.")
+        assert second.agent_session_id != first.agent_session_id
+        assert "Hello there." in json.loads((await on.raw(second, sent=True))[-1])["message"]["content"]
+
+
+async def test_a_refused_model_call_is_tried_again_and_told(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, message = await on.ask("try hard", agent="claude")
+        assert run.status == "finished" and texts(message) == "After all."
+        assert message.parts[0]["type"] == "data-note"
+        run, _ = await on.ask("never mind", agent="claude")
+        assert run.status == "failed" and run.error is not None
+        assert run.error.kind == "overloaded" and "529" in run.error.message
+
+
+async def test_a_crash_of_the_program_keeps_what_it_said_and_the_next_prompt_works(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run = await on.begin("crash", agent="claude")
+        await on.says(run, "word word")
+        note = next(event for event in await on.events(run) if isinstance(event.body, dict) and "pgid" in event.body)
+        assert isinstance(note.body, dict)
+        os.killpg(int(str(note.body["pgid"])), signal.SIGKILL)
+        ended, message = await on.ended(run)
+        assert ended.status == "failed" and ended.error is not None and "signal 9" in ended.error.message
+        assert "word word" in texts(message)
+        run, message = await on.ask("say hello", conversation=run.conversation)
+        assert (run.status, texts(message)) == ("finished", "Hello there.")
+
+
+# ── the real moot ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def moot(moot_with: Callable[..., MootProcess], models: ScriptedModels) -> MootProcess:
+    return moot_with("", claude_environment(models.url))
+
+
+def test_without_any_configuration_it_runs_by_its_name(moot: MootProcess) -> None:
+    ended = moot.run("run", "-a", "claude-code", "say hello")
+    assert (ended.returncode, ended.stdout) == (0, b"Hello there.\n"), ended.stderr
+    ended = moot.run("run", "-a", "claude-code", "--mode", "auto", "make a file")
+    assert ended.returncode == 0 and (moot.work / "made.txt").exists(), ended.stderr
+
+
+async def test_moot_killed_in_mid_run_keeps_all_and_goes_on_in_the_session(moot: MootProcess) -> None:
+    process = moot.start("run", "-a", "claude-code", "count for long")
+    assert process.stdout is not None
+    said = process.stdout.read(50)
+    process.kill()
+    process.wait()
+    ended = moot.run("chat", "resume", "1")
+    assert ended.returncode != 0 and b"cut off" in ended.stderr
+    shown = moot.run("chat", "show", "1")
+    assert said.strip() in shown.stdout
+    ended = moot.run("chat", "continue", "1", "say hello")
+    assert (ended.returncode, ended.stdout) == (0, b"Hello there.\n"), ended.stderr
