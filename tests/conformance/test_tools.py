@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.tools.schema import definition, definition_digest, parse
 from moot.types.blob import Blob
@@ -47,6 +48,16 @@ class Surroundings:
 
     async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
         return b"kept"
+
+    @property
+    def media(self) -> Any:
+        return self
+
+    async def draw(self, order: Any) -> Any:
+        raise UsageError("no model is configured for 'image'")
+
+    async def transcribe(self, sound: Any, language: str = "") -> Any:
+        raise UsageError("no model is configured for 'transcription'")
 
 
 @pytest.fixture(params=TOOLS.names())
@@ -114,7 +125,12 @@ def test_availability_is_a_question_that_any_settings_answer(tool: Any):
             assert isinstance(tool.available(settings_), bool)
 
 
-SAFE = {"shell": {"command": "true"}, "fetch_url": {"url": "http://127.0.0.1/"}, "web_search": {"query": "x"}}
+SAFE = {
+    "shell": {"command": "true"},
+    "fetch_url": {"url": "http://127.0.0.1/"},
+    "web_search": {"query": "x"},
+    "generate_image": {"prompt": "x"},
+}
 
 
 def sample(tool: Any) -> BaseModel:
@@ -123,6 +139,7 @@ def sample(tool: Any) -> BaseModel:
     if given_ is None:
         given_ = {
             "write_file": {"path": "new.txt", "content": "x"},
+            "transcribe_audio": {"path": "notes.txt"},
             "edit_file": {"path": "notes.txt", "edits": [{"old_text": "Oslo", "new_text": "Bergen"}]},
         }.get(tool.name, {})
     arguments = parse(tool, given_)

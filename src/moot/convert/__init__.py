@@ -37,6 +37,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `openai_responses_stream.py` | OpenAI responses: the way back |
 | `_openai_said.py` | what the items of a response say |
 | `_openai_items.py` | what those items are |
+| `openai_media.py` | OpenAI's endpoints for pictures and recordings |
 | `ollama_chat.py` | Ollama's own chat: the request |
 | `ollama_stream.py` | Ollama's own chat: the way back |
 | `openai_schema.py` | the same wire, with tools called by structured output, for small models |

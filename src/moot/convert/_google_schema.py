@@ -11,50 +11,63 @@ _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": 
 _DEPTH = 12
 """Levels that a schema which names itself is written out; below, any object will do."""
 
+_NESTED = 3
+"""Levels of `allOf` inside of `allOf`."""
+
+_SIZE = 500
+"""Schemas inside of one that are written out: references that fan out would grow without end."""
+
 
 def subset(schema: JsonObject) -> JsonObject:
     """The schema within the subset: references written out, `const` and mixed types put in its words, the rest left out."""
-    return _reduced(schema, schema, 0)
+    return _Reduction(schema).reduced(schema, 0)
 
 
-def _reduced(schema: Json, root: JsonObject, depth: int) -> JsonObject:
-    found = _resolved(schema, root)
-    if depth > _DEPTH:
-        return {"type": "object"}
-    kinds, nullable = _types(found)
-    choices = _choices(found)
-    reduced: JsonObject = {name: found[name] for name in _KEPT if found.get(name) is not None}
-    if any(_is_null(choice, root) for choice in choices):
-        nullable, choices = True, [choice for choice in choices if not _is_null(choice, root)]
-    if len(kinds) > 1:
-        choices = [{**found, "type": kind} for kind in kinds]
-        reduced = {name: reduced[name] for name in ("title", "description") if name in reduced}
-    if choices:
-        written = [_reduced(choice, root, depth + 1) for choice in choices]
-        reduced = {**reduced, **written[0]} if len(written) == 1 else {**reduced, "anyOf": list[Json](written)}
-    elif kinds:
-        reduced |= _typed(kinds[0], found, root, depth)
-    if nullable:
-        reduced["nullable"] = True
-    return reduced
+class _Reduction:
+    """One schema on its way into the subset."""
 
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._left = _SIZE
 
-def _typed(kind: str, found: JsonObject, root: JsonObject, depth: int) -> JsonObject:
-    typed: JsonObject = {"type": kind}
-    if found.get("format") in _FORMATS.get(kind, ()):
-        typed["format"] = found["format"]
-    values = _values(found)
-    if values and kind == "string":  # of other types it takes no list of values
-        typed["enum"] = [str(value) for value in values if value is not None]
-    if kind == "array":
-        typed["items"] = _reduced(found.get("items", {}), root, depth + 1) or {"type": "string"}
-    properties = found.get("properties")
-    if kind == "object" and isinstance(properties, dict) and properties:
-        typed["properties"] = {name: _reduced(value, root, depth + 1) for name, value in properties.items()}
-        required = found.get("required")
-        if isinstance(required, list) and (names := [name for name in required if isinstance(name, str) and name in properties]):
-            typed["required"] = list[Json](names)
-    return typed
+    def reduced(self, schema: Json, depth: int) -> JsonObject:
+        found = _resolved(schema, self._root)
+        self._left -= 1
+        if depth > _DEPTH or self._left < 0:
+            return {"type": "object"}
+        kinds, nullable = _types(found)
+        choices = _choices(found)
+        reduced: JsonObject = {name: found[name] for name in _KEPT if found.get(name) is not None}
+        if any(_is_null(choice, self._root) for choice in choices):
+            nullable, choices = True, [choice for choice in choices if not _is_null(choice, self._root)]
+        if len(kinds) > 1:
+            choices = [{**found, "type": kind} for kind in kinds]
+            reduced = {name: reduced[name] for name in ("title", "description") if name in reduced}
+        if choices:
+            written = [self.reduced(choice, depth + 1) for choice in choices]
+            reduced = {**reduced, **written[0]} if len(written) == 1 else {**reduced, "anyOf": list[Json](written)}
+        elif kinds:
+            reduced |= self._typed(kinds[0], found, depth)
+        if nullable:
+            reduced["nullable"] = True
+        return reduced
+
+    def _typed(self, kind: str, found: JsonObject, depth: int) -> JsonObject:
+        typed: JsonObject = {"type": kind}
+        if found.get("format") in _FORMATS.get(kind, ()):
+            typed["format"] = found["format"]
+        values = _values(found)
+        if values and kind == "string":  # of other types it takes no list of values
+            typed["enum"] = [str(value) for value in values if value is not None]
+        if kind == "array":
+            typed["items"] = self.reduced(found.get("items", {}), depth + 1) or {"type": "string"}
+        properties = found.get("properties")
+        if kind == "object" and isinstance(properties, dict) and properties:
+            typed["properties"] = {name: self.reduced(value, depth + 1) for name, value in properties.items()}
+            required = found.get("required")
+            if isinstance(required, list) and (names := [name for name in required if isinstance(name, str) and name in properties]):
+                typed["required"] = list[Json](names)
+        return typed
 
 
 def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
@@ -67,7 +80,7 @@ def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
         found = {**_at(root, reference), **{name: value for name, value in found.items() if name != "$ref"}}
     merged: JsonObject = {}
     parts = found.get("allOf")
-    for part in parts if isinstance(parts, list) and level < _DEPTH else ():
+    for part in parts if isinstance(parts, list) and level < _NESTED else ():
         merged |= _resolved(part, root, level + 1)
     return {**merged, **{name: value for name, value in found.items() if name != "allOf"}}
 

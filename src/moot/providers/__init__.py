@@ -18,6 +18,7 @@ what it costs. The endpoints themselves are listed by the registry `PROVIDERS` a
 | `_sse.py` | socket reads to raw frames |
 | `_lines.py` | the same where each line is a frame |
 | `_refusals.py` | statuses and error bodies to `ProviderError` |
+| `media.py` | pictures and transcripts |
 | `_mask.py` | keeps keys out of errors and frames |
 | `_own_machine.py` | what Ollama and LM Studio have in common |
 | `_local_machine.py` | whether the embedded model can run here |

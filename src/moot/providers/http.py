@@ -42,6 +42,10 @@ CONNECT_SECONDS = 10.0
 ERROR_SECONDS = 10.0
 """For the body of a refusal, unless the provider's timeout is shorter; what has come by then is what we have."""
 
+WHOLE_BYTES = 64 * 1024 * 1024
+"""Of an answer that is no stream: a few pictures in base64."""
+
+_NONE: Mapping[str, str] = {}
 _HEADER_BYTES = 64 * 1024
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
 
@@ -107,6 +111,13 @@ class HttpProvider:
         """What is known of one of its models, without asking it; a name that nobody knows is described by that name alone."""
         return describe(self.name, self.facts, self.settings, name)
 
+    async def ask(self, path: str, body: bytes | aiohttp.FormData, *, seconds: float = 300.0) -> bytes:
+        """The whole answer to a POST below the base URL that is no stream; bytes are JSON. Raises ProviderError."""
+        headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if isinstance(body, bytes) else {})}
+        return await self._whole(
+            "POST", path, "while it was working", seconds, io.BytesIO(body) if isinstance(body, bytes) else body, headers
+        )
+
     async def close(self) -> None:
         """Lets go of the connections; streams that are open break."""
         session, self._session = self._session, None
@@ -115,14 +126,26 @@ class HttpProvider:
 
     async def _get(self, path: str, *, seconds: float = 30.0) -> bytes:
         """The body of a small GET below the base URL. Raises ProviderError."""
+        return await self._whole("GET", path, "when asked for its models", seconds)
+
+    async def _whole(
+        self,
+        method: str,
+        path: str,
+        when: str,
+        seconds: float,
+        data: io.BytesIO | aiohttp.FormData | None = None,
+        more: Mapping[str, str] = _NONE,
+    ) -> bytes:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
+        headers = {**self._headers(), **more}
         try:
-            async with self._client().get(
-                self._url(path), headers=self._headers(), timeout=timeout, allow_redirects=False, proxy=self._proxy()
+            async with self._client().request(
+                method, self._url(path), data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=self._proxy()
             ) as response:
-                body = await _read(response, Frames())
+                body = await _read(response, Frames(max_frame=WHOLE_BYTES, max_body=WHOLE_BYTES))
         except _ERRORS as error:
-            raise self._broken(error, "when asked for its models") from error
+            raise self._broken(error, when) from error
         if not 200 <= response.status < 300:
             raise self._refused(response, body)
         return body

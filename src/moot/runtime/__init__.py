@@ -26,6 +26,7 @@
 | `patterns.py` | what a rule's pattern covers; the narrowest pattern for what was asked |
 | `setup.py` | settings, tools and models of one step |
 | `prompts.py` | the system prompt |
+| `media.py` | the models that draw and listen, as tools reach them |
 | `tooling.py` | the ToolContext of one call |
 | `leftovers.py` | ends the commands that outlived the moot that started them |
 | `hub.py` | committed events to watchers |

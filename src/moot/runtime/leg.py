@@ -12,6 +12,7 @@ from moot.convert.history import estimate
 from moot.guard.roots import folders
 from moot.runtime import asking
 from moot.runtime.journal import Journal
+from moot.runtime.media import ConfiguredMedia
 from moot.runtime.outside import OutsideLeg
 from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
@@ -236,7 +237,9 @@ class Leg(OutsideLeg):
 
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
-        return Tooling(directory, roots, settings, name, self.ports.blobs, drawer, questions, client, preliminary, fact)
+        return Tooling(
+            directory, roots, settings, name, self.ports.blobs, ConfiguredMedia(self.runtime), drawer, questions, client, preliminary, fact
+        )
 
 
 async def mend(leg: Leg) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from moot.types.canonical import Json, JsonObject
+from moot.types.media import MediaModels
 from moot.types.store import Blobs
 from moot.types.tool import Question
 
@@ -23,6 +24,7 @@ class Tooling:
     settings: JsonObject
     key: str
     blobs: Blobs
+    media: MediaModels
     drawer: Callable[[str, Callable[[], object]], object]
     questions: Callable[[tuple[Question, ...]], Awaitable[tuple[tuple[str, ...], ...]]]
     client: Callable[[JsonObject], Awaitable[JsonObject]]

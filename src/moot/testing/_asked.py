@@ -7,14 +7,24 @@ import re
 from typing import Any, cast
 from urllib.parse import unquote
 
+PICTURES, SOUNDS = "pictures", "sounds"
+"""What is no conversation: OpenAI's endpoints for pictures and recordings."""
+
 _GOOGLE = re.compile(r"/models/([^/:]+):\w+$")
 
 
 def dialect_of(path: str) -> str:
-    """The dialect that is spoken at a path."""
+    """The dialect that is spoken at a path, or `PICTURES` or `SOUNDS`."""
     if _GOOGLE.search(path):
         return "google"
-    ends = {"/messages": "anthropic", "/responses": "openai-responses", "/api/chat": "ollama"}
+    ends = {
+        "/messages": "anthropic",
+        "/responses": "openai-responses",
+        "/api/chat": "ollama",
+        "/images/generations": PICTURES,
+        "/images/edits": PICTURES,
+        "/audio/transcriptions": SOUNDS,
+    }
     return next((dialect for end, dialect in ends.items() if path.endswith(end)), "openai-chat")
 
 
@@ -31,6 +41,8 @@ def messages_of(dialect: str, body: dict[str, Any]) -> list[dict[str, Any]]:
             given = body.get("input", [])
             items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
             return [_item(item) for item in items]
+        case "pictures":
+            return [{"role": "user", "content": body.get("prompt", "")}]
         case "google":
             return [_content(content) for content in _objects(body.get("contents"))]
         case _:

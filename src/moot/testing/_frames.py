@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moot.testing._wires import google, json_bytes, ollama, responses
+from moot.testing._wires import drawn, google, heard, json_bytes, ollama, responses
 from moot.testing._wires import pieces as _pieces
 from moot.testing.script import Reply, ToolCall, Usage
 
@@ -20,7 +20,8 @@ def frames(reply: Reply, dialect: str, model: str, ids: Iterator[str]) -> list[b
 
 def content_type(dialect: str) -> str:
     """Of a stream in that dialect."""
-    return "application/x-ndjson" if dialect == "ollama" else "text/event-stream"
+    kinds = {"ollama": "application/x-ndjson", "pictures": "application/json", "sounds": "application/json"}
+    return kinds.get(dialect, "text/event-stream")
 
 
 def error_body(reply: Reply, dialect: str) -> bytes:
@@ -135,6 +136,8 @@ _DIALECTS: dict[str, Callable[[Reply, str, Iterator[str]], list[bytes]]] = {
     "anthropic": _messages,
     "google": google,
     "ollama": ollama,
+    "pictures": drawn,
+    "sounds": heard,
     "openai-responses": responses,
 }
 """All others get chat completions."""

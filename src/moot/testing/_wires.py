@@ -10,7 +10,7 @@ from typing import Any
 
 from moot.testing.script import Reply, ToolCall, Usage
 
-__all__ = ["google", "json_bytes", "ollama", "pieces", "responses"]
+__all__ = ["drawn", "google", "heard", "json_bytes", "ollama", "pieces", "responses"]
 
 
 def pieces(text: str, size: int) -> list[str]:
@@ -148,6 +148,17 @@ def _responses_usage(usage: Usage | None) -> dict[str, Any] | None:
     counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
     counts["input_tokens_details"] = {"cached_tokens": usage.get("cache_read", 0), "cache_write_tokens": usage.get("cache_write", 0)}
     return {**counts, "output_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)}}
+
+
+def drawn(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
+    """The answer to a wish for a picture; none without one in the script."""
+    rows = [{"b64_json": base64.b64encode(reply.picture).decode(), "revised_prompt": reply.text}] if reply.picture else []
+    return [json_bytes({"created": 1_700_000_000, "data": rows, "output_format": "png", "usage": _responses_usage(reply.usage)})]
+
+
+def heard(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
+    """The words of a recording."""
+    return [json_bytes({"text": reply.text, "usage": _responses_usage(reply.usage)})]
 
 
 def _object(call: ToolCall) -> Any:

@@ -38,7 +38,7 @@ class Reply:
     """Of the reasoning, in the dialects that sign or seal it."""
     tool_calls: Sequence[ToolCall] = ()
     picture: bytes = b""
-    """A PNG that the model gives; chat completions and Anthropic's dialect have no place for it."""
+    """A PNG that the model gives, in an answer or on its own; chat completions and Anthropic's dialect have no place for it."""
     finish: str | None = ""
     """The vendor's own word; empty = what fits, None = no finish is sent at all."""
     usage: Usage | None = field(default_factory=lambda: {"input": 12, "output": 7})

@@ -47,7 +47,8 @@ _SAY = re.compile(r"^\s*say (.+)$", re.IGNORECASE | re.MULTILINE)
 
 class ScriptedServer(Server):
     """Answers from a script in the dialect of the path: `/chat/completions`, `/responses`, `/messages` (with `/v1` or without),
-    `/v1beta/models/NAME:streamGenerateContent`, `/api/chat`. Lists `models` where each dialect has its list."""
+    `/v1beta/models/NAME:streamGenerateContent`, `/api/chat`; pictures and transcripts at OpenAI's paths for them. Lists `models` where each
+    dialect has its list."""
 
     def __init__(self, script: Script = (), *, obey: bool = False, models: Sequence[str] = ("scripted",), port: int = 0) -> None:
         super().__init__(port=port)

@@ -9,11 +9,13 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `edit_file` | exact replacements in a file, all or nothing |
 | `fetch_url` | a page of the web as Markdown |
 | `find_files` | files by name |
+| `generate_image` | a picture by a model that draws |
 | `list_files` | what a folder holds |
 | `read_file` | a file's lines, a picture, the rest of a long output |
 | `search_files` | lines that match a pattern |
 | `shell` | a command, in the foreground or the background |
 | `todo` | the list of what is to be done |
+| `transcribe_audio` | what is said in a recording |
 | `web_search` | results of a search engine |
 | `write_file` | a whole file |
 
@@ -22,6 +24,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `arguments` | arguments from a model's JSON, and their schema |
 | `basics` | what every tool starts from: defaults, failures, work in a thread |
 | `diffs` | what an edit changes, for people |
+| `given` | bytes that a call names: a file or a blob |
 | `globs` | path patterns |
 | `html` | a web page as Markdown |
 | `ignores` | `.gitignore` rules |

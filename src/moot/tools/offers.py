@@ -69,6 +69,9 @@ def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
 
 def is_available(candidate: Tool, settings: Settings) -> bool:
     """Whether it has the configuration that it needs; what a plugin can't say is a no."""
+    needed = getattr(candidate, "model_type", None)  # `NeedsModel`, asked for every tool at every step
+    if needed is not None and not getattr(settings.models, str(needed), ""):
+        return False
     if not _needs_settings(type(candidate)):
         return True
     try:

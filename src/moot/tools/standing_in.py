@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from moot.plugins import TOOLS
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
-from moot.types.tool import Available, Effect, Tool, ToolContext, ToolOutput, View
+from moot.types.model import ModelRole
+from moot.types.tool import Available, Effect, NeedsModel, Tool, ToolContext, ToolOutput, View
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,6 +33,7 @@ class StandIn:
         """What `moot.tools.arguments.schema_of` makes of its arguments."""
         self.examples = tuple(cast("list[JsonObject]", row["examples"]))
         self.effects = frozenset(cast("list[Effect]", row["effects"]))
+        self.model_type = cast("ModelRole | None", row["model_type"])
         self.badge = cast("str", row["badge"])
         self.concurrent, self.idempotent, self.hidden, self.beta = (row[flag] is True for flag in _FLAGS)
 
@@ -82,6 +84,7 @@ def _row(tool: Tool) -> JsonObject:
         "examples": list(tool.examples),
         "effects": list[Json](sorted(tool.effects)),
         "badge": tool.badge,
+        "model_type": tool.model_type if isinstance(tool, NeedsModel) else None,
         "configured": isinstance(tool, Available),
         **flags,
     }

@@ -16,6 +16,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py`, `verify.py` | the seams to what keeps |
 | `recording.py` | a conversation with its runs, as a file holds it |
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
+| `media.py` | pictures and sound, and the seam to the models that make or hear them |
 | `engine.py` | the seams to what runs |
 | `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |

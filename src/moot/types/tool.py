@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.effect import Effect
+from moot.types.media import MediaModels
+from moot.types.model import ModelRole
 from moot.types.part import Part
 from moot.types.store import Blobs
 
@@ -110,6 +112,11 @@ class ToolContext(Protocol):
     @property
     def blobs(self) -> Blobs: ...
 
+    @property
+    def media(self) -> MediaModels:
+        """The models that draw and listen."""
+        ...
+
     def kept(self, name: str, make: Callable[[], T]) -> T:
         """A thing that lives as long as the conversation's place in memory (running processes, todo lists), made at the first call."""
         ...
@@ -176,3 +183,11 @@ class Available(Protocol):
     """An optional power: a tool that needs configuration says whether it has it; without it, it is absent."""
 
     def available(self, settings: JsonObject) -> bool: ...
+
+
+@runtime_checkable
+class NeedsModel(Protocol):
+    """An optional power: a tool that works by a model of some type is absent until the configuration names one."""
+
+    model_type: ModelRole | None
+    """None = it needs none after all."""

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.config.settings import Settings
+from moot.config.settings import Models, Settings
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.tools.offers import offered, tool
@@ -15,9 +15,13 @@ def names(agent: Agent, **settings: object) -> list[str]:
     return [one.name for one in offered(Settings(home=Path("/nowhere"), **settings), agent)]  # type: ignore[arg-type]
 
 
+NEEDY = ("generate_image", "transcribe_audio", "web_search")
+"""Tools that are absent until something is configured for them."""
+
+
 def test_an_agent_is_offered_all_that_is_there_in_one_order():
-    assert names(Agent()) == [name for name in TOOLS.names() if name != "web_search"]
-    assert names(Agent(), tools=SEARCHING) == TOOLS.names()
+    assert names(Agent()) == [name for name in TOOLS.names() if name not in NEEDY]
+    assert names(Agent(), tools=SEARCHING, models=Models(image="a@b", transcription="c@d")) == TOOLS.names()
 
 
 def test_an_agent_may_name_its_tools():
@@ -35,7 +39,7 @@ def test_a_reader_gets_nothing_that_does_more_than_read():
 
 
 def test_what_is_not_configured_is_absent_even_when_it_is_named():
-    assert names(Agent(tools=("web_search", "todo"))) == ["todo"]
+    assert names(Agent(tools=("web_search", "todo", "generate_image"))) == ["todo"]
 
 
 def test_a_tool_is_found_by_name():

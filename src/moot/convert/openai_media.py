@@ -1,0 +1,65 @@
+"""OpenAI's endpoints for pictures and recordings: what goes out, and what their answers hold (reference: OpenAI API, images, audio)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from moot.convert._openai_items import usage_of
+from moot.convert._vendor import as_list, as_object, as_text
+from moot.errors import ProviderError
+from moot.types.canonical import JsonObject, loads
+from moot.types.media import Order
+from moot.types.usage import Usage
+
+__all__ = ["decoded", "fields", "pictures", "said"]
+
+
+def fields(model: str, order: Order) -> JsonObject:
+    """What an order says beside its sources. Only the oldest models give an address instead of the picture unless they are told."""
+    asked: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
+    if order.size:
+        asked["size"] = order.size
+    return {**asked, "response_format": "b64_json"} if model.startswith("dall-e") else asked
+
+
+def pictures(body: bytes) -> tuple[list[str], str, Usage]:
+    """The pictures as `data:` or http(s) URLs, what is said beside them, and the counts. Raises ProviderError when there is none."""
+    answer = _object(body)
+    kind = as_text(answer.get("output_format")) or "png"
+    urls: list[str] = []
+    words: list[str] = []
+    for row in as_list(answer.get("data")):
+        item = as_object(row)
+        data = as_text(item.get("b64_json"))
+        url = f"data:image/{kind};base64,{data}" if data and not data.startswith("data:") else data or as_text(item.get("url"))
+        urls += [url] if url else []
+        words += [as_text(item.get("revised_prompt"))] if item.get("revised_prompt") else []
+    if not urls:
+        raise ProviderError("the answer has no picture", fix="check that models.image names a model that makes pictures", kind="protocol")
+    return urls, "\n".join(words), usage_of(as_object(answer.get("usage")))
+
+
+def said(body: bytes) -> tuple[str, Usage]:
+    """The words of a recording, and the counts. Raises ProviderError."""
+    answer = _object(body)
+    if not isinstance(answer.get("text"), str):
+        fix = "check that models.transcription names a model that transcribes"
+        raise ProviderError("the answer has no text", fix=fix, kind="protocol")
+    return as_text(answer.get("text")), usage_of(as_object(answer.get("usage")))
+
+
+def decoded(url: str) -> tuple[bytes, str]:
+    """The bytes and the media type of a `data:` URL. Raises ProviderError for one that is broken."""
+    head, _, data = url.removeprefix("data:").partition(",")
+    try:
+        return base64.b64decode(data, validate=True), head.partition(";")[0]
+    except (binascii.Error, ValueError) as error:
+        raise ProviderError("the answer has a picture that is no base64", kind="protocol") from error
+
+
+def _object(body: bytes) -> JsonObject:
+    try:
+        return as_object(loads(body))
+    except ValueError as error:
+        raise ProviderError("the answer is no JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]) from error

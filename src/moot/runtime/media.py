@@ -1,0 +1,31 @@
+"""The models of the types image and transcription, as tools reach them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.plugins import Registry
+from moot.runtime.runtime import Runtime
+from moot.types.media import Made, Media, Order
+
+__all__ = ["ConfiguredMedia"]
+
+_CALLS = Registry("moot.media", {"draw": "moot.providers.media:draw", "transcribe": "moot.providers.media:transcribe"})
+"""By name: a run that draws nothing does not import them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredMedia:
+    """Implements MediaModels with what `models` of the configuration in force names."""
+
+    runtime: Runtime
+
+    async def draw(self, order: Order) -> Made:
+        choice = await self.runtime.providers.choice(role="image")
+        async with self.runtime.slot(choice.provider.name):
+            return await _CALLS.load("draw")(choice, order)
+
+    async def transcribe(self, sound: Media, language: str = "") -> Made:
+        choice = await self.runtime.providers.choice(role="transcription")
+        async with self.runtime.slot(choice.provider.name):
+            return await _CALLS.load("transcribe")(choice, sound, language)

@@ -1,0 +1,34 @@
+"""Bytes that a call names: a file that it may read, or a blob of its owner, and no more of them than a limit."""
+
+from __future__ import annotations
+
+from moot.errors import MootError, NotFound
+from moot.guard.paths import Paths
+from moot.tools.basics import failed, guarded, paths_of, size_word, words
+from moot.types.tool import ToolContext, ToolOutput
+
+__all__ = ["read_given"]
+
+_BLOB = "blob:"
+
+
+async def read_given(path: str, context: ToolContext, limit: int) -> bytes | ToolOutput:
+    """All bytes of a file or of `blob:<sha256>`; a failed output for what can't be read or is larger than `limit`."""
+    if not path.startswith(_BLOB):
+        return await guarded(lambda: _read(paths_of(context), path, limit))
+    try:
+        data = await context.blobs.get(path.removeprefix(_BLOB), limit=limit + 1)
+    except NotFound:
+        return failed(f"there is no {path!r}; use the name exactly as an output gave it")
+    except MootError as error:
+        return failed(words(error))
+    return _bounded(path, data, limit)
+
+
+def _read(paths: Paths, path: str, limit: int) -> bytes | ToolOutput:
+    with paths.open_read(path) as stream:
+        return _bounded(path, stream.read(limit + 1), limit)
+
+
+def _bounded(path: str, data: bytes, limit: int) -> bytes | ToolOutput:
+    return data if len(data) <= limit else failed(f"{path!r} is larger than {size_word(limit)}, which is more than models take")

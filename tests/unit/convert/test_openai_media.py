@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from moot.convert.openai_media import decoded, fields, pictures, said
+from moot.errors import ProviderError
+from moot.types.media import Order
+
+
+def test_an_order_says_only_what_it_wants() -> None:
+    assert fields("gpt-image-2", Order("a cat")) == {"model": "gpt-image-2", "prompt": "a cat", "n": 1}
+    assert fields("gpt-image-2", Order("a cat", "1024x1024"))["size"] == "1024x1024"
+    assert fields("dall-e-3", Order("a cat"))["response_format"] == "b64_json"
+
+
+def test_pictures_come_as_base64_or_as_addresses() -> None:
+    body = b'{"output_format": "webp", "data": [{"b64_json": "AAAA", "revised_prompt": "A cat."}, {"url": "https://host/a.png"}, {}],'
+    body += b' "usage": {"input_tokens": 5, "output_tokens": 7}}'
+    urls, words, usage = pictures(body)
+    assert urls == ["data:image/webp;base64,AAAA", "https://host/a.png"]
+    assert (words, usage.input, usage.output) == ("A cat.", 5, 7)
+
+
+def test_a_transcript_has_words_and_counts() -> None:
+    words, usage = said(b'{"text": "Hello.", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 3}}')
+    assert (words, usage.input, usage.output) == ("Hello.", 14, 3)
+    assert said(b'{"text": "", "usage": {"type": "duration", "seconds": 3}}')[0] == ""
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data": [], "text": null}', b'{"data": [{"b64_json": 5}], "text": 5}'])
+def test_an_answer_that_is_none_is_a_typed_error(body: bytes) -> None:
+    for read in (pictures, said):
+        with pytest.raises(ProviderError) as caught:
+            read(body)
+        assert caught.value.kind == "protocol"
+
+
+def test_a_data_url_gives_its_bytes() -> None:
+    assert decoded(f"data:image/png;base64,{base64.b64encode(b'abc').decode()}") == (b"abc", "image/png")
+    with pytest.raises(ProviderError):
+        decoded("data:image/png;base64,%%")
