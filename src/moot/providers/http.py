@@ -29,7 +29,7 @@ from moot.types.provider import ModelRequest
 READ_BUFFER = 1 << 18
 """Bytes that may wait for us: with fewer, a burst of small HTTP chunks makes the client stop and start the socket for each of them."""
 
-BEAT = 0.025
+BEAT = 0.03
 """Seconds. A stream of small reads is read once a beat, and all streams on the same one: what a read costs on its way to the log and the
 watchers is then paid for several frames at once, and commits of many streams fall together. Nobody sees the wait."""
 
@@ -68,6 +68,7 @@ class HttpProvider:
         self.base = self._base_url()
         self.live = 0
         """Streams that are open now."""
+        self._beat = _Beat()
         self._mask = Mask(settings.api_key, settings.headers)
         self._session: aiohttp.ClientSession | None = None
 
@@ -94,7 +95,7 @@ class HttpProvider:
                 if raws := frames.feed(data):
                     yield self._mask.frames(raws)
                 if len(data) < BURST and not response.content.at_eof():
-                    await _beat()
+                    await self._pause(response)
             if tail := frames.rest():
                 yield self._mask.frames((tail,))
             if failure:
@@ -102,6 +103,15 @@ class HttpProvider:
         finally:
             self.live -= 1
             response.close()
+
+    async def _pause(self, response: aiohttp.ClientResponse) -> None:
+        """Until the next beat; what comes meanwhile stays in the kernel, whence one read gets all of it."""
+        transport = response.connection.transport if response.connection is not None else None
+        if transport is None:
+            return
+        transport.pause_reading()
+        await self._beat.next()
+        transport.resume_reading()
 
     async def models(self) -> Sequence[Model]:
         """What the endpoint says it has. Raises ProviderError."""
@@ -261,9 +271,23 @@ async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes
     return bytes(body[:KEPT])
 
 
-async def _beat() -> None:
-    """Returns on the next beat of the loop's clock."""
-    await asyncio.sleep(BEAT - asyncio.get_running_loop().time() % BEAT)
+class _Beat:
+    """A clock that all streams of a process wait for together: one timer for all of them, and none while nobody waits."""
+
+    def __init__(self) -> None:
+        self._next: asyncio.Event | None = None
+
+    async def next(self) -> None:
+        if self._next is None:
+            self._next = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            loop.call_at((loop.time() // BEAT + 1) * BEAT, self._strike)
+        await self._next.wait()
+
+    def _strike(self) -> None:
+        beat, self._next = self._next, None
+        if beat is not None:
+            beat.set()
 
 
 async def _read(response: aiohttp.ClientResponse, frames: Frames) -> bytes:

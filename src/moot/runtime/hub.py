@@ -18,6 +18,9 @@ MAILBOX = 256
 
 PAGE = 512
 
+REST = 0.02
+"""Seconds after which a patient reader is rung at once again; less than a beat of the providers, which put together what comes in one."""
+
 REMEMBERED = 1024
 """Conversations whose last event is known without a look into the store."""
 
@@ -32,7 +35,7 @@ class Watch:
     rung for deltas alone only at the next tick. A slow one is not waited for: its mailbox is emptied, and it reads the store.
     """
 
-    __slots__ = ("_batches", "_conversation", "_hub", "_patient", "_position", "_put_off", "_ring", "_rung", "_stale", "_store")
+    __slots__ = ("_batches", "_conversation", "_hub", "_patient", "_position", "_put_off", "_ring", "_rung", "_stale", "_store", "_woken")
 
     def __init__(self, hub: Hub, store: Store, conversation: str, after: int, ring: Callable[[], None], *, patient: bool) -> None:
         self._hub = hub
@@ -47,6 +50,8 @@ class Watch:
         self._rung = False
         """`take` has not been called since the last ring."""
         self._put_off = False
+        self._woken = -REST
+        """When it was rung last."""
 
     async def take(self) -> list[Event]:
         """What has come since the last time, in order and without a gap; empty when nothing has. After something, ask again."""
@@ -91,8 +96,11 @@ class Watch:
         if not self._patient or not _only_deltas(batch):
             self.wake()
         elif not self._put_off:
-            self._put_off = True
-            self._hub.ticks.soon(self.wake)
+            if self._hub.ticks.now() - self._woken >= REST:  # it has had its rest: what comes slowly is shown as it comes
+                self.wake()
+            else:
+                self._put_off = True
+                self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
         """For the hub: something was committed that only the store has."""
@@ -104,6 +112,7 @@ class Watch:
         self._put_off = False
         if not self._rung:
             self._rung = True
+            self._woken = self._hub.ticks.now()
             self._ring()
 
     def _from_mailbox(self) -> list[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,8 @@ from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.lookup import OF_THEIRS
 from moot.store.reader import Reader
-from moot.store.transaction import Transaction
+from moot.store.transaction import Held, Transaction
+from moot.store.units import Joint
 from moot.store.writer import Writer
 from moot.types.canonical import dumps
 from moot.types.event import Event
@@ -70,26 +72,43 @@ class EventLog(LogReader):
     ) -> range:
         if not events and not changes:
             return range(0)
-        return await self._writer.write(partial(_append, conversation, events, fence, changes), conversation, sync=sync)
+        if fence is None:
+            return await self._writer.write(partial(_append_outside, conversation, events, changes), conversation, sync=sync)
+        return await self._writer.write(_Append(conversation, events, fence, changes), conversation, sync=sync)
 
 
-def _append(conversation: str, events: Sequence[Event], fence: Fence | None, changes: Sequence[Change], transaction: Transaction) -> range:
+@dataclass(frozen=True, slots=True)
+class _Append(Joint):
+    """What an owner adds, under its fence."""
+
+    conversation: str
+    events: Sequence[Event]
+    fence: Fence
+    changes: Sequence[Change]
+
+    @classmethod
+    def together(cls, works: Sequence[_Append], transaction: Transaction) -> list[range]:
+        appends = [Held(transaction.conversation_no(work.conversation), work.events, work.fence.run, work.fence.number) for work in works]
+        added = transaction.add_held(appends)
+        return [work.change(transaction, held, seqs) for work, held, seqs in zip(works, appends, added, strict=True)]
+
+    def change(self, transaction: Transaction, held: Held, seqs: range | None) -> range:
+        """Its seqs, once its changes are made. Raises FenceLost when nothing could be added."""
+        if seqs is None:
+            row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(held.run),))
+            raise FenceLost(
+                f"the run {held.run!r} is no longer ours: {_holder(row)}", fix="somebody else goes on with it; nothing was added"
+            )
+        if self.changes:
+            target = changing.Target(self.fence, held.conversation, seqs.stop - 1)
+            for change in self.changes:
+                changing.make(transaction, target, change)
+        return seqs
+
+
+def _append_outside(conversation: str, events: Sequence[Event], changes: Sequence[Change], transaction: Transaction) -> range:
+    _refuse_live_runs(transaction, events)
     no = transaction.conversation_no(conversation)
-    if fence is None:
-        _refuse_live_runs(transaction, events)
-        return _append_outside(transaction, conversation, no, events, changes)
-    seqs = transaction.add_held(no, events, fence.run, fence.number)
-    if seqs is None:
-        row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(fence.run),))
-        raise FenceLost(f"the run {fence.run!r} is no longer ours: {_holder(row)}", fix="somebody else goes on with it; nothing was added")
-    if changes:
-        target = changing.Target(fence, no, seqs.stop - 1)
-        for change in changes:
-            changing.make(transaction, target, change)
-    return seqs
-
-
-def _append_outside(transaction: Transaction, conversation: str, no: int, events: Sequence[Event], changes: Sequence[Change]) -> range:
     if not all(_is_outside(transaction, change) for change in changes):
         raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
     seqs = transaction.add(no, events)

@@ -162,7 +162,8 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     messages.count(transaction, conversation.no, len(seqs), now, run.message)
     full = run.parent_run is None and no_room(transaction, run.user, submission.at_most)
     claimed = submission.owner if standing.last is None and not full else None
-    _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
+    no = _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
+    transaction.learn((conversation.id, conversation.no), (run.id, no))
     fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
     interrupts = standing.running[0] if standing.running is not None and submission.on_busy == "interrupt" else None
     return Accepted(
@@ -232,9 +233,10 @@ def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
     raise UsageError(f"the conversation {conversation.id!r} has no prompt to answer", fix="give one")
 
 
-def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> None:
+def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> int:
+    """The number of its row."""
     run = submission.run
-    transaction.execute(
+    inserted = transaction.execute(
         "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, parent_run, status,"
         " on_crash, owner, fence, settings, usage, created_at, started_at, first_seq, last_seq)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -261,3 +263,5 @@ def _insert_run(transaction: Transaction, conversation: int, submission: Submiss
             seq,
         ),
     )
+    assert inserted.lastrowid is not None
+    return inserted.lastrowid

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from moot.errors import NotFound, StoreError
 from moot.store.connect import Connection
 from moot.types.canonical import dumps
 from moot.types.event import Event
 
-__all__ = ["SEQ_BITS", "Transaction", "checksum", "quick"]
+__all__ = ["SEQ_BITS", "Held", "Transaction", "checksum", "quick"]
 
 SEQ_BITS = 32
 
@@ -26,9 +26,10 @@ _TOGETHER = {count: f"{_FRAMES}{', '.join([_VALUES] * count)}" for count in (64,
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 _NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
 _HELD = (
-    "EXISTS (SELECT 1 FROM run WHERE no = ? AND fence = ? AND conversation = ?"
-    " AND (status = 'running' OR status = 'waiting' AND owner IS NOT NULL))"
+    "SELECT r.no, r.fence, h.conversation, h.next_seq FROM json_each(?) AS asked JOIN run AS r ON r.no = asked.value"
+    " JOIN log_head AS h ON h.conversation = r.conversation WHERE r.status = 'running' OR r.status = 'waiting' AND r.owner IS NOT NULL"
 )
+_NEXT = "UPDATE log_head SET next_seq = ? WHERE conversation = ?"
 _REMEMBERED = 10_000
 _LENGTHS = struct.Struct(">Qiiiiii").pack
 
@@ -40,6 +41,22 @@ def checksum(
     parts = [kind.encode(), chunks, raw, phase.encode() if phase else None, key.encode() if key is not None else None, body]
     lengths = _LENGTHS(seq, *(-1 if part is None else len(part) for part in parts))
     return blake2b(b"".join((lengths, *(part for part in parts if part))), digest_size=8).digest()
+
+
+class Held(NamedTuple):
+    """What the owner of a run adds to its conversation."""
+
+    conversation: int
+    events: Sequence[Event]
+    run: str
+    fence: int
+
+
+class _Rows(NamedTuple):
+    """Values to insert: of frames, and of all other events."""
+
+    frames: list[tuple[object, ...]]
+    others: list[tuple[object, ...]]
 
 
 class Transaction:
@@ -74,6 +91,11 @@ class Transaction:
         rows = self._cursor.execute(sql, parameters).fetchall()
         return rows[0] if rows else None
 
+    def learn(self, conversation: tuple[str, int], run: tuple[str, int]) -> None:
+        """Ids and numbers of what is known already: they are not looked up again."""
+        _remember(self._numbers, *conversation)
+        _remember(self._runs, *run)
+
     def conversation_no(self, id: str) -> int:
         """Raises NotFound."""
         no = self._numbers.get(id)
@@ -89,13 +111,31 @@ class Transaction:
         head = self.row(f"{_NUMBER} RETURNING next_seq", (len(events), conversation))
         if head is None:
             raise NotFound("the conversation is gone")
-        return self._insert(conversation, head[0], events, None)
+        first, rows = head[0] - len(events), _Rows([], [])
+        self._collect(rows, conversation << SEQ_BITS, first, events, None)
+        self._insert(rows)
+        return range(first, head[0])
 
-    def add_held(self, conversation: int, events: Sequence[Event], run: str, fence: int) -> range | None:
-        """The same for the owner of a run; None, and nothing happened, when that fence is no longer the run's or it is not running."""
-        no = self.run_no(run)
-        head = self.row(f"{_NUMBER} AND {_HELD} RETURNING next_seq", (len(events), conversation, no, fence, conversation))
-        return None if head is None else self._insert(conversation, head[0], events, (run, no))
+    def add_held(self, appends: Sequence[Held]) -> list[range | None]:
+        """The same for owners of runs, in as few statements for many as for one. None, and nothing of it happened, where that fence is
+        no longer the run's or it is not running."""
+        runs = [self.run_no(held.run) for held in appends]
+        found: dict[int, tuple[int, int, int]] = {row[0]: row[1:] for row in self.execute(_HELD, (dumps(runs).decode(),))}
+        ends: dict[int, int] = {}
+        seqs: list[range | None] = []
+        rows = _Rows([], [])
+        for held, run in zip(appends, runs, strict=True):
+            fence, conversation, end = found.get(run, (0, 0, 0))
+            if fence != held.fence or conversation != held.conversation:
+                seqs.append(None)
+                continue
+            first = ends.get(conversation, end)
+            ends[conversation] = first + len(held.events)
+            self._collect(rows, conversation << SEQ_BITS, first, held.events, (held.run, run))
+            seqs.append(range(first, ends[conversation]))
+        self._many(_NEXT, [(end, conversation) for conversation, end in ends.items()])
+        self._insert(rows)
+        return seqs
 
     def run_no(self, id: str) -> int:
         """Raises NotFound."""
@@ -107,9 +147,8 @@ class Transaction:
             no = _remember(self._runs, id, row[0])
         return no
 
-    def _insert(self, conversation: int, end: int, events: Sequence[Event], run: tuple[str, int] | None) -> range:
-        first = end - len(events)
-        frames, others = self._rows(conversation << SEQ_BITS, first, events, run)
+    def _insert(self, rows: _Rows) -> None:
+        frames, others = rows
         try:
             done = 0
             for count, statement in _TOGETHER.items():
@@ -122,13 +161,10 @@ class Transaction:
                 self._many(_ANY, others)
         except Exception as error:
             raise _explained(error, others) from error
-        return range(first, end)
 
-    def _rows(
-        self, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None
-    ) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-        frames: list[tuple[object, ...]] = []
-        others: list[tuple[object, ...]] = []
+    def _collect(self, rows: _Rows, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None) -> None:
+        """Adds the rows of the events, the first of which has that seq."""
+        frames, others = rows
         now = self._now()
         exchange_id = exchange_text = None
         run_id, run_no = run or (None, None)
@@ -161,7 +197,6 @@ class Transaction:
                 )
                 others.append(row)
             seq += 1
-        return frames, others
 
 
 def quick(data: bytes | None) -> bytearray | None:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from anyio import CancelScope
 
-__all__ = ["Unit", "outcome", "settle"]
+from moot.store.transaction import Transaction
+
+__all__ = ["Joint", "Unit", "outcome", "settle"]
 
 T = TypeVar("T")
+
+
+class Joint(ABC):
+    """Work of which what waits is done in one go, for little more than the first of it costs."""
+
+    @classmethod
+    @abstractmethod
+    def together(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
+        """The result of each of these, which are all of this class. Raises when one of them fails: then all has to be undone."""
+
+    def __call__(self, transaction: Transaction) -> Any:
+        return self.together((self,), transaction)[0]
 
 
 class Unit(Generic[T]):

@@ -11,6 +11,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -26,7 +27,7 @@ from moot.store.library import sqlite
 from moot.store.locks import FileLock, Presence
 from moot.store.migrate import version_of
 from moot.store.transaction import Transaction
-from moot.store.units import Unit, outcome, settle
+from moot.store.units import Joint, Unit, outcome, settle
 from moot.types.crash import point
 from moot.types.ids import Clock
 
@@ -44,6 +45,8 @@ _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
 """Units in one transaction."""
+_JOINED = 256
+"""Units that are done together: what they take must not be far over LONGEST."""
 _WAL_PAGES = 2000
 """Pages that gather before they are folded into the file, 8 MB: the few that every commit changes are then folded once for many."""
 
@@ -70,7 +73,9 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._backend = current_token().backend_class
         """What `anyio.lowlevel` looks up anew at each call, at six times the price of the call."""
-        self._queue: SimpleQueue[Unit[object] | None] = SimpleQueue()
+        self._given: list[Unit[object]] = []
+        """On the loop: what goes to the thread at the end of this turn of it."""
+        self._queue: SimpleQueue[Sequence[Unit[object]] | None] = SimpleQueue()
         self._waiting: list[Unit[object]] = []
         self._ending = False
         self._connection: Connection | None = None
@@ -113,7 +118,8 @@ class Writer:
         if self._thread is None:
             return
         unit: Unit[None] = Unit(self._loop.create_future(), self._disconnect, background=True)
-        self._queue.put(unit)  # type: ignore[arg-type]
+        self._given.append(unit)  # type: ignore[arg-type]
+        self._hand_over()
         self._queue.put(None)
         await outcome(unit)
         self._thread.join()
@@ -125,7 +131,15 @@ class Writer:
             # a daemon: a program that forgets to close the store must still be able to end
             self._thread = threading.Thread(target=self._main, name="moot-store-writer", daemon=True)
             self._thread.start()
-        self._queue.put(unit)  # type: ignore[arg-type]
+        if not self._given:
+            # what a turn of the loop brings is handed over once: for each unit alone, two threads would fight for the interpreter
+            self._loop.call_soon(self._hand_over)
+        self._given.append(unit)  # type: ignore[arg-type]
+
+    def _hand_over(self) -> None:
+        given, self._given = self._given, []
+        if given:
+            self._queue.put(given)
 
     # ── on the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,11 +166,11 @@ class Writer:
         del waiting[: count or 1]
         return units
 
-    def _take(self, unit: Unit[object] | None) -> None:
-        if unit is None:
+    def _take(self, units: Sequence[Unit[object]] | None) -> None:
+        if units is None:
             self._ending = True
         else:
-            self._waiting.append(unit)
+            self._waiting.extend(units)
 
     def _between(self, units: Sequence[Unit[object]]) -> Sequence[Unit[object]]:
         for unit in units:
@@ -205,14 +219,12 @@ class Writer:
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
     ) -> list[Unit[object]]:
         """What there was no time for. All goes without savepoints first, which cost as much as a row each; failures are few."""
-        groups = list(_grouped(units))
+        groups = deque(_grouped(units))
         try:
-            for index, group in enumerate(groups):
-                if index and time.monotonic() > until:
-                    return [unit for left in groups[index:] for unit in left]
-                for unit in group:
-                    unit.result = unit.work(transaction)
-                applied.extend(group)
+            while groups:
+                if applied and time.monotonic() > until:
+                    return [unit for left in groups for unit in left]
+                applied.extend(_do(groups, transaction))
         except Exception:
             if not connection.in_transaction:  # the library gave the whole transaction up
                 raise
@@ -220,7 +232,7 @@ class Writer:
             transaction.forget()
             applied.clear()
             self._begin(connection)
-            return self._apply_apart(connection, transaction, groups, applied)
+            return self._apply_apart(connection, transaction, list(_grouped(units)), applied)
         return []
 
     def _apply_apart(
@@ -358,3 +370,20 @@ def _grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
     for unit in units:
         groups.setdefault(unit.group or unit, []).append(unit)
     yield from groups.values()
+
+
+def _do(groups: deque[list[Unit[object]]], transaction: Transaction) -> Sequence[Unit[object]]:
+    """Does the first of the groups, and with it those behind it that can be done together with it; they are taken off."""
+    group = groups.popleft()
+    first = group[0].work
+    if not isinstance(first, Joint) or len(group) > 1:
+        for unit in group:
+            unit.result = unit.work(transaction)
+        return group
+    kind, joined = type(first), group
+    while groups and len(joined) < _JOINED and len(groups[0]) == 1 and type(groups[0][0].work) is kind:
+        joined.append(groups.popleft()[0])
+    results = kind.together([unit.work for unit in joined], transaction)
+    for unit, result in zip(joined, results, strict=True):
+        unit.result = result
+    return joined

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from moot.config.settings import Settings, Storage
-from moot.errors import NotFound, StoreError
+from moot.errors import FenceLost, NotFound, StoreError
 from moot.store import SqliteStore, open_store
 from moot.store.connect import connect
 from moot.store.locks import Presence
@@ -60,6 +60,33 @@ async def test_a_failure_hits_its_own_caller_alone(store: SqliteStore) -> None:
     )
     assert [type(outcome).__name__ for outcome in outcomes] == ["range", "FenceLost", "NotFound", "range"]
     assert [(event.seq, event.body) for event in await store.log.read("a")] == [(1, 1), (2, 3), (3, 4)]
+
+
+async def test_what_many_runs_add_at_once_costs_few_statements_and_each_gets_its_own_seqs(store: SqliteStore, make: Any) -> None:
+    accepted = [await store.records.submit(make.submission()) for _ in range(20)]
+    said = statements(store._writer)  # pyright: ignore[reportPrivateUsage]
+    added = await asyncio.gather(
+        *(
+            store.log.append(one.conversation.id, [make.frame(one, str(n)), make.frame(one)], fence=one.fence)
+            for n, one in enumerate(accepted)
+        )
+    )
+    assert [list(seqs) for seqs in added] == [[one.seq + 1, one.seq + 2] for one in accepted]
+    assert sum(statement.startswith(("SELECT", "UPDATE")) for statement in said) == 1 + len(accepted)  # an UPDATE for each conversation
+    for number, one in enumerate(accepted):
+        stored = await store.log.read(one.conversation.id, after=one.seq)
+        assert [event.chunks[0]["delta"] for event in stored] == [str(number), "hi"]
+
+
+async def test_a_run_that_lost_its_fence_keeps_no_other_from_adding(store: SqliteStore, make: Any) -> None:
+    accepted = [await store.records.submit(make.submission()) for _ in range(3)]
+    await store.records.interrupt(accepted[1].run.id, owner="me", fence=1)
+    outcomes = await asyncio.gather(
+        *(store.log.append(one.conversation.id, [make.frame(one)], fence=one.fence) for one in accepted), return_exceptions=True
+    )
+    assert isinstance(outcomes[1], FenceLost)
+    assert [outcomes[0], outcomes[2]] == [range(one.seq + 1, one.seq + 2) for one in (accepted[0], accepted[2])]
+    assert [await store.log.last_seq(one.conversation.id) - one.seq for one in accepted] == [1, 0, 1]
 
 
 async def test_a_conversation_of_a_failed_unit_is_not_remembered(store: SqliteStore) -> None:
