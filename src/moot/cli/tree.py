@@ -273,6 +273,11 @@ TREE = Group(
             "Brings conversations in from a file: a recording, or what another program wrote.",
             ("moot import run.jsonl", "moot import capture.jsonl -f recording --agent-type codex", "moot import run.jsonl --dry-run"),
         ),
+        "replay": Command(
+            "moot.cli.replaying:replay",
+            "Shows a conversation again as it came, with its own timing.",
+            ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --instant --from 12"),
+        ),
         "export": Command(
             "moot.cli.exporting:export",
             "Writes a conversation as a file of a format.",

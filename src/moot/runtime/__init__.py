@@ -19,6 +19,7 @@
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
 | `importing.py` `exporting.py` | conversations out of a file and into one, of any format |
+| `replaying.py` | a run's events again, with the timing that they had |
 | `files.py` | the files that a person could mean by `@file` |
 | `repository.py` | the branch and commit that a folder is at |
 | `described.py` | permissions as JSON |

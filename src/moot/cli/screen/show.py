@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 
 import anyio
 import anyio.to_thread
@@ -33,8 +34,10 @@ _ELSEWHERE = frozenset({"error", "abort"})
 class ShowScreen:
     """Draws a run without a composer; in a terminal without motion (TERM=dumb, `ui.animations: false`) only what is finished is written."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, *, clock: Callable[[], float] = time.time) -> None:
+        """`clock`: what time it is for what is drawn, seconds since the epoch."""
         self._output = output
+        self._clock = clock
         self._conversation = ""
         self._region = Region(output)
         self._drawing = anyio.Lock()
@@ -42,6 +45,8 @@ class ShowScreen:
         """Set when something came that was not drawn yet."""
         self._paused = False
         self._drawn_at = 0.0
+        self._finished = ""
+        """What was taken to be printed and is not yet: whoever is cancelled on the way to the terminal leaves it to the next."""
         self.begin("", 0)
 
     def begin(self, conversation: str, calls_before: int) -> None:
@@ -85,7 +90,7 @@ class ShowScreen:
     def leave(self) -> None:
         """Keeps what was said so far when the watching ends before the run does."""
         self._transcript.end()
-        self._region.draw(self._transcript.take(), [])
+        self._draw(self._transcript.take(), [])
 
     async def _frame(self) -> None:
         async with self._drawing:
@@ -96,10 +101,14 @@ class ShowScreen:
             width, height = size_now()
             if width != self._transcript.look.width:
                 self._transcript.resize(width)
-            finished = self._transcript.take()
-            live = self._transcript.live(min(_HEIGHT, height - 1), time.time()) if self._moves else []
-            if finished or self._moves:
-                await anyio.to_thread.run_sync(self._region.draw, finished, live, abandon_on_cancel=True)
+            self._finished += self._transcript.take()
+            live = self._transcript.live(min(_HEIGHT, height - 1), self._clock()) if self._moves else []
+            if self._finished or self._moves:
+                await anyio.to_thread.run_sync(self._draw, "", live, abandon_on_cancel=True)
+
+    def _draw(self, finished: str, live: list[str]) -> None:
+        taken, self._finished = self._finished + finished, ""
+        self._region.draw(taken, live)
 
     async def _heed_stop(self) -> None:
         """Ctrl+Z: the moving lines are taken away before the shell shows its prompt, and drawn anew when the run is in front again."""

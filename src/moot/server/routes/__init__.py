@@ -5,6 +5,7 @@
 | `chat.py` | the AI SDK's transport |
 | `events.py` | every event, live |
 | `conversations.py`, `messages.py`, `queue.py` | conversations; what is said in them, their tree and raw events; what waits for its turn |
+| `replay.py` | an answer's stream again, as it came |
 | `runs.py`, `approvals.py` | runs of all processes; what waits for a person |
 | `projects.py`, `blobs.py` | folders of conversations with their files; bytes by their hash |
 | `search.py`, `stats.py` | finding words; counting what runs took |
@@ -34,6 +35,7 @@ from moot.server.routes.messages import router as messages
 from moot.server.routes.permissions import router as permissions
 from moot.server.routes.projects import router as projects
 from moot.server.routes.queue import router as queue
+from moot.server.routes.replay import router as replay
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.stats import router as stats
@@ -51,6 +53,7 @@ ROUTERS = (
     conversations,
     messages,
     queue,
+    replay,
     runs,
     approvals,
     search,

@@ -11,6 +11,7 @@ chunks as make it, and then what comes after that.
 | `parts.py` | what a client says, as it is stored |
 | `resume.py` | where a stream begins |
 | `replay.py` | a message from its beginning |
+| `paced.py` | a run's stream again, with the timing that it had |
 | `scribes.py` | what one client sees: a message as chunks, or every event |
 | `frames.py` | server-sent events as bytes; deltas joined |
 | `view.py` | chunks and parts as a version of the AI SDK takes them |

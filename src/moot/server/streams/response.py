@@ -23,7 +23,7 @@ from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, comment
 from moot.types.event import Event
 
-__all__ = ["CHUNKS", "HEADERS", "EventStream", "Scribe"]
+__all__ = ["CHUNKS", "HEADERS", "EventStream", "Scribe", "until_gone"]
 
 HEADERS: Mapping[str, str] = {
     "content-type": "text/event-stream",
@@ -96,7 +96,7 @@ class EventStream(Response):
         try:
             with self._server.streams.opened(self._must_end):
                 async with anyio.create_task_group() as group:
-                    group.start_soon(_until_gone, receive, group.cancel_scope)
+                    group.start_soon(until_gone, receive, group.cancel_scope)
                     self._timer = loop.call_later(self._pace.look, self._look, loop, watch, group.cancel_scope)
                     await self._flow(watch, send)
                     group.cancel_scope.cancel()
@@ -184,7 +184,8 @@ class EventStream(Response):
         self._ring()
 
 
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancels the scope once the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -1,0 +1,60 @@
+"""What was said, once more: a run's stream with its own timing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from starlette.responses import Response
+
+from moot.errors import NotFound
+from moot.server.auth import Reader
+from moot.server.caller import Caller
+from moot.server.finding import conversation_of
+from moot.server.routes.chat import STREAM, Sdk
+from moot.server.routing import Router
+from moot.server.state import Here
+from moot.server.streams.frames import DONE, ChunkFrames
+from moot.server.streams.paced import ReplayStream
+from moot.server.streams.replay import ended_chunks
+from moot.server.streams.response import CHUNKS
+from moot.server.streams.scribes import keep
+from moot.server.streams.view import Blobs, version_of
+from moot.types import chunk
+from moot.types.conversation import Conversation
+from moot.types.message import Message
+
+router = Router(prefix="/api/conversations/{conversation_id}", tags=["replay"])
+
+
+@router.get("/replay", response_model=None, response_class=Response, responses=STREAM)
+async def replay(
+    here: Here,
+    caller: Reader,
+    conversation_id: str,
+    speed: Annotated[float, Query(ge=0, le=1000, description="How many times as fast; 0 = all at once.")] = 1,
+    begin: Annotated[int, Query(alias="from", ge=0, le=0xFFFFFFFF, description="Begin with this event.")] = 0,
+    message: Annotated[str | None, Query(max_length=200, description="The answer; without it the last of the shown branch.")] = None,
+    sdk: Sdk = None,
+) -> Response:
+    """Streams an answer again as it came, long silences shortened."""
+    found = await conversation_of(caller, conversation_id)
+    said = await _answer(caller, found, message)
+    if said.run is not None:
+        run = await caller.store.records.run(said.run)
+        return ReplayStream(here, caller, run, version_of(sdk), begin=begin, speed=speed)
+    blobs: Blobs = []
+    whole = (*ended_chunks(said, None), chunk.finish("stop"))
+    data = ChunkFrames(version_of(sdk)).replay(whole, (0, 0), blobs)
+    await keep(caller.store.blobs, blobs)
+    return Response(data + DONE, headers=dict(CHUNKS))
+
+
+async def _answer(caller: Caller, conversation: Conversation, message: str | None) -> Message:
+    if message is not None:
+        return await caller.store.conversations.message(message, conversation=conversation.id)
+    branch = await caller.store.conversations.branch(conversation.id)
+    last = next((one for one in reversed(branch) if one.role == "assistant"), None)
+    if last is None:
+        raise NotFound(f"the conversation {conversation.id!r} has no answer yet")
+    return last

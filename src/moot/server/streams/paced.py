@@ -1,0 +1,76 @@
+"""A run's stream once more, with the timing that it had: the same frames as when it was live."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from moot.runtime.replaying import beats
+from moot.server.caller import Caller
+from moot.server.state import Server
+from moot.server.streams.frames import DONE, KEEP_ALIVE, ChunkFrames, comment
+from moot.server.streams.response import CHUNKS, until_gone
+from moot.server.streams.scribes import keep
+from moot.server.streams.view import Blobs, Version
+from moot.types.run import Run
+
+__all__ = ["ReplayStream"]
+
+
+class ReplayStream(Response):
+    """Streams the events of a run from a seq on, at some speed. It ends for a client that is gone or reads nothing, and with the server."""
+
+    def __init__(self, server: Server, caller: Caller, run: Run, version: Version, *, begin: int, speed: float) -> None:
+        self.status_code = 200
+        self.background = None
+        self.init_headers(CHUNKS)
+        self._server = server
+        self._caller = caller
+        self._run = run
+        self._frames = ChunkFrames(version)
+        self._begin = begin
+        self._speed = speed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._server.metrics.streams.inc()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(until_gone, receive, group.cancel_scope)
+                await self._play(send)
+                group.cancel_scope.cancel()
+        finally:
+            self._server.metrics.streams.dec()
+
+    async def _play(self, send: Send) -> None:
+        async with aclosing(beats(self._caller.store.log, self._run, begin=self._begin, speed=self._speed)) as played:
+            async for beat in played:
+                if not await self._waited(send, beat.wait):
+                    await send({"type": "http.response.body", "body": comment("cut: the server stops, or the token was revoked")})
+                    return
+                blobs: Blobs = []
+                data = self._frames.write([beat.event], (0, 0), blobs)
+                await keep(self._caller.store.blobs, blobs)
+                if data and not await self._sent(send, data):
+                    return
+        await send({"type": "http.response.body", "body": DONE, "more_body": False})
+
+    async def _waited(self, send: Send, seconds: float) -> bool:
+        """Whether it may go on behind the pause; in a long one the connection is kept alive."""
+        pace = self._server.streams.pace
+        while seconds > 0:
+            stretch = min(seconds, pace.beat)
+            await anyio.sleep(stretch)
+            seconds -= stretch
+            if seconds > 0 and not await self._sent(send, KEEP_ALIVE):
+                return False
+        return not self._caller.revoked.is_set() and not self._server.stopping.is_set()
+
+    async def _sent(self, send: Send, data: bytes) -> bool:
+        """False for a client that took nothing for too long."""
+        with anyio.move_on_after(self._server.streams.pace.slow) as patience:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        return not patience.cancelled_caught
