@@ -159,3 +159,29 @@ def json_seq(line: str) -> int:
     value = json.loads(line)
     found = value.get("seq") or value.get("event", {}).get("seq") or value.get("message", {}).get("seq") or 0
     return int(found)
+
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "agents"
+
+
+@pytest.mark.parametrize(
+    ("file", "agent_type", "messages"),
+    [
+        ("codex/exec-json-list.jsonl", "codex", 1),
+        ("codex/app-server-accept.wire.jsonl", "codex", 2),
+        ("codex/two-commands.wire.jsonl", "codex", 2),
+    ],
+)
+def test_what_another_agent_left_is_recognized_and_becomes_a_conversation(
+    moot: MootProcess, file: str, agent_type: str, messages: int
+) -> None:
+    (added,) = json.loads(moot.run("import", str(RECORDED / file), "--json").stdout)["data"]
+    assert (added["outcome"], added["agent_type"], added["fidelity"]["lost"]) == ("added", agent_type, {})
+    found = said(moot)
+    assert len(found) >= messages and found[-1][0] == "assistant"
+    assert any(part["type"] == "text" and part["text"] for part in found[-1][2])
+    raws = [line for line in (RECORDED / file).read_bytes().splitlines(keepends=True) if line.strip()]
+    shown = json.loads(moot.run("chat", "show", "1", "--raw", "--json").stdout)["data"]
+    assert [frame["raw"].encode() for frame in shown] == raws
+    assert b"is here already" in moot.run("import", str(RECORDED / file), "-f", "recording").stderr
+    assert len(json.loads(moot.run("chat", "list", "--json").stdout)["data"]) == 1

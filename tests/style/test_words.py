@@ -116,7 +116,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/_acp_facts.py",
         "formats/_captures.py",
     ),
-    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "formats/_captures.py"),
+    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "convert/wire.py", "formats/_captures.py"),
     "openai gpt": (
         "providers/*.py",
         "convert/openai*.py",

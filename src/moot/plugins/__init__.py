@@ -148,9 +148,11 @@ TOOLS = Registry(
 TRANSLATORS = Registry(
     "moot.translators",
     {
+        "acp-wire": "moot.convert.wire:AcpWire",
         "claude-code": "moot.convert.claude_code:ClaudeCode",
         "claude-stream-json": "moot.convert.claude_code:ClaudeStreamJson",
         "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
+        "codex-app-server-wire": "moot.convert.wire:CodexWire",
         "codex-exec": "moot.convert.codex_exec:CodexExec",
     },
     needs=("name", "version", "open", "feed", "close"),

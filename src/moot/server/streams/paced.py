@@ -33,15 +33,20 @@ class ReplayStream(Response):
         self._frames = ChunkFrames(version)
         self._begin = begin
         self._speed = speed
+        self._playing = anyio.CancelScope()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         self._server.metrics.streams.inc()
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(until_gone, receive, group.cancel_scope)
-                await self._play(send)
-                group.cancel_scope.cancel()
+            with self._server.streams.opened(self._must_end):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(until_gone, receive, group.cancel_scope)
+                    with self._playing:
+                        await self._play(send)
+                    if self._playing.cancelled_caught:
+                        await send({"type": "http.response.body", "body": comment("cut: the server stops, or the token was revoked")})
+                    group.cancel_scope.cancel()
         finally:
             self._server.metrics.streams.dec()
 
@@ -49,7 +54,6 @@ class ReplayStream(Response):
         async with aclosing(beats(self._caller.store.log, self._run, begin=self._begin, speed=self._speed)) as played:
             async for beat in played:
                 if not await self._waited(send, beat.wait):
-                    await send({"type": "http.response.body", "body": comment("cut: the server stops, or the token was revoked")})
                     return
                 blobs: Blobs = []
                 data = self._frames.write([beat.event], (0, 0), blobs)
@@ -67,7 +71,11 @@ class ReplayStream(Response):
             seconds -= stretch
             if seconds > 0 and not await self._sent(send, KEEP_ALIVE):
                 return False
-        return not self._caller.revoked.is_set() and not self._server.stopping.is_set()
+        return True
+
+    def _must_end(self) -> None:
+        if self._caller.revoked.is_set() or self._server.stopping.is_set():
+            self._playing.cancel()
 
     async def _sent(self, send: Send, data: bytes) -> bool:
         """False for a client that took nothing for too long."""
