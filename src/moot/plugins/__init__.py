@@ -39,7 +39,11 @@ __all__ = [
 
 AGENTS = Registry(
     "moot.agents",
-    {"claude-code": "moot.agents.claude_code:ClaudeCode", "moot": "moot.agents.loop:Loop"},
+    {
+        "claude-code": "moot.agents.claude_code:ClaudeCode",
+        "codex": "moot.agents.codex.service:Codex",
+        "moot": "moot.agents.loop:Loop",
+    },
     needs=("run",),
     families=("acp",),
 )

@@ -14,7 +14,7 @@ from moot.config.settings import Rule
 from moot.errors import MootError, NotFound, UsageError
 from moot.plugins import Registry
 from moot.runtime import patterns
-from moot.runtime.approvals import Ruling, decide
+from moot.runtime.approvals import Ruling, decide, rule_on
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
 from moot.tools.offers import tool as find_tool
@@ -96,11 +96,10 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
 def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> Ruling:
     settings = runtime.settings
     mode = mode_of(settings, run.settings)
-    if (call := asked.outside) is not None:
-        subject, tool, like = call.subject, call, call.like
-    else:
-        subject, tool, like = subject_of(loads_exact(asked.arguments)), find_tool(asked.tool), ""
-    return decide(settings.permissions, mode, tool, subject, directory=conversation.directory, grants=grants, like=like)
+    if asked.outside is not None:
+        return rule_on(settings.permissions, mode, asked.outside, conversation.directory, grants)
+    tool, subject = find_tool(asked.tool), subject_of(loads_exact(asked.arguments))
+    return decide(settings.permissions, mode, tool, subject, directory=conversation.directory, grants=grants)
 
 
 def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:

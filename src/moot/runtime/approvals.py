@@ -16,8 +16,9 @@ from moot.runtime import patterns
 from moot.types.agent import Mode
 from moot.types.approval import Action, AskedPart, Grant
 from moot.types.effect import Effect
+from moot.types.outside import OutsideCall
 
-__all__ = ["Ruled", "Ruling", "decide", "told"]
+__all__ = ["Ruled", "Ruling", "decide", "rule_on", "told"]
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """What takes a line apart brings a parser along, so it is imported when there is a line."""
@@ -94,6 +95,17 @@ def decide(
     if "execute" in tool.effects:
         return _line(judge, subject)
     return _plain(judge, subject, directory)
+
+
+def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: str, grants: Iterable[Grant]) -> Ruling:
+    """What happens to a call of an outside agent: the strictest of what its subjects come to."""
+    kept = tuple(grants)
+    rulings = [
+        decide(permissions, mode, call, subject, directory=directory, grants=kept, like=call.like) for subject in (call.subject, *call.more)
+    ]
+    action: Action = next(action for action in _STRICTEST if any(ruling.action == action for ruling in rulings))
+    parts = tuple(part for ruling in rulings for part in ruling.parts)
+    return replace(next(ruling for ruling in rulings if ruling.action == action), parts=parts)
 
 
 # ── a path, an address, nothing ─────────────────────────────────────────────────────────────────────────────────────────────────────

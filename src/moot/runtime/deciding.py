@@ -9,8 +9,7 @@ from typing import Protocol
 import anyio
 
 from moot.errors import Busy, FenceLost
-from moot.runtime.approvals import Ruling
-from moot.runtime.approvals import decide as rule
+from moot.runtime.approvals import Ruling, rule_on
 from moot.runtime.asking import EXPIRED, NOBODY, Asker, answered, expiry
 from moot.runtime.deadline import Deadline
 from moot.runtime.journal import LEG, PARKED
@@ -63,14 +62,12 @@ async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
     runtime, request = leg.runtime, leg.request
     # read again: what was answered to an earlier call of this run may allow this one
     conversation = await runtime.store.conversations.get(request.conversation.id)
-    return rule(
+    return rule_on(
         runtime.settings.permissions,
         mode_of(runtime.settings, request.settings),
         call,
-        call.subject,
-        directory=conversation.directory,
-        grants=grants_of(conversation.settings),
-        like=call.like,
+        conversation.directory,
+        grants_of(conversation.settings),
     )
 
 

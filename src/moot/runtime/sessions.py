@@ -20,6 +20,9 @@ _HOPS = 16
 
 async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session | None:
     """As `RunContext.session`."""
+    own = await store.records.run(fence.run)
+    if own.agent_session_id is not None:  # begun in an earlier turn of this run
+        return Session(own.agent_session_id, await store.conversations.message(fence.message))
     branch = await _branch(store, request, fence)
     for index in range(len(branch) - 1, -1, -1):
         message = branch[index]

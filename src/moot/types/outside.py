@@ -59,6 +59,8 @@ class OutsideCall:
     subject: str
     """What rules match: a command, a path, an address."""
     options: tuple[Option, ...] = ()
+    more: tuple[str, ...] = ()
+    """Further subjects of the same call: it may run only when each of them may."""
     like: str = ""
     """The tool of moot that does the same, whose rules hold here too; empty = none."""
     editable: bool = False
@@ -76,6 +78,7 @@ class OutsideCall:
             "title": self.title,
             "effects": list[Json](sorted(self.effects)),
             "subject": self.subject,
+            "more": list[Json](self.more),
             "options": list[Json](option.to_json() for option in self.options),
             "like": self.like,
             "editable": self.editable,
@@ -84,7 +87,7 @@ class OutsideCall:
     @classmethod
     def from_json(cls, tool_call: str, name: str, arguments: bytes, value: JsonObject) -> OutsideCall:
         """Total: what is not there is empty."""
-        effects, options = value.get("effects"), value.get("options")
+        effects, options, more = value.get("effects"), value.get("options"), value.get("more")
         return cls(
             tool_call,
             name,
@@ -93,6 +96,7 @@ class OutsideCall:
             _effects(effects if isinstance(effects, list) else ()),
             str(value.get("subject", "")),
             tuple(Option.from_json(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else (),
+            tuple(str(subject) for subject in more) if isinstance(more, list) else (),
             str(value.get("like", "")),
             value.get("editable") is True,
         )

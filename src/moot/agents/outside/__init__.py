@@ -9,6 +9,7 @@ both directions. The service of an agent brings the words of its protocol and no
 | `leg.py` | a leg: its turns, steers, what a crash cut off, how it ends |
 | `options.py` | what a configuration says of such an agent, checked |
 | `process.py` | `Program`: the process, lines in and out, what it complains of, its end |
+| `prompts.py` | what a person said, with its files, as words and pictures |
 | `rpc.py` | `Rpc`: JSON-RPC on lines, both directions |
 | `told.py` | earlier messages as text, for a session that has not seen them |
 | `turn.py` | `Turn`: one exchange, recorded and translated |

@@ -58,6 +58,8 @@ class Program:
         self._group: TaskGroup | None = None
         self._child: Child | None = None
         self._writing = anyio.Lock()
+        self._held = bytearray()
+        """The beginning of a line whose end has not come; kept, so that a reading that was cancelled can be taken up."""
 
     async def __aenter__(self) -> Program:
         """Raises ConfigError when there is no such program, Refused when it can't be started."""
@@ -94,7 +96,7 @@ class Program:
         """
         stdout = self.child.stdout
         assert stdout is not None
-        held = bytearray()
+        held = self._held
         while data := await stdout.read(READ):
             whole, newline, rest = data.rpartition(b"\n")
             if not newline:
@@ -105,10 +107,12 @@ class Program:
                 continue
             held += whole
             lines = bytes(held).split(b"\n")
-            held = bytearray(rest)
+            held[:] = rest
             yield tuple([line + b"\n" for line in lines])
         if held:
-            yield (bytes(held),)
+            tail = bytes(held)
+            held.clear()
+            yield (tail,)
 
     async def write(self, line: bytes) -> None:
         """Sends a line with its end. Raises ProviderError when it does not listen any more."""

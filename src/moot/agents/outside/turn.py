@@ -80,16 +80,19 @@ class Turn:
         return self._state
 
     async def heard(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Records what one read brought, each line with its end, in one append; the chunks that it made."""
-        async with self._order:
-            events = [self._event(line, sent=False) for line in lines]
-            return await self._append(events)
+        """Records what one read brought, each line with its end, in one append; the chunks that it made. Not to be interrupted."""
+        return await self._record(lines, sent=False)
 
     async def said(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Records lines of ours; call it before they are written. They must hold no secret."""
-        async with self._order:
-            events = [self._event(line, sent=True) for line in lines]
-            return await self._append(events)
+        """The same for lines of ours; call it before they are written. They must hold no secret."""
+        return await self._record(lines, sent=True)
+
+    async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> tuple[Chunk, ...]:
+        chunks: tuple[Chunk, ...] = ()
+        with anyio.CancelScope(shield=True):  # what the translator has seen must be in the log
+            async with self._order:
+                chunks = await self._append([self._event(line, sent=sent) for line in lines])
+        return chunks
 
     def _event(self, line: Raw, *, sent: bool) -> Event:
         chunks: tuple[Chunk, ...] = ()

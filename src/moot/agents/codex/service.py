@@ -1,0 +1,63 @@
+"""The agent service `codex`."""
+
+from __future__ import annotations
+
+from moot.agents.codex.talking import Plan, Talk
+from moot.agents.outside.leg import Said, run_leg
+from moot.agents.outside.options import Launch, choice_of, directory_of, launch_of
+from moot.agents.outside.process import Program
+from moot.types.agent import Mode
+from moot.types.context import RunContext
+from moot.types.run import RunOutcome, RunRequest
+
+__all__ = ["Codex"]
+
+HINT = "npm install --global @openai/codex"
+NEEDS = (
+    *("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""Variables of ours that Codex needs: where its files lie, who it is, how it gets out."""
+
+SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
+APPROVALS = ("untrusted", "on-request", "never")
+_BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
+"""Codex asks in every mode about what it does not know to be harmless, so that the rules of moot hold; the mode answers then."""
+_TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
+_EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+
+
+class Codex:
+    """Codex as it is: its own model, login, settings and tools."""
+
+    async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
+        launch = launch_of(request, ("codex",), known=("sandbox", "approval"))
+        plan = await _plan(request, context)
+
+        async def talk(said: Said) -> RunOutcome:
+            async with _program(launch, request) as program:
+                return await Talk(request, context, program, plan, said).hold()
+
+        return await run_leg(request, context, talk)
+
+
+def _program(launch: Launch, request: RunRequest) -> Program:
+    command = (*launch.command, "app-server")
+    return Program(command, cwd=directory_of(request), env=launch.env, hint=HINT, keeps=NEEDS)
+
+
+async def _plan(request: RunRequest, context: RunContext) -> Plan:
+    """How this run is to be made. Raises ConfigError."""
+    agent, options = request.agent, request.settings
+    wanted = request.run.model or agent.model
+    effort = str(options.get("effort") or agent.effort or "")
+    schema = options.get("schema")
+    return Plan(
+        directory=str(directory_of(request)),
+        model="" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted,
+        effort=_EFFORTS.get(effort, ""),
+        sandbox=choice_of(request, "sandbox", SANDBOXES) or _BY_MODE[context.mode],
+        approval=choice_of(request, "approval", APPROVALS) or "untrusted",
+        instructions="\n\n".join(filter(None, (agent.instructions, agent.rules))),
+        schema=schema if isinstance(schema, dict) else None,
+    )

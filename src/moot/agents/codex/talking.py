@@ -1,0 +1,259 @@
+"""One turn of Codex: the handshake, its session begun, resumed or forked, the turn, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from moot import __version__
+from moot.agents.codex.asking import wish_of
+from moot.agents.outside.leg import Said, note_child, outcome_of
+from moot.agents.outside.process import Program
+from moot.agents.outside.prompts import Told, told_parts
+from moot.agents.outside.rpc import METHOD_NOT_FOUND, Incoming, Rpc, RpcRefused
+from moot.agents.outside.told import LIMIT, told
+from moot.agents.outside.turn import Turn
+from moot.convert._vendor import as_list, as_object, as_text
+from moot.convert.codex_app_server import CodexAppServer, call_id
+from moot.errors import MootError, ProviderError
+from moot.types.canonical import Json, JsonObject
+from moot.types.context import RunContext
+from moot.types.exchange import Ended, Failure
+from moot.types.message import Message
+from moot.types.outside import Session
+from moot.types.run import RunOutcome, RunRequest
+
+__all__ = ["Plan", "Talk"]
+
+HANDSHAKE = 60.0
+"""Seconds that an answer to one of our requests may take: Codex answers at once, and does its work behind."""
+INTERRUPT = 1.0
+"""Seconds that it gets to stop by itself."""
+
+_ANSWERS: dict[str, Json] = {
+    "mcpServer/elicitation/request": {"action": "decline", "content": None},
+    "item/tool/requestUserInput": {"answers": {}},
+    "execCommandApproval": {"decision": "denied"},
+    "applyPatchApproval": {"decision": "denied"},
+}
+"""What is asked and moot has nobody to put it to: a no, in each one's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run is to be made."""
+
+    directory: str
+    model: str
+    """Empty = Codex's own choice."""
+    effort: str
+    sandbox: str
+    approval: str
+    instructions: str
+    schema: JsonObject | None = None
+
+    def session(self) -> JsonObject:
+        """What a session is begun, resumed and forked with."""
+        facts: JsonObject = {"cwd": self.directory, "sandbox": self.sandbox, "approvalPolicy": self.approval}
+        if self.model:
+            facts["model"] = self.model
+        if self.instructions:
+            facts["developerInstructions"] = self.instructions
+        return facts
+
+    def turn(self) -> JsonObject:
+        """What each turn is told beside its input."""
+        facts: JsonObject = {}
+        if self.effort:
+            facts["effort"] = self.effort
+        if self.schema is not None:
+            facts["outputSchema"] = self.schema
+        return facts
+
+
+class Talk:
+    """Held once: everything that passes is in the log, whatever becomes of it."""
+
+    def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: Said) -> None:
+        self._request = request
+        self._context = context
+        self._program = program
+        self._plan = plan
+        self._said = said
+        self._rpc = Rpc(self._send, envelope={})
+        self._items: dict[str, JsonObject] = {}
+        self._asked: dict[str, anyio.CancelScope] = {}
+        """What is being decided, by the id of the question: Codex may go on without an answer."""
+        self._over = anyio.Event()
+        self._cut: ProviderError | None = None
+        self._ids = ("", "")
+        """Of its session and turn, once they have begun."""
+        self._turn: Turn
+
+    async def hold(self) -> RunOutcome:
+        """The turn's outcome. Cancelled, it has Codex stop first."""
+        prompt = await told_parts(self._context, self._said.parts)
+        self._turn = await Turn.begin(
+            self._request, self._context, CodexAppServer(), number=self._said.number, prompt=prompt.text.encode(), model=self._plan.model
+        )
+        ended: Ended = "cancelled"
+        failure: Failure | None = None
+        try:
+            await note_child(self._context, self._said.number, self._program.child)
+            await self._work(prompt)
+            ended = "eof"
+        except ProviderError as error:
+            ended, failure = "cut", Failure.of(error)
+        except anyio.get_cancelled_exc_class():
+            await self._interrupt()
+            raise
+        finally:
+            await self._turn.close(ended, failure)
+        assert self._turn.ending is not None
+        return outcome_of(self._turn.ending)
+
+    async def _work(self, prompt: Told) -> None:
+        """Raises ProviderError when it did not come to its end, and groups of what came of the store."""
+        failed: ProviderError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen, group)
+            try:
+                await self._speak(prompt)
+            except ProviderError as error:
+                failed = error
+            group.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    # ── what we say ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _send(self, line: bytes) -> None:
+        await self._turn.said(line)
+        await self._program.write(line)
+
+    async def _speak(self, prompt: Told) -> None:
+        about: JsonObject = {"name": "moot", "title": "moot", "version": __version__}
+        await self._rpc.request("initialize", {"clientInfo": about, "capabilities": None}, seconds=HANDSHAKE)
+        await self._rpc.notify("initialized")
+        session, unseen = await self._session()
+        await self._context.set_session(session)
+        text = told(unseen, prompt.text)
+        pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
+        pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
+        self._ids = (session, "")
+        begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.turn()}, seconds=HANDSHAKE)
+        self._ids = (session, as_text(as_object(as_object(begun).get("turn")).get("id")))
+        await self._over.wait()
+        if self._cut is not None:
+            raise self._cut
+
+    async def _session(self) -> tuple[str, Sequence[Message]]:
+        """The session to go on in, and what of the conversation it has not seen."""
+        known = await self._context.session()
+        if known is not None:
+            try:
+                return await self._known(known), known.unseen
+            except RpcRefused:
+                pass  # it is not there any more, or can't be forked where that is wanted: begin anew, with all that was said
+        begun = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
+        before = list(await self._context.history(LIMIT // 4))
+        if before and before[-1].role == "user":
+            before.pop()
+        return _id_of(begun), before if self._said.number == 1 else ()
+
+    async def _known(self, session: Session) -> str:
+        facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}
+        if not session.moved:
+            return _id_of(await self._rpc.request("thread/resume", facts, seconds=HANDSHAKE))
+        steps = as_list(session.last.metadata.get("steps"))
+        turn = as_text(as_object(steps[-1]).get("turn_id")) if steps else ""
+        return _id_of(await self._rpc.request("thread/fork", {**facts, "lastTurnId": turn or None}, seconds=HANDSHAKE))
+
+    # ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _listen(self, group: TaskGroup) -> None:
+        """Records and heeds every line until it ends."""
+        try:
+            await self._read(group)
+            raise self._program.died("ended before its answer did", await self._program.ended())
+        except ProviderError as error:
+            self._cut = error
+            self._rpc.fail(error)
+            self._over.set()
+
+    async def _read(self, group: TaskGroup | None) -> None:
+        async with aclosing(self._program.reads()) as reads:
+            async for lines in reads:
+                await self._turn.heard(*lines)
+                for line in lines:
+                    if (incoming := self._rpc.take(line)) is not None:
+                        self._heed(incoming, group)
+                if self._over.is_set():
+                    return
+
+    def _heed(self, incoming: Incoming, group: TaskGroup | None) -> None:
+        params = incoming.params
+        if incoming.asks:
+            if group is not None:
+                group.start_soon(self._answer, incoming)
+        elif incoming.method == "item/started":
+            item = as_object(params.get("item"))
+            self._items[as_text(item.get("id"))] = item
+        elif incoming.method == "item/completed":
+            self._items.pop(as_text(as_object(params.get("item")).get("id")), None)
+        elif incoming.method == "serverRequest/resolved":
+            scope = self._asked.get(str(params.get("requestId")))
+            if scope is not None:
+                scope.cancel()
+        elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
+            self._over.set()
+
+    async def _answer(self, incoming: Incoming) -> None:
+        item = as_text(incoming.params.get("itemId"))
+        wish = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
+        if wish is None:
+            await self._answer_alone(incoming)
+            return
+        with anyio.CancelScope() as scope:
+            self._asked[str(incoming.id)] = scope
+            answer = await self._context.decide(wish.call)
+            del self._asked[str(incoming.id)]
+            await self._reply(incoming, wish.reply(answer))
+
+    async def _reply(self, incoming: Incoming, result: Json) -> None:
+        try:
+            await self._rpc.reply(incoming, result)
+        except ProviderError:
+            return  # it is gone, which whoever listens to it finds and tells
+
+    async def _answer_alone(self, incoming: Incoming) -> None:
+        if incoming.method in _ANSWERS:
+            await self._reply(incoming, _ANSWERS[incoming.method])
+        else:
+            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"moot does not know {incoming.method}")
+
+    async def _interrupt(self) -> None:
+        """Has it stop by itself; what it still says is kept."""
+        session, turn = self._ids
+        with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
+            try:
+                if turn and not self._over.is_set():
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self._read, None)
+                        await self._rpc.request("turn/interrupt", {"threadId": session, "turnId": turn})
+            except BaseExceptionGroup as errors:
+                if errors.split(MootError)[1] is not None:
+                    raise
+                # it is gone, which is as good
+
+
+def _id_of(begun: Json) -> str:
+    """Raises ProviderError for an answer without a session."""
+    id = as_text(as_object(as_object(begun).get("thread")).get("id"))
+    if not id:
+        raise ProviderError("Codex began no session, or told of it in words that moot does not know", kind="protocol")
+    return id

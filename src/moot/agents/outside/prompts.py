@@ -1,0 +1,64 @@
+"""What a person said, as an agent can be told: words, and pictures as `data:` URLs."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+from moot.errors import MootError
+from moot.types.context import RunContext
+from moot.types.part import Part
+
+__all__ = ["Told", "told_parts"]
+
+_TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
+_LONGEST = 200_000
+"""Bytes of a text file that are put into the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Words first, pictures in their order."""
+
+    text: str
+    pictures: tuple[str, ...] = ()
+
+
+async def told_parts(context: RunContext, parts: tuple[Part, ...]) -> Told:
+    """The parts of a prompt: files of text are put in, others that are no pictures are named."""
+    words: list[str] = []
+    pictures: list[str] = []
+    for part in parts:
+        if part.get("type") == "text":
+            words.append(str(part.get("text", "")))
+        elif part.get("type") == "file":
+            await _file(context, part, words, pictures)
+    return Told("\n\n".join(word for word in words if word), tuple(pictures))
+
+
+async def _file(context: RunContext, part: Part, words: list[str], pictures: list[str]) -> None:
+    url, kind = str(part.get("url", "")), str(part.get("mediaType", "application/octet-stream"))
+    name = str(part.get("filename") or kind)
+    try:
+        data = await _bytes(context, url)
+    except (MootError, ValueError) as error:
+        words.append(f"[the file {name} can't be read: {error}]")
+        return
+    if data is None:
+        words.append(f"[the file {name}: {url}]")
+    elif kind.startswith("image/"):
+        pictures.append(f"data:{kind};base64,{base64.b64encode(data).decode()}")
+    elif kind.startswith(_TEXT):
+        words.append(f"[the file {name}]\n{data[:_LONGEST].decode('utf-8', 'replace')}")
+    else:
+        words.append(f"[the file {name}, {len(data)} bytes, which can't be shown here]")
+
+
+async def _bytes(context: RunContext, url: str) -> bytes | None:
+    """None for what lies elsewhere: nothing is fetched here."""
+    if url.startswith("blob:"):
+        return await context.ports.blobs.get(url.removeprefix("blob:"))
+    if url.startswith("data:"):
+        head, _, body = url.partition(",")
+        return base64.b64decode(body, validate=False) if head.endswith(";base64") else body.encode()
+    return None
