@@ -124,6 +124,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/ollama_chat.py",
         "types/facts.py",
         "agents/known/codex.py",
+        "agents/codex*",
     ),
     "openrouter": ("providers/openrouter.py",),
     "ollama": (

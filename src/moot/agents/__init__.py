@@ -3,6 +3,7 @@
 | file | what it holds |
 |---|---|
 | `claude_code/` | Claude Code, a program of its own |
+| `codex/` | Codex, by its app-server |
 | `outside/` | what agents that are programs of their own share |
 | `loop.py` | moot's own loop: steps until the answer is whole or a limit is met |
 | `step.py` | one step's model call: attempts, backing off, the fallback chain |

@@ -18,7 +18,9 @@ from moot.types.approval import Answer, Approval, bind, grants_of
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.event import Event
+from moot.types.message import Message
 from moot.types.outside import Option, OutsideAnswer, OutsideCall
+from moot.types.part import is_settled
 from moot.types.store import Ask, Expire, Use
 
 __all__ = ["decide"]
@@ -35,6 +37,8 @@ class Holder(Asker, Protocol):
     deadline: Deadline
     asked_outside: Counter[str]
     """How often each call of an outside agent was asked about."""
+
+    def message(self) -> Message: ...
 
 
 async def decide(leg: Holder, call: OutsideCall) -> OutsideAnswer:
@@ -137,10 +141,17 @@ async def _withdraw(leg: Holder, approval: Approval) -> None:
         try:
             answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
             change = Expire(approval.id, _WITHDRAWN, early=True)
-            await leg.append(answered(approval, answer), Event("meta", body=LEG), changes=(change,), sync=True)
+            await leg.append(_closed(leg, approval, answer), Event("meta", body=LEG), changes=(change,), sync=True)
         except (Busy, FenceLost):
             pass  # it was answered at this moment, for nothing; or the run is somebody else's by now
     leg.runtime.hub.touch(leg.fence.conversation)
+
+
+def _closed(leg: Holder, approval: Approval, answer: Answer) -> Event:
+    """The answer as watchers see it; nothing is shown of it on a call that is over already, which would open it again."""
+    event = answered(approval, answer)
+    over = any(is_settled(part) for part in leg.message().parts if part.get("toolCallId") == approval.tool_call)
+    return event._replace(kind="journal", chunks=()) if over else event
 
 
 async def _told(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:

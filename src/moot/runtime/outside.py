@@ -14,6 +14,7 @@ from moot.runtime.sessions import session_of
 from moot.runtime.setup import mode_of
 from moot.types.agent import Mode
 from moot.types.event import Event
+from moot.types.message import Message
 from moot.types.outside import OutsideAnswer, OutsideCall, Session
 from moot.types.run import RunRequest
 from moot.types.store import Change, Fence, SetSession
@@ -36,6 +37,9 @@ class OutsideLeg(ABC):
 
     @abstractmethod
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
+
+    @abstractmethod
+    def message(self) -> Message: ...
 
     @property
     def mode(self) -> Mode:

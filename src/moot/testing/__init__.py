@@ -6,6 +6,7 @@
 | `process.py` | `ScriptedProcess`: the same as a process of its own, for tests of the command line |
 | `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
 | `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
+| `codex_program.py` | a double of Codex's program, run as a script |
 | `script.py` | `Reply` and `ToolCall`, the words of a script |
 | `claude_program.py` | a script that speaks as Claude Code does, and misbehaves in every way |
 | `_frames.py` | a reply in the wire shape of each dialect |

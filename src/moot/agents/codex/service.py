@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
 from moot.agents.codex.talking import Plan, Talk
 from moot.agents.outside.leg import Said, run_leg
 from moot.agents.outside.options import Launch, choice_of, directory_of, launch_of
 from moot.agents.outside.process import Program
 from moot.types.agent import Mode
+from moot.types.canonical import JsonObject
 from moot.types.context import RunContext
 from moot.types.run import RunOutcome, RunRequest
 
@@ -27,8 +33,17 @@ _TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fa
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 
 
+def _double(behaviour: str) -> JsonObject:
+    """Options with which a double of the program is driven."""
+    spec = find_spec("moot")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
+    return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "codex_program.py"), behaviour]}
+
+
 class Codex:
-    """Codex as it is: its own model, login, settings and tools."""
+    """Codex as it is: its own model, login, settings and tools. Its options: `command`, `args`, `env`, `sandbox`, `approval`."""
+
+    trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         launch = launch_of(request, ("codex",), known=("sandbox", "approval"))

@@ -65,8 +65,8 @@ class Plan:
             facts["developerInstructions"] = self.instructions
         return facts
 
-    def turn(self) -> JsonObject:
-        """What each turn is told beside its input."""
+    def asked(self) -> JsonObject:
+        """What each turn is begun with beside its input."""
         facts: JsonObject = {}
         if self.effort:
             facts["effort"] = self.effort
@@ -139,19 +139,19 @@ class Talk:
         about: JsonObject = {"name": "moot", "title": "moot", "version": __version__}
         await self._rpc.request("initialize", {"clientInfo": about, "capabilities": None}, seconds=HANDSHAKE)
         await self._rpc.notify("initialized")
-        session, unseen = await self._session()
+        session, unseen = await self._go_on()
         await self._context.set_session(session)
         text = told(unseen, prompt.text)
         pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
         pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
         self._ids = (session, "")
-        begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.turn()}, seconds=HANDSHAKE)
+        begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
         self._ids = (session, as_text(as_object(as_object(begun).get("turn")).get("id")))
         await self._over.wait()
         if self._cut is not None:
             raise self._cut
 
-    async def _session(self) -> tuple[str, Sequence[Message]]:
+    async def _go_on(self) -> tuple[str, Sequence[Message]]:
         """The session to go on in, and what of the conversation it has not seen."""
         known = await self._context.session()
         if known is not None:
