@@ -169,6 +169,7 @@ def test_a_home_that_can_only_be_read_is_named_and_untouched(moot: MootProcess, 
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
+@pytest.mark.damaged
 def test_a_broken_or_newer_database_is_named_and_left_as_it_is(moot: MootProcess) -> None:
     database = moot.home / "data" / "moot.db"
     sound = database.read_bytes()

@@ -266,7 +266,7 @@ TREE = Group(
         "verify": Command(
             "moot.cli.verifying:verify",
             "Is what is stored what it was? Exit code 1 when it is not.",
-            ("moot verify", "moot verify 1", "moot verify --all --json"),
+            ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
         ),
         "import": Command(
             "moot.cli.importing:import_",

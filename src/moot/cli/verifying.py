@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated
@@ -11,16 +10,15 @@ from moot.cli.configured import configured, here
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
+from moot.cli.progress import Progress
 from moot.cli.references import find_in
+from moot.cli.upgrading import upgrade as upgraded
 from moot.config.settings import Settings
-from moot.convert.translators import converter_of, translator_of
+from moot.convert.translators import translator_of
 from moot.errors import UsageError
 from moot.store import SqliteStore, open_store
+from moot.types.exchange import converter_of
 from moot.types.verify import Damage, DamageKind, Receipt
-
-PATIENCE = 1.0
-"""Seconds of silence before there is a line of progress, and between two where it can't be redrawn."""
-_REDRAWN = 0.1
 
 WHAT_TO_DO: dict[DamageKind, str] = {
     "missing": "What is gone can come from a backup alone. Copy {data} away before anything else.",
@@ -40,28 +38,43 @@ async def verify(
     /,
     *,
     all: Annotated[bool, Parameter(name="--all", help="All conversations and all blobs, as without a conversation.")] = False,
+    upgrade: Annotated[
+        bool, Parameter(name="--upgrade", help="What newer converters make of old runs: tell it and store it beside.")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="With --upgrade: tell it, and store nothing.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
     """Makes everything again from the raw bytes and compares it with what is stored. Exit code 1 for any difference."""
     if all and conversation is not None:
         raise UsageError("a conversation and --all exclude each other")
+    if upgrade and not all and conversation is None:
+        raise UsageError("what is to be upgraded?", fix="moot verify --upgrade ID, or moot verify --upgrade --all")
+    if dry_run and not upgrade:
+        raise UsageError("--dry-run goes with --upgrade; verifying stores nothing anyway")
     settings = configured(output).settings
     async with _store(settings) as store:
         only = None
         if conversation is not None:
             only = (await find_in(store, settings.home / "state", conversation, str(here()))).id
-        receipt = Receipt()
-        progress = Progress(output)
-        async with aclosing(store.verifier.verify(translator_of, conversation=only)) as receipts:
-            async for receipt in receipts:
-                progress.show(f"{receipt.conversations:,} conversations, {receipt.raw_bytes / 1e6:,.1f} MB of raw, {receipt.blobs:,} blobs")
-        progress.close()
+        if upgrade:
+            return await upgraded(store.translations, only, output, store=not dry_run, json=json)
+        receipt = await _verified(store, only, output)
     if json:
         output.json(receipt.to_json())
     else:
         _print(receipt, settings, output)
     return 1 if receipt.damaged else 0
+
+
+async def _verified(store: SqliteStore, conversation: str | None, output: Output) -> Receipt:
+    receipt = Receipt()
+    progress = Progress(output)
+    async with aclosing(store.verifier.verify(translator_of, conversation=conversation)) as receipts:
+        async for receipt in receipts:
+            progress.show(f"{receipt.conversations:,} conversations, {receipt.raw_bytes / 1e6:,.1f} MB of raw, {receipt.blobs:,} blobs")
+    progress.close()
+    return receipt
 
 
 @asynccontextmanager
@@ -72,34 +85,6 @@ async def _store(settings: Settings) -> AsyncGenerator[SqliteStore, None]:
         yield store
     finally:
         await store.close()
-
-
-class Progress:
-    """One line on stderr for what takes longer than a moment; gone again when it is over."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._next = time.monotonic() + PATIENCE
-        self._width = 0
-
-    def show(self, words: str) -> None:
-        """Called as often as one likes."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        if self._output.stderr_terminal:
-            self._next = now + _REDRAWN
-            self._output.redraw(f"{words:<{self._width}}")
-            self._width = len(words)
-        else:
-            self._next = now + PATIENCE
-            self._output.say(words)
-
-    def close(self) -> None:
-        """Takes the line away."""
-        if self._width:
-            self._output.redraw(" " * self._width)
-            self._output.redraw("")
 
 
 def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
@@ -122,10 +107,11 @@ def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
 def _lines(receipt: Receipt) -> list[tuple[str, str]]:
     live = f", {receipt.live:,} of them live and judged as far as they are folded" if receipt.live else ""
     others = [f"{count:,} not rebuilt: {_why(converter)}" for converter, count in sorted(receipt.not_rebuilt.items())]
+    newer = [f"{receipt.translated:,} shown in a newer translation"] if receipt.translated else []
     return [
         ("conversations", f"{receipt.conversations:,}"),
         ("runs", f"{receipt.runs:,}{live}"),
-        ("exchanges", "; ".join([f"{receipt.exchanges:,}, {receipt.rebuilt:,} rebuilt from raw", *others])),
+        ("exchanges", "; ".join([f"{receipt.exchanges:,}, {receipt.rebuilt:,} rebuilt from raw", *newer, *others])),
         ("events", f"{receipt.events:,}, {receipt.raw_events:,} with raw: {receipt.raw_bytes:,} bytes"),
         ("chunks", f"{receipt.chunks:,}"),
         ("messages", f"{receipt.messages:,}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from moot.errors import MootError
@@ -10,37 +9,20 @@ from moot.plugins import DIALECTS, TRANSLATORS
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import REFUSED, SENT, Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions
+from moot.types.exchange import Ended, Ending, ExchangeOptions, converter_of
 from moot.types.provider import Hears, Translator
 
-__all__ = ["Again", "Converter", "TranslatorFailed", "converter_of", "translator_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Converter:
-    """`<name>/<version>`, taken apart."""
-
-    name: str
-    version: int
-    """0 = it has none."""
-
-    def __str__(self) -> str:
-        return f"{self.name}/{self.version}"
-
-
-def converter_of(text: str) -> Converter:
-    """What an exchange's `converter` says."""
-    name, _, version = text.rpartition("/")
-    return Converter(name, int(version)) if name and version.isascii() and version.isdigit() else Converter(text, 0)
+__all__ = ["Again", "TranslatorFailed", "translator_of"]
 
 
 def translator_of(converter: str) -> Translator[Any] | None:
     """The translator of that name as it is here, whatever its version; None where nobody has it, or the plugin that does is broken."""
     name = converter_of(converter).name
     try:
-        if name in TRANSLATORS:
-            return TRANSLATORS.make(name)
-        return DIALECTS.make(name).translator if name in DIALECTS else None
+        # a package can't take over the name of a dialect
+        if name in DIALECTS and (name not in TRANSLATORS or TRANSLATORS.package(name)):
+            return DIALECTS.make(name).translator
+        return TRANSLATORS.make(name) if name in TRANSLATORS else None
     except MootError:
         return None
 

@@ -33,6 +33,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `idempotency` | `Idempotency`: answers that are given again for the same key |
 | `poller` | noticing other processes' commits |
+| `overlays`, `translating/` | `Translations`: newer translations of old exchanges, laid over the log's chunks |
 | `verify/` | `Verifying`: whether what is stored is what it was |
 | `health` | what `moot doctor` shows |
 | `sqlite` | the `Store` itself, and opening it |

@@ -88,6 +88,13 @@ class BlobFiles:
         """A file whose name is known when all of it has come. Raises StoreFull."""
         return Unfinished(self)
 
+    def measured(self, sha256: str) -> tuple[int, str]:
+        """Size and hash of the file as it is now. Raises OSError."""
+        path = self.path(sha256)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return file.tell(), digest
+
     def stretch(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
         """Part of a file, whose whole hash is checked when we see that file for the first time."""
         path = self.path(sha256)

@@ -10,6 +10,7 @@ from moot.convert.fold import Folder
 from moot.errors import NotFound
 from moot.store import segments
 from moot.store.connect import Queries
+from moot.store.overlays import laid_over
 from moot.store.rows import DAMAGED, EVENT, event_of, parts_of
 from moot.store.transaction import SEQ_BITS, checksum
 from moot.types.event import Event
@@ -27,8 +28,13 @@ class Events:
     def __init__(self) -> None:
         self._runs: dict[int, str] = {}
 
-    def page(self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None) -> list[Event]:
-        """At most `limit` events behind `after`, in order; of one run when named. An event that fails its check comes as `meta`."""
+    def page(
+        self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None, *, newest: bool = False
+    ) -> list[Event]:
+        """At most `limit` events behind `after`, in order; of one run when named. An event that fails its check comes as `meta`.
+
+        With `newest` their chunks are those of the newest translation.
+        """
         through, number = 0xFFFFFFFF, None
         if run is not None:
             row = queries.execute(
@@ -40,18 +46,19 @@ class Events:
             if row[3] in ("finished", "failed", "cancelled"):
                 through = row[2]
         rows = self._rows(queries, conversation, after, through, limit, number)
-        return [self._event(queries, row) for row in rows]
+        events = [self._event(queries, row) for row in rows]
+        return laid_over(queries, conversation, events) if newest else events
 
     def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
         """The message as it stands in this snapshot: what came after its last fold is folded in. Damaged parts are read from the log."""
-        if message.parts == (DAMAGED,):
+        if restored := message.parts == (DAMAGED,):
             message = self._restored(queries, message, conversation)
         if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):
             return message
         aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (message.run,))}
         folder = Folder(message.parts, message.metadata)
         after, last = message.folded_through, message.folded_through
-        while events := self.page(queries, conversation, after, _PAGE, message.run):
+        while events := self.page(queries, conversation, after, _PAGE, message.run, newest=restored):
             after = last = events[-1].seq
             for event in events:
                 if event.exchange not in aside:

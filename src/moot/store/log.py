@@ -32,9 +32,11 @@ class LogReader:
         self._events = events
         self._owner = owner
 
-    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None, newest: bool = False
+    ) -> list[Event]:
         def page(connection: Connection) -> list[Event]:
-            return self._events.page(connection, lookup.number(connection, conversation, self._owner), after, limit, run)
+            return self._events.page(connection, lookup.number(connection, conversation, self._owner), after, limit, run, newest=newest)
 
         return await self._reader.read(page)
 

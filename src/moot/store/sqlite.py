@@ -33,12 +33,15 @@ from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
-from moot.types.verify import Verifying
+from moot.types.verify import Translations, Verifying
 
 __all__ = ["SqliteStore", "open_store"]
 
 
-SELDOM = Registry("moot.store.seldom", {"verifier": "moot.store.verify:StoreVerifier"})
+SELDOM = Registry(
+    "moot.store.seldom",
+    {"translations": "moot.store.translating:StoreTranslations", "verifier": "moot.store.verify:StoreVerifier"},
+)
 """Parts that few commands want, so that the others import nothing of them."""
 
 
@@ -103,6 +106,11 @@ class SqliteStore:
     def verifier(self) -> Verifying:
         """Whether what is stored is what it was."""
         return SELDOM.load("verifier")(self._reader, self._base.files)
+
+    @property
+    def translations(self) -> Translations:
+        """Newer translations of old exchanges."""
+        return SELDOM.load("translations")(self._writer, self._reader)
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

@@ -135,3 +135,21 @@ OURS: JsonObject = {"failed_by": "moot"}
 def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:
     """The body of the event with which an exchange ends; `failure` is what stands over the translator's own ending."""
     return {**ending.to_json(), "charged": charged, "ended": ended, **(OURS if failure is not None else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """`<name>/<version>`, taken apart."""
+
+    name: str
+    version: int
+    """0 = it has none."""
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+def converter_of(text: str) -> Converter:
+    """What an exchange's `converter` says."""
+    name, _, version = text.rpartition("/")
+    return Converter(name, int(version)) if name and version.isascii() and version.isdigit() else Converter(text, 0)

@@ -26,7 +26,7 @@ from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
-from moot.types.verify import Verifying
+from moot.types.verify import Translations, Verifying
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,13 @@ Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | Took |
 
 
 class LogReading(Protocol):
-    async def read(self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None) -> list[Event]:
-        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named."""
+    async def read(
+        self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None, newest: bool = False
+    ) -> list[Event]:
+        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named.
+
+        With `newest` the chunks are those that the newest translation of an exchange gives; else those that were made when it came.
+        """
         ...
 
     async def last_seq(self, conversation: str) -> int:
@@ -343,6 +348,8 @@ class Store(Holdings, Protocol):
     def tokens(self) -> Tokens: ...
     @property
     def verifier(self) -> Verifying: ...
+    @property
+    def translations(self) -> Translations: ...
 
     def of(self, owner: str) -> Holdings:
         """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.

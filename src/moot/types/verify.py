@@ -1,12 +1,13 @@
-"""The seam of verifying a store: what is found, and what was looked at."""
+"""The seams of verifying a store and of translating it anew: what is found, what was looked at, what a newer converter changes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message
 from moot.types.provider import Translator
 
 DamageKind: TypeAlias = Literal["missing", "changed", "unreadable", "chunks", "ending", "record", "message", "blob", "file"]
@@ -62,6 +63,8 @@ class Receipt:
     exchanges: int = 0
     rebuilt: int = 0
     """Exchanges whose chunks were made again from raw and compared."""
+    translated: int = 0
+    """Exchanges that readers are shown in a newer translation than the first."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
     """The others, by the converter that made them: it is here in another version, or not at all."""
     events: int = 0
@@ -83,7 +86,7 @@ class Receipt:
             self.damages.append(damage)
 
     def to_json(self) -> JsonObject:
-        names = ("conversations", "runs", "live", "exchanges", "rebuilt")
+        names = ("conversations", "runs", "live", "exchanges", "rebuilt", "translated")
         more = ("events", "raw_events", "raw_bytes", "chunks", "messages", "requests", "blobs", "blob_bytes", "damaged")
         return {
             "ok": not self.damaged,
@@ -102,4 +105,59 @@ class Verifying(Protocol):
 
         Of one conversation by its id (with the blobs that it names), else of all conversations and blobs. Raises NotFound.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What newer converters make of one run, or of the calls beside the runs of a conversation."""
+
+    conversation: str
+    run: str
+    """Empty = calls beside the runs."""
+    exchanges: tuple[str, ...]
+    converters: tuple[str, ...]
+    """`<from> → <to>`, each once."""
+    events: int = 0
+    """Those that stand for other chunks now."""
+    chunks: tuple[int, int] = (0, 0)
+    """Before and after, in those exchanges."""
+    endings: int = 0
+    """Exchanges that end otherwise now: another reason, usage or error. What a run took stays as it was counted."""
+    differences: tuple[tuple[str, str, str], ...] = ()
+    """The first few places of the message that become others: where, before, after."""
+    skipped: str = ""
+    """Why it is left as it is; empty = it is not."""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "conversation": self.conversation,
+            "run": self.run or None,
+            "exchanges": list[Json](self.exchanges),
+            "converters": list[Json](self.converters),
+            "events": self.events,
+            "chunks": {"before": self.chunks[0], "after": self.chunks[1]},
+            "endings": self.endings,
+            "differences": [{"where": where, "before": before, "after": after} for where, before, after in self.differences],
+            "skipped": self.skipped or None,
+        }
+
+
+class Translations(Protocol):
+    """Newer translations of old exchanges, beside the first ones. The log is never changed."""
+
+    def upgrade(self, translators: Translators, *, conversation: str | None = None, store: bool = True) -> AsyncGenerator[Upgrade, None]:
+        """What the converters that are here would change of what older versions made, run by run, and with `store` does.
+
+        Stored, it is what readers get, the messages included. Only ended runs; one that the store has damaged is left as it is. What was
+        upgraded already is not told again. Raises NotFound.
+        """
+        ...
+
+    async def first(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages as they were first translated."""
+        ...
+
+    async def converters(self, conversation: str) -> dict[str, str]:
+        """Exchanges of that conversation that are shown in a newer translation → the converter that made it."""
         ...

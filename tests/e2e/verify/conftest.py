@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,25 @@ import pytest
 from e2e.verify.lived import DIALECTS, Store, live_through
 
 
+class Homes(dict[str, Path]):
+    """Made when they are asked for first."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, dialect: str) -> Path:
+        work = self._base / f"work-{dialect}"
+        work.mkdir()
+        with ThreadPoolExecutor(1) as thread:  # a test may have a loop of its own at work
+            thread.submit(asyncio.run, live_through(self._base / dialect, work, dialect)).result()
+        self[dialect] = self._base / dialect
+        return self[dialect]
+
+
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    base = tmp_path_factory.mktemp("lived")
-    (base / "work").mkdir()
-    for dialect in DIALECTS:
-        asyncio.run(live_through(base / dialect, base / "work", dialect))
-    return {dialect: base / dialect for dialect in DIALECTS}
+    return Homes(tmp_path_factory.mktemp("lived"))
 
 
 @pytest.fixture(params=DIALECTS)

@@ -113,11 +113,14 @@ class Store:
 
 
 class Altered:
-    """A converter with one rule changed: what the model says is said louder."""
+    """A converter with one rule changed: what the model says is said louder, or whatever `change` makes of it."""
 
-    def __init__(self, inner: Any, version: int = 1, *, raises: bool = False) -> None:
+    def __init__(
+        self, inner: Any, version: int = 1, *, raises: bool = False, change: Callable[[str], str] = str.upper, calls: str = ""
+    ) -> None:
         self._inner = inner
-        self.name, self.version, self._raises = inner.name, version, raises
+        self.name, self.version = inner.name, version
+        self._raises, self._change, self._calls = raises, change, calls
 
     def open(self, options: Any) -> Any:
         return self._inner.open(options)
@@ -126,10 +129,21 @@ class Altered:
         if self._raises:
             raise KeyError("rule")
         state, chunks = self._inner.feed(state, raw)
-        return state, tuple({**chunk, "delta": chunk["delta"].upper()} if chunk["type"] == "text-delta" else chunk for chunk in chunks)
+        return state, self._altered(chunks)
 
     def close(self, state: Any, ended: Any) -> Any:
-        return self._inner.close(state, ended)
+        chunks, ending = self._inner.close(state, ended)
+        return self._altered(chunks), ending
+
+    def _altered(self, chunks: Any) -> Any:
+        return tuple([self._one(dict(chunk)) for chunk in chunks])
+
+    def _one(self, chunk: Any) -> Any:
+        if chunk["type"] == "text-delta":
+            chunk["delta"] = self._change(chunk["delta"])
+        if self._calls and "toolCallId" in chunk:
+            chunk["toolCallId"] = f"{self._calls}{chunk['toolCallId']}"
+        return chunk
 
 
 def altered(**more: Any) -> Callable[[str], Any]:

@@ -93,6 +93,8 @@ def process(homes: dict[str, Path], tmp_path: Path, cache: Path) -> MootProcess:
     return moot
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_the_command_says_what_it_looked_at(process: MootProcess) -> None:
     done = process.run("verify")
     assert (done.returncode, done.stderr) == (0, b""), done
@@ -102,6 +104,8 @@ def test_the_command_says_what_it_looked_at(process: MootProcess) -> None:
 
 
 @damaged
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_the_command_names_each_difference_and_says_what_to_do(process: MootProcess) -> None:
     stored = Store(process.home)
     row = stored.streamed()
@@ -116,11 +120,16 @@ def test_the_command_names_each_difference_and_says_what_to_do(process: MootProc
     assert done.returncode == 1 and damage["seq"] == seq and damage["kind"] == "chunks"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_what_is_asked_for_must_be_there(process: MootProcess) -> None:
     assert process.run("verify", "1", "--all").returncode == 2
     assert process.run("verify", "nothing of that name").returncode == 2
+    assert process.run("verify", "--upgrade").returncode == 2
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_verifying_changes_nothing(process: MootProcess) -> None:
     def dumped() -> dict[str, list[Any]]:
         database = sqlite.connect(str(process.home / "data" / "moot.db"))

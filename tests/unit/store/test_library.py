@@ -98,6 +98,7 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
     assert calls == {
         "blobs.py: os.open",
         "blobs.py: path.open",
+        "blobs.py: self._path.open",
         "blobs.py: unfinished.open",
         "faults.py: os.open",  # the null device: whether files can still be opened
         "faults.py: probe.open",

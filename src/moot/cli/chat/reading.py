@@ -29,6 +29,9 @@ async def show(
     raw: Annotated[
         bool, Parameter(name="--raw", help="What the vendor sent, as it came: frames with their times; in a pipe its bytes and no more.")
     ] = False,
+    first: Annotated[
+        bool, Parameter(name="--first", help="Answers as they were first translated, where a newer converter has done it again.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -39,6 +42,9 @@ async def show(
     async with opened_at(conversation, output) as (engine, found):
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
+        newer = await engine.store.translations.converters(found.id)
+        if first and newer:
+            branch = await engine.store.translations.first(branch)
         branch = await with_edits(engine.store, branch)
         live = await live_statuses(engine.store)
     if call is not None:
@@ -52,6 +58,8 @@ async def show(
         return
     output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
+    if newer and not first:
+        output.say(f"moot: translated anew by {', '.join(sorted(set(newer.values())))}; as it was first: --first", "dim")
     if older is not None:
         output.say(f"moot: older ones with --limit {limit} --cursor {older}", "dim")
 

@@ -44,8 +44,6 @@ def hash_blobs(queries: Queries, files: BlobFiles, names: Sequence[str], finding
 def _of_file(files: BlobFiles, name: str) -> tuple[int, str] | str:
     """Size and hash of the file; in words why it can't be read."""
     try:
-        with files.path(name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            return file.tell(), digest
+        return files.measured(name)
     except OSError as error:
         return f"{error.strerror}"

@@ -78,19 +78,21 @@ class ConversationJudge:
             self._findings.add("changed", f"event {seq}", "bytes that fit its check", f"others, in an event of kind {row.kind!r}", seq)
         run = self._run(queries, row)
         exchange = self._exchange(queries, row, run)
-        chunks = self._made(row, exchange)
+        chunks = self._made(queries, row, exchange)
         receipt.chunks += len(chunks)
         if run is not None and (exchange is None or exchange.exchange.purpose == "answer"):
             run.feed(chunks)
         if row.kind != "raw" and row.body is not None:
             self._said(queries, row, run, exchange)
 
-    def _made(self, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
-        """The event's chunks, made again from its raw bytes when it has any."""
+    def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
+        """The event's chunks as readers get them, made again from its raw bytes when it has any."""
         if row.kind == "raw":
             self._receipt.raw_events += 1
             self._receipt.raw_bytes += len(row.raw or b"")
-            if exchange is not None and (made := exchange.raw(row)) is not None:
+        if exchange is not None:
+            made = exchange.raw(queries, row) if row.kind == "raw" else exchange.shown(queries, row)
+            if made is not None:
                 return made
         try:
             return read_chunks(row.chunks)
@@ -159,7 +161,7 @@ class ConversationJudge:
             self._findings.add("record", f"exchange {id}", f"a row of the run {owner!r}, for event {row.seq} begins it", found, row.seq)
             return
         self._counted["exchange"] += 1
-        self._exchanges[id] = ExchangeJudge(exchange, self._findings, self._translators)
+        self._exchanges[id] = ExchangeJudge(queries, exchange, self._findings, self._translators)
         self._request(queries, row, id, exchange.request)
 
     # ── what is derived ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from moot.convert.differences import Difference, first_difference
-from moot.convert.translators import Again, TranslatorFailed, converter_of
+from moot.convert.translators import Again, TranslatorFailed
 from moot.store.connect import Queries
+from moot.store.overlays import newest_of
 from moot.store.rows import exchange_of, kept_object
 from moot.store.verify.findings import Findings
 from moot.store.verify.rows import Row, read_chunks, read_object
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
-from moot.types.exchange import OURS, Ending, Exchange
+from moot.types.exchange import OURS, Ending, Exchange, converter_of
 from moot.types.verify import Translators
 
 __all__ = ["EXCHANGE", "ExchangeJudge"]
@@ -34,36 +35,50 @@ def exchange_row(queries: Queries, id: str) -> Exchange | None:
 class ExchangeJudge:
     """An exchange from its start to its end."""
 
-    def __init__(self, exchange: Exchange, findings: Findings, translators: Translators) -> None:
+    def __init__(self, queries: Queries, exchange: Exchange, findings: Findings, translators: Translators) -> None:
         self.exchange = exchange
         self._findings = findings
         self._again: Again | None = None
-        findings.receipt.exchanges += 1
+        self._translated = newest_of(queries, exchange.id)
+        self._of_newest = False
+        """It is the newest translation that is compared, not what was made when the exchange took place."""
+        receipt = findings.receipt
+        receipt.exchanges += 1
+        receipt.translated += self._translated is not None
         translator = translators(exchange.converter)
-        if translator is None or converter_of(exchange.converter).version != translator.version:
-            counts = findings.receipt.not_rebuilt
-            counts[exchange.converter] = counts.get(exchange.converter, 0) + 1
+        here = 0 if translator is None else translator.version
+        if self._translated is not None and here == converter_of(self._translated.converter).version:
+            self._of_newest = True
+        elif translator is None or here != converter_of(exchange.converter).version:
+            receipt.not_rebuilt[exchange.converter] = receipt.not_rebuilt.get(exchange.converter, 0) + 1
             return
+        assert translator is not None
         try:
             self._again = Again(translator, exchange.options)
-            findings.receipt.rebuilt += 1
+            receipt.rebuilt += 1
         except TranslatorFailed as error:
             self._give_up(error, f"exchange {exchange.id}", None)
 
-    def raw(self, row: Row) -> tuple[Chunk, ...] | None:
-        """The chunks that this frame stands for, when they are what is stored to the byte; None when nobody knows or they are not."""
+    def shown(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
+        """The event's chunks in the newest translation; None where they are those of the log."""
+        return None if self._translated is None else self._translated.chunks(queries, row.seq)
+
+    def raw(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
+        """The chunks that readers get of this frame; None where those of the log are to be read, because nobody has made them again."""
+        newer = self.shown(queries, row)
         if self._again is None or row.raw is None:
-            return None
+            return newer
+        stored = row.chunks if newer is None or not self._of_newest else dumps(newer)
         try:
             made = self._again.feed(row.raw, None if row.body is None else read_object(row.body))
             content = dumps(made)
         except (TranslatorFailed, ValueError) as error:
             self._give_up(error, f"event {row.seq}", row.seq)
-            return None
-        if content == row.chunks:
-            return made
-        self._differ(row, made)
-        return None
+            return newer
+        if content != stored:
+            self._differ(row, made, stored)
+            return newer
+        return made if newer is None else newer
 
     def end(self, queries: Queries, row: Row, body: JsonObject) -> None:
         """Compares how it ended: the closing chunks, the Ending, and the row as it is now."""
@@ -79,14 +94,18 @@ class ExchangeJudge:
         except TranslatorFailed as error:
             self._give_up(error, f"event {row.seq}", row.seq)
             return
-        if dumps(chunks) != row.chunks:
-            self._differ(row, chunks, closing=True)
+        newer = self.shown(queries, row) if self._of_newest else None
+        stored = row.chunks if newer is None else dumps(newer)
+        if dumps(chunks) != stored:
+            self._differ(row, chunks, stored, closing=True)
+        if self._of_newest and self._translated is not None:
+            body = self._translated.ending(queries)
         if (found := _ending(ending, body)) is not None:
             self._findings.add("ending", f"event {row.seq}", f"{found.where}: {found.expected}", f"{found.where}: {found.found}", row.seq)
 
-    def _differ(self, row: Row, made: tuple[Chunk, ...], *, closing: bool = False) -> None:
+    def _differ(self, row: Row, made: tuple[Chunk, ...], data: bytes, *, closing: bool = False) -> None:
         try:
-            stored = list(read_chunks(row.chunks))
+            stored = list(read_chunks(data))
         except ValueError:
             return  # that they can't be read is found already
         if closing and stored and stored[-1].get("type") == "data-attempt":
@@ -94,7 +113,7 @@ class ExchangeJudge:
         # through our own JSON, so that only what can be stored is compared
         found = first_difference(list[Json](read_chunks(dumps(made))), list[Json](stored))
         if found is not None:
-            where = f"chunks{found.where}"
+            where = f"{'translation, ' if self._of_newest else ''}chunks{found.where}"
             self._findings.add("chunks", f"event {row.seq}", f"{where}: {found.expected}", f"{where}: {found.found}", row.seq)
 
     def _give_up(self, error: Exception, where: str, seq: int | None) -> None:
