@@ -75,6 +75,11 @@ def _of(name: str, arguments: Json, view: Callable[[Tool, object], View]) -> Vie
         return None
 
 
+_TELLING = ("command", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
+"""Arguments that say most of a call, whatever tool it is."""
+
+
 def _unknown(name: str, arguments: Json) -> View:
-    text = dumps(arguments).decode() if arguments else ""
-    return View(name or "tool", text)
+    given = arguments if isinstance(arguments, dict) else {}
+    telling = next((value for key in _TELLING if isinstance(value := given.get(key), str) and value), "")
+    return View(name or "tool", telling or (dumps(arguments).decode() if arguments else ""))

@@ -33,6 +33,7 @@ def test_failed_denied_unknown_and_unanswered_calls_say_so_in_words() -> None:
     assert stored("shell", {"command": "x"}, "no such thing", state="output-error") == "✗ $ x · failed\n  no such thing\n"
     assert stored("shell", {"command": "x"}, "", state="output-denied") == "⊘ $ x · denied\n"
     assert stored("nobody", {"a": 1}, "out") == '✓ nobody · {"a":1}\n  out\n'
+    assert stored("Bash", {"description": "look", "command": "ls -l"}, "out") == "✓ Bash · ls -l\n  out\n"
     assert stored("shell", {"command": "x"}, "", state="input-available") == "○ $ x · no outcome\n"
     assert stored("shell", {"command": "x"}, "", state="approval-requested") == "○ $ x · waits for an answer\n"
 

@@ -50,6 +50,8 @@ def chunks_with(evil: str) -> list[Chunk]:
         {"type": "source-url", "sourceId": "1", "url": evil, "title": evil},
         {"type": "data-steering", "data": {"parts": [{"type": "text", "text": evil}]}},
         {"type": "tool-input-available", "toolCallId": "e", "toolName": evil, "input": {"a": 1}},
+        {"type": "tool-input-available", "toolCallId": "f", "toolName": "Bash", "input": {"command": evil}},
+        {"type": "tool-output-available", "toolCallId": "f", "output": evil},
         {"type": "tool-output-available", "toolCallId": "e", "output": {"type": "content", "value": [{"type": "file", "filename": evil}]}},
     ]
     for name in TOOLS:
