@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from uuid import uuid4
 
 from playwright.sync_api import Page, expect
@@ -33,7 +34,7 @@ def test_a_title_is_only_text_wherever_it_stands(visit: Visitor, server: Served)
 
 def test_an_answer_full_of_attacks_does_nothing_and_fetches_nothing(visit: Visitor, server: Served) -> None:
     id = server.say("hostile <script>window.acted='prompt'</script> <img src=https://evil.invalid/prompt.png>", model="scripted@told")
-    tab = visit(f"/c/{id}", allowed=("violates the following Content Security Policy",))
+    tab = visit(f"/c/{id}")
     page = tab.page
     expect(page.get_by_text("END-OF-HOSTILE").first).to_be_visible(timeout=20_000)
     settled(page)
@@ -46,6 +47,44 @@ def test_an_answer_full_of_attacks_does_nothing_and_fetches_nothing(visit: Visit
     assert page.url.startswith(server.url)
     assert not tab.foreign
     assert page.get_by_role("navigation", name="Conversations").is_visible()
+
+
+def test_what_is_drawn_on_request_stays_in_its_frame(visit: Visitor, server: Served) -> None:
+    id = server.say("hostile", model="scripted@told")
+    # the frames' own policy says no to what stands in them: that is what these words are about, and all that they may be about
+    inside = (
+        "Content Security Policy",
+        "Blocked script execution",
+        "ERR_BLOCKED_BY_CSP",
+        "sandboxed",
+        "SecurityError",
+        "Blocked a frame",
+        "Failed to fetch",
+        "that the policy stopped",
+    )
+    tab = visit(f"/c/{id}", allowed=inside)
+    page = tab.page
+    expect(page.get_by_text("END-OF-HOSTILE").first).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name=re.compile("^Show the ")).first.wait_for(state="attached")
+    pressed = 0
+    for _ in range(6):
+        button = page.get_by_role("button", name=re.compile("^Show the (preview|diagram|picture)"))
+        if not button.count():
+            break
+        button.first.click()
+        pressed += 1
+        settled(page)
+    assert pressed == 3 and page.locator("iframe").count() == 3
+    settled(page)
+    settled(page)
+    tab.shot("hostile-previews-desktop-light")
+    assert page.evaluate(ACTED) is None
+    assert page.url.startswith(server.url) and not tab.foreign
+    assert {frame.url.removeprefix(server.url) for frame in page.frames[1:]} == {"/frames/frame.html"}
+    for frame in page.frames[1:]:
+        assert frame.evaluate("origin") == "null"
+        assert frame.evaluate("(() => { try { return document.cookie } catch { return 'shut' } })()") == "shut"
+        assert frame.evaluate("fetch('/api/session').then(() => 'answered', () => 'shut')") == "shut"
 
 
 def test_what_a_tool_says_and_is_given_is_only_text(visit: Visitor, server: Served) -> None:

@@ -28,6 +28,8 @@ class Visit:
     allowed: tuple[str, ...] = ()
     """Patterns of errors that belong to the test."""
     requests: list[str] = field(default_factory=list[str])
+    stopped: list[str] = field(default_factory=list[str])
+    """What a Content-Security-Policy did not let out."""
     errors: list[str] = field(default_factory=list[str])
     dialogs: list[str] = field(default_factory=list[str])
 
@@ -36,6 +38,7 @@ class Visit:
         self.page.on("pageerror", self._broke)
         self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
         self.context.on("request", self._asked)
+        self.context.on("requestfailed", self._failed)
         return self
 
     def _said(self, message: ConsoleMessage) -> None:
@@ -48,10 +51,14 @@ class Visit:
     def _asked(self, request: Request) -> None:
         self.requests.append(request.url)
 
+    def _failed(self, request: Request) -> None:
+        if "csp" in (request.failure or "").lower():
+            self.stopped.append(request.url)
+
     @property
     def foreign(self) -> list[str]:
-        """Requests to anywhere but the server."""
-        return [url for url in self.requests if not url.startswith((f"{self.origin}/", *_OWN))]
+        """Requests that left for anywhere but the server."""
+        return [url for url in self.requests if not url.startswith((f"{self.origin}/", *_OWN)) and url not in self.stopped]
 
     def go(self, path: str = "/") -> Page:
         self.page.goto(self.origin + path)
@@ -65,7 +72,8 @@ class Visit:
 
     def verdict(self) -> list[str]:
         """What a page must never do and did."""
-        unexpected = [error for error in self.errors if not any(re.search(pattern, error) for pattern in self.allowed)]
+        errors = [*self.errors, *(f"a request that the policy stopped: {url}" for url in self.stopped)]
+        unexpected = [error for error in errors if not any(re.search(pattern, error) for pattern in self.allowed)]
         return [
             *(f"a request to another origin: {url}" for url in self.foreign),
             *(f"an error: {error}" for error in unexpected),

@@ -22,6 +22,7 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |
 | `connection.py` | what is read from a caller, with bounds on the head of a request |
 | `changing.py` | changes of the configuration that come over the wire |
+| `tries.py` | wrong credentials of late, and who is not heard for them |
 | `given.py` | the answers that programs may go on from |
 | `dialects/` | moot as a model for other programs |
 | `routes/` | the operations, one file for each resource |

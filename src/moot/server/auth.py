@@ -34,14 +34,23 @@ def secret_of(request: Request) -> str | None:
     return request.cookies.get(COOKIE)
 
 
+def address_of(request: Request) -> str:
+    """Where a request comes from; a proxy's own address for all that come through it."""
+    return request.client.host if request.client is not None else ""
+
+
 async def caller_of(request: Request, server: Server) -> Caller:
     """Whoever asks. Raises Problem (401)."""
     known: Caller | None = request.scope.get("moot.caller")
     if known is not None:
         return known
     secret = secret_of(request)
+    if secret and not server.tokens.knows(secret):
+        server.guesses.check(address_of(request))
     caller = await server.tokens.caller(secret) if secret else None
     if caller is None:
+        if secret:
+            server.guesses.wrong(address_of(request))
         said = "no token was sent" if secret is None else "the token opens nothing: it is wrong, has expired or was revoked"
         raise Problem(401, said, fix=_FIX, headers={"www-authenticate": 'Bearer realm="moot"'})
     request.scope["moot.caller"] = caller

@@ -60,6 +60,11 @@ class Credentials:
         """ms"""
         return self._clock.now() // 1000
 
+    def knows(self, secret: str) -> bool:
+        """Whether the secret was let in before, or is the fixed one: then nobody guesses."""
+        hashed = digest(secret)
+        return hashed in self._known or (self._fixed is not None and hmac.compare_digest(hashed, self._fixed[0]))
+
     async def caller(self, secret: str) -> Caller | None:
         """Whom a secret lets in; None for one that opens nothing."""
         hashed = digest(secret)

@@ -31,23 +31,15 @@ def hosts_of(host: str, port: int, settings: ServerSettings) -> frozenset[str]:
 def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> Problem | None:
     """Why a request is not let in; None when it is."""
     headers = Headers(scope=scope)
-    return _host_refusal(scope, headers, hosts) or _origin_refusal(scope, headers, settings)
+    return _host_refusal(headers, hosts) or _origin_refusal(scope, headers, settings)
 
 
-def _host_refusal(scope: Scope, headers: Headers, hosts: Collection[str]) -> Problem | None:
+def _host_refusal(headers: Headers, hosts: Collection[str]) -> Problem | None:
     named = headers.getlist("host")
-    if len(named) == 1 and (named[0].lower() in hosts or named[0] == _listened_on(scope, hosts)):
+    if len(named) == 1 and named[0].lower() in hosts:
         return None
     said = repr(named[0]) if len(named) == 1 else "no host" if not named else "several hosts"
     return Problem(421, f"this server does not answer to {said}", fix="add it to server.allowed_hosts, as it stands in the address bar")
-
-
-def _listened_on(scope: Scope, hosts: Collection[str]) -> str | None:
-    """The very address that the caller has connected to, where all of the machine's are listened on: a number can't be rebound."""
-    if "*" not in hosts or (server := scope.get("server")) is None:
-        return None
-    host, port = server
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) -> Problem | None:

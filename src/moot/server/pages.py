@@ -40,6 +40,9 @@ _OURS = ("/api", "/v1")
 _ODD = ("..", "\\", "\0", ";", "//")
 """What stands in no path of ours, and in many that somebody tries."""
 
+_FILES = ("assets/", "frames/")
+"""Below these there is nothing but files."""
+
 _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml", "application/wasm", "application/manifest+json")
 _WORTH_PACKING = 1024
 
@@ -86,7 +89,7 @@ class Pages:
         await _response(file, Headers(scope=scope))(scope, receive, send)
 
     async def _find(self, path: str) -> File | None:
-        """The file at a path; the page for a path without a file, and None where something with an ending is missing."""
+        """The file at a path; the page for a path without a file, and None where a file is missing."""
         state = await anyio.to_thread.run_sync(_state, self._built / "index.html")
         if state != self._state or state is None:
             self._state = state
@@ -94,7 +97,7 @@ class Pages:
             self._read = {}
         name = path.removeprefix("/")
         if name not in self._files:
-            if "." in name.rpartition("/")[2]:
+            if "." in name.rpartition("/")[2] or name.startswith(_FILES):
                 return None
             name = "index.html"
         if name not in self._files:

@@ -16,6 +16,7 @@ from moot.server.credentials import Credentials
 from moot.server.given import Given
 from moot.server.metrics import Metrics
 from moot.server.sharing import Streams
+from moot.server.tries import Tries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,10 @@ class Limits:
     """Seconds for the head of a request, and for a new connection to begin with one."""
     silence: float = 30.0
     """Seconds without a byte after which a body that is still to come is given up."""
+    logins: int = 20
+    """Wrong codes and tokens that one address may try to sign in with in a minute."""
+    guesses: int = 300
+    """Wrong tokens that one address may send with requests in a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +52,14 @@ class Server:
     streams: Streams = field(default_factory=Streams)
     changing: anyio.Lock = field(default_factory=anyio.Lock)
     """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
+    logins: Tries = field(init=False)
+    guesses: Tries = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is about to stop: open streams say so and end."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "logins", Tries(self.limits.logins))
+        object.__setattr__(self, "guesses", Tries(self.limits.guesses))
 
 
 def server_of(connection: HTTPConnection) -> Server:

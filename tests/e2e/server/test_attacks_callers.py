@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from e2e.server.raw import Answer, Wire, request, wire
 from e2e.server.test_attacks_doors import commits
 from moot.server.app import routed
 from moot.server.openapi import specification
+from moot.server.state import Limits
 from moot.types.token import SCOPES, held
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -92,6 +93,13 @@ async def test_nothing_is_done_or_told_without_a_token(server: LiveServer) -> No
     }
 
 
+@pytest.fixture
+async def server(open_server: Callable[..., Any]) -> AsyncGenerator[LiveServer, None]:
+    """A server that hears any number of wrong credentials; the test of the limit has its own."""
+    async with open_server(bounds=Limits(logins=10_000, guesses=100_000)) as opened:
+        yield opened
+
+
 async def test_a_credential_counts_in_its_own_place_and_in_no_other(server: LiveServer) -> None:
     basic = base64.b64encode(f"moot:{FIXED}".encode()).decode()
     wrong = [
@@ -140,6 +148,22 @@ async def test_guessing_again_and_again_opens_nothing_and_shuts_nobody_out(serve
     assert (await server.client.get("/api/session")).status == 200
     code, secret = await server.state.tokens.code("local"), await server.token()
     assert len(code) >= 32 and len(secret) >= 43  # what is guessed has 192 bits and more
+
+
+async def test_who_guesses_too_often_is_not_heard_and_keeps_nobody_out_who_is_known(open_server: Callable[..., Any]) -> None:
+    async with open_server(bounds=Limits(logins=3, guesses=5)) as server, server.stranger() as stranger:
+        known = {"authorization": f"Bearer {await server.token(scopes=['read'])}"}
+        assert (await stranger.get("/api/session", headers=known)).status == 200
+        wrong = [(await stranger.get("/api/session", headers={"authorization": f"Bearer x{n}"})).status for n in range(7)]
+        assert wrong == [401] * 5 + [429] * 2
+        fresh = {"authorization": f"Bearer {await server.token(scopes=['read'])}"}
+        refused = await stranger.get("/api/session", headers=fresh)  # right, but from where only wrong ones come: not looked up
+        assert refused.status == 429 and 0 < int(refused.headers["retry-after"]) <= 61
+        assert (await stranger.get("/api/session", headers=known)).status == 200
+        code = await server.state.tokens.code("local")
+        assert [(await stranger.post("/api/login", json={"code": f"x{n}"})).status for n in range(5)] == [401] * 3 + [429] * 2
+        assert (await stranger.post("/api/login", json={"code": code})).status == 429
+        assert (await stranger.get("/healthz")).status == 200
 
 
 async def test_a_code_signs_in_once(server: LiveServer) -> None:

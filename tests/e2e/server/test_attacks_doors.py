@@ -208,6 +208,12 @@ async def test_no_path_climbs_out_or_breaks_anything(server: LiveServer) -> None
         assert "location" not in answer.headers
 
 
+async def test_below_the_files_of_the_page_there_is_no_page(server: LiveServer) -> None:
+    for path in ("/assets/", "/assets/nothing", "/assets/x/y", "/frames/nothing", "/assets/index-0.js", "/nothing.html"):
+        async with server.client.get(path) as answer:
+            assert (answer.status, answer.content_type) == (404, "application/problem+json"), path
+
+
 async def test_every_answer_says_that_it_is_private_and_not_to_be_framed_or_guessed(server: LiveServer) -> None:
     host = f"host: {server.url.removeprefix('http://')}"
     wanted = [

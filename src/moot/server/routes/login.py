@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from moot.server.auth import COOKIE, Reader
+from moot.server.auth import COOKIE, Reader, address_of
 from moot.server.caller import Caller
 from moot.server.credentials import BROWSER_SECONDS
 from moot.server.problems import Problem
@@ -19,7 +19,12 @@ router = Router(prefix="/api", tags=["login"])
 @router.post("/login")
 async def login(here: Here, request: Request, response: Response, given: LoginIn) -> SessionOut:
     """Signs a browser in with a code of `moot web`, or with a token: a cookie comes back."""
-    caller, secret = await (_by_code(here, given.code) if given.code is not None else _by_token(here, given.token or ""))
+    here.logins.check(address_of(request))
+    try:
+        caller, secret = await (_by_code(here, given.code) if given.code is not None else _by_token(here, given.token or ""))
+    except Problem:
+        here.logins.wrong(address_of(request))
+        raise
     response.set_cookie(
         COOKIE,
         secret,
