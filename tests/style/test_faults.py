@@ -8,9 +8,7 @@ from pathlib import Path
 from style.tree import none_of
 
 ROWS = {
-    *range(1, 18),
-    19,
-    *range(20, 27),
+    *range(1, 27),
     *range(28, 31),
     *range(31, 34),
     *range(35, 40),

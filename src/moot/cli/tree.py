@@ -260,6 +260,11 @@ TREE = Group(
         ),
         "chat": CHAT,
         "ps": Command("moot.cli.ps:ps", "What runs now, in all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
+        "stats": Command(
+            "moot.cli.stats:stats",
+            "What runs took: tokens and money, by day, model, agent or project.",
+            ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
+        ),
         "search": Command(
             "moot.cli.search:search", "Finds words in all conversations, newest first.", ('moot search "exit code" --limit 10',)
         ),

@@ -21,6 +21,7 @@ _SUMS = (
 )
 _ENDED = "r.status IN ('finished', 'failed', 'cancelled') AND r.created_at >= ? AND r.created_at < ? AND c.id = coalesce(?, c.id)"
 _DAY = "strftime('%Y-%m-%d', r.created_at / 1000, 'unixepoch')"
+_PROJECT = "(SELECT p.name FROM project AS p WHERE p.id = c.project_id)"
 _EVER = 1 << 62
 
 
@@ -46,6 +47,7 @@ class RunStats:
                 _grouped(connection, _DAY, "1 DESC", values),
                 _grouped(connection, "r.model", "2 DESC, 1", values),
                 _grouped(connection, "r.agent", "2 DESC, 1", values),
+                _grouped(connection, _PROJECT, "2 DESC, 1", values),
             )
 
         return await self._reader.read(work)

@@ -34,6 +34,8 @@ class Usages:
     models: dict[str, Counts]
     """The most runs first; empty = the model is not known."""
     agents: dict[str, Counts]
+    projects: dict[str, Counts]
+    """By name; those of the same name count together."""
 
 
 class Stats(Protocol):

@@ -23,7 +23,7 @@ async def get_stats(
     until: Annotated[int | None, Query(ge=0, description="ms: only runs that began before.")] = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only of this one.")] = None,
 ) -> StatsOut:
-    """Counts runs that have ended, tokens and money: in all, by day, by model and by agent."""
+    """Counts runs that have ended, tokens and money: in all, by day, by model, by agent and by project."""
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     stats = await caller.store.stats.usage(since=since, until=until, conversation=within)
     return StatsOut(
@@ -33,6 +33,7 @@ async def get_stats(
         days=_groups(stats.days),
         models=_groups(stats.models),
         agents=_groups(stats.agents),
+        projects=_groups(stats.projects),
     )
 
 

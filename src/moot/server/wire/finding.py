@@ -47,7 +47,7 @@ class CountsOut(Out):
 
 
 class GroupOut(CountsOut):
-    """The same of one day, model or agent."""
+    """The same of one day, model, agent or project."""
 
     name: str
 
@@ -63,3 +63,4 @@ class StatsOut(Out):
     models: list[GroupOut]
     """The most runs first."""
     agents: list[GroupOut]
+    projects: list[GroupOut]
