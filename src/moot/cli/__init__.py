@@ -43,7 +43,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `parsing.py` | help, mistakes, and every command line that is not plain (cyclopts) |
 | `performing.py` | a command carried out, on the event loop |
 | `prompts.py` | prompt, stdin and files as parts of a message |
-| `ps.py` | what runs now |
+| `ps.py` `stats.py` | what runs now; what runs took |
 | `reading.py` | a plain command line, read without the parser |
 | `revising/` | `moot chat edit`: messages in the editor |
 | `screen/` | runs and messages drawn for a terminal |
