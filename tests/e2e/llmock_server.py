@@ -39,7 +39,7 @@ class Llmock:
 
     def provider(self, name: str = "mock", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
         """The settings of a custom provider that calls it, with one model named `MODEL`."""
-        base_url = f"{self.url}/anthropic" if dialect == "anthropic" else f"{self.url}/v1"
+        base_url = self.url + {"anthropic": "/anthropic", "google": "/gemini"}.get(dialect, "/v1")
         return ProviderSettings(name, dialect=dialect, base_url=base_url, api_key="mock-key-0123", models={MODEL: {}}, **more)
 
     async def queue(self, *behaviors: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from moot.types.run import TERMINAL, Prompt
 
 pytestmark = pytest.mark.anyio
 
-DIALECTS = ["openai-chat", "anthropic"]
+DIALECTS = ["openai-chat", "anthropic", "google", "ollama", "openai-responses"]
 PRICED = {"scripted": {"context": 100_000, "price": {"input": 1.0, "output": 2.0}}}
 DOLLAR = 1_000_000_000
 
@@ -93,7 +93,7 @@ async def test_an_endpoint_that_wants_us_to_wait_for_ever_is_not_waited_for(stag
         assert run.error is not None and (run.status, run.error.kind) == ("failed", "rate_limit")
         assert len(on.server.requests) == 1
     assert time.monotonic() - begun < 3
-    script = lambda r: Reply(status=429, retry_after=after) if r.json["model"] == "scripted" else Reply(text="I step in.")  # noqa: E731
+    script = lambda r: Reply(status=429, retry_after=after) if r.model == "scripted" else Reply(text="I step in.")  # noqa: E731
     async with stage(script, dialect=dialect, models=Models(main="scripted@mine", fallback=("other@mine",))) as on:
         run, message = await on.ask("go")
         assert (run.status, text_of(message.parts)) == ("finished", "I step in.")

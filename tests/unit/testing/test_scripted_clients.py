@@ -1,0 +1,43 @@
+"""The vendor's own client reads what the doubles say."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from openai import AsyncOpenAI
+
+from moot.testing.scripted import Reply, ScriptedServer, ToolCall
+
+pytestmark = pytest.mark.anyio
+
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
+
+def client_of(server: ScriptedServer) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=server.openai_url, api_key="scripted-key", max_retries=0)
+
+
+async def test_responses_stream_to_openais_own_client() -> None:
+    reply = Reply(text="Hello, wörld.", reasoning="Hm.", tool_calls=[ToolCall("read_file", {"path": "a"})], picture=PNG)
+    async with (
+        ScriptedServer([reply, reply]) as server,
+        client_of(server) as client,
+        client.responses.stream(model="scripted", input="hi") as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        final = await stream.get_final_response()
+    assert final.output_text == "Hello, wörld."
+    assert [item.type for item in final.output] == ["reasoning", "message", "image_generation_call", "function_call"]
+    assert json.loads(final.output[-1].arguments) == {"path": "a"}  # type: ignore[union-attr]
+    assert kinds[0] == "response.created" and kinds[-1] == "response.completed"
+    assert final.usage is not None and final.usage.input_tokens == 12
+
+
+async def test_pictures_and_transcripts_come_to_openais_own_client() -> None:
+    async with ScriptedServer([Reply(picture=PNG), Reply(text="Guten Tag.")]) as server, client_of(server) as client:
+        made = await client.images.generate(model="scripted", prompt="a red dot")
+        heard = await client.audio.transcriptions.create(model="scripted", file=("memo.wav", b"RIFF"))
+    assert made.data is not None and base64.b64decode(made.data[0].b64_json or "") == PNG
+    assert heard.text == "Guten Tag."
