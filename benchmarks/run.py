@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ("start.py", "log.py", "history.py", "picker.py", "stream.py", "server.py", "screen.py", "repl.py")
+ORDER = ("start.py", "log.py", "history.py", "picker.py", "raw.py", "stream.py", "server.py", "screen.py", "repl.py")
 
 
 def main() -> int:
