@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.models import Call, Script, ScriptedModels, Step
+from agents.programs import codex, codex_environment
+from conformance.services import children
+from e2e.cli_process import MootProcess
+from moot.types.agent import Agent
+from moot.types.approval import Answer, Approval
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+def shell(command: str, **more: Any) -> Call:
+    return Call("exec_command", {"cmd": command, **more})
+
+
+PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\nEOF"
+SCRIPT: Script = {
+    "say hello": [Step(reasoning="They greet me.", text="Hello there.")],
+    "say it again": [Step(text="Hello once more.")],
+    "go another way": [Step(text="Another way.")],
+    "run a command": [Step(reasoning="I will run it.", text="I run it.", calls=[shell("touch ran.txt; echo done")]), Step(text="It ran.")],
+    "make a file": [Step(text="I make it.", calls=[shell(PATCH)]), Step(text="It is made.")],
+    "run for long": [Step(text="It takes a while.", calls=[shell("sleep 60", yield_time_ms=30000)]), Step(text="It is over.")],
+    "count for long": [Step(text="word " * 2000, delay=20, piece=5)],
+    "never mind": [Step(status=400, error="Bad luck")],
+}
+
+
+@pytest.fixture(scope="module")
+def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
+    codex()
+    return serve_models(SCRIPT)
+
+
+@pytest.fixture
+def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def opened(*, mode: Any = "ask", **agent: Any) -> AsyncGenerator[Driven, None]:
+        options = {**options_of(models, tmp_path), "sandbox": "danger-full-access"}  # a sandbox of its own is not to be had everywhere
+        agents = {"codex": Agent("codex", agent_type="codex", options=options, **agent)}
+        async with driven(tmp_path / "moot", tmp_path / "work", agents, mode=mode) as stage:
+            yield stage
+
+    return opened
+
+
+def options_of(models: ScriptedModels, home: Path) -> dict[str, Any]:
+    environment = codex_environment(models.url, home, home / "work")
+    return {"command": [codex()], "env": {name: value for name, value in {**environment, "HOME": str(home)}.items() if name != "PATH"}}
+
+
+async def test_it_answers_with_its_reasoning_and_what_it_took(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, message = await on.ask("say hello", agent="codex")
+        assert run.status == "finished", run.error
+        assert [part["type"] for part in message.parts] == ["step-start", "reasoning", "text"]
+        assert texts(message) == "Hello there." and message.parts[1]["text"] == "They greet me."
+        assert (run.usage.input, run.usage.output) == (110, 20) and run.agent_session_id
+        assert message.metadata["model"] == "gpt-5.2-codex"
+
+
+async def test_a_command_is_asked_about_and_run_only_then(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        asked: list[Approval] = []
+
+        def answer(approval: Approval) -> Answer:
+            assert not (on.directory / "ran.txt").exists()
+            asked.append(approval)
+            return YES
+
+        run, message = await on.ask("run a command", answer, agent="codex")
+        assert run.status == "finished" and (on.directory / "ran.txt").exists()
+        assert texts(message) == "I run it.It ran."
+        (call,) = calls(message)
+        assert (call["toolName"], call["input"], call["output"]) == ("shell", {"command": "touch ran.txt; echo done"}, "done\n")
+        (approval,) = asked
+        assert {option.kind for option in approval.options} == {"allow_once", "allow_always", "reject_once"}
+        assert [part.text for part in approval.parts] == ["touch ran.txt", "echo done"]
+
+
+async def test_a_no_is_taken_for_one_and_the_answer_goes_on(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, message = await on.ask("run a command", NO, agent="codex")
+        assert run.status == "finished" and not (on.directory / "ran.txt").exists()
+        assert calls(message)[0]["state"] == "output-denied" and texts(message).endswith("It ran.")
+
+
+async def test_its_own_lasting_yes_is_not_asked_again_in_the_session(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        asked: list[str] = []
+
+        def answer(approval: Approval) -> Answer:
+            asked.append(approval.tool)
+            lasting = next(option for option in approval.options if option.kind == "allow_always")
+            return Answer(True, lasting.id)
+
+        first, _ = await on.ask("make a file", answer, agent="codex")
+        (on.directory / "made.txt").unlink()
+        run, _ = await on.ask("make a file", answer, agent="codex", conversation=first.conversation)
+        assert run.status == "finished" and set(asked) == {"fileChange"}
+
+
+async def test_a_file_is_changed_without_a_question_in_the_mode_edits_and_not_at_all_in_plan(stage: Callable[..., Any]) -> None:
+    async with stage(mode="edits") as on:
+        _, message = await on.ask("make a file", agent="codex")
+        assert (on.directory / "made.txt").read_text() == "made\n"
+        (call,) = calls(message)
+        assert call["toolName"] == "apply_patch" and call["output"].endswith("made.txt")
+        (on.directory / "made.txt").unlink()
+        _, message = await on.ask("make a file", agent="codex", mode="plan")
+        assert not (on.directory / "made.txt").exists() and calls(message)[0]["state"] == "output-denied"
+
+
+async def test_a_fresh_process_goes_on_in_the_session_and_an_edit_forks_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
+    async with stage() as on:
+        first, _ = await on.ask("say hello", agent="codex")
+    async with stage() as on:
+        second, message = await on.ask("say it again", agent="codex", conversation=first.conversation)
+        assert texts(message) == "Hello once more." and second.agent_session_id == first.agent_session_id
+        assert (second.usage.input, second.usage.output) == (110, 20), "only what this turn took"
+        assert "Hello there." in str(models.requests("/v1/responses")[-1]["body"])
+        third, message = await on.ask("go another way", agent="codex", conversation=first.conversation, parent=first.message)
+        assert texts(message) == "Another way." and third.agent_session_id != first.agent_session_id
+        told = str(models.requests("/v1/responses")[-1]["body"])
+        assert "Hello there." in told and "Hello once more." not in told
+
+
+@pytest.mark.parametrize("prompt", ["run for long", "count for long"])
+async def test_it_is_stopped_within_a_second_and_goes_on_afterwards(stage: Callable[..., Any], prompt: str) -> None:
+    before = children()
+    async with stage(mode="auto") as on:
+        run = await on.begin(prompt, agent="codex")
+        await on.says(run, "It takes a while." if prompt == "run for long" else "word word")
+        began = anyio.current_time()
+        await on.engine.runs.cancel(run.id)
+        run, message = await on.ended(run)
+        assert run.status == "cancelled" and anyio.current_time() - began < 5 and not children() - before
+        assert all(call["state"] in ("output-error", "output-available") for call in calls(message))
+        after, message = await on.ask("say hello", agent="codex", conversation=run.conversation)
+        assert texts(message) == "Hello there." and after.agent_session_id == run.agent_session_id
+
+
+async def test_a_refusal_of_its_model_fails_the_run_in_its_words(stage: Callable[..., Any]) -> None:
+    async with stage() as on:
+        run, _ = await on.ask("never mind", agent="codex")
+        assert run.status == "failed" and "Bad luck" in run.error.message
+
+
+def test_moot_runs_it_by_name(models: ScriptedModels, moot_with: Callable[..., MootProcess], tmp_path: Path) -> None:
+    options = options_of(models, tmp_path)
+    variables = "".join(f"      {name}: '{value}'\n" for name, value in options["env"].items())
+    config = f"agents:\n  codex:\n    agent_type: codex\n    options:\n     command: ['{codex()}']\n     env:\n{variables}"
+    moot = moot_with(config)
+    ended = moot.run("run", "-a", "codex", "say hello")
+    assert (ended.returncode, ended.stdout) == (0, b"Hello there.\n"), ended.stderr
+    denied = moot.run("run", "-a", "codex", "run a command")
+    assert denied.returncode == 3 and b"denied" in denied.stderr, denied.stderr
