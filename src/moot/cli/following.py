@@ -149,8 +149,13 @@ class Follower:
             asked += 1
             situation = _APPROVING.load("situation")(self._engine, approvals[0], conversation)
             decided = cast("Decided", await _APPROVING.load("decide")(approvals[0], situation, self._output))
-            if decided.how == "later":
+            if decided.how == "later" and not (self._stops and approvals[0].outside is not None):
                 return False
+            if decided.how == "later":  # its process is ours and would end with us
+                self._output.say(
+                    "moot: it can't be left: the agent's program ends with moot; answer it, or stop the run with Ctrl+C", "yellow"
+                )
+                continue
             if decided.how == "stop":
                 await self._stop(run)
                 return True

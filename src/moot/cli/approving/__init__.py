@@ -10,6 +10,7 @@ what is decided about is spelled out, and all of it can be seen.
 | `calls.py` | a call that waits for a yes or no: its keys and what they lead to |
 | `deciding.py` | `decide` |
 | `drawing.py` | a prompt as lines that fit a screen, the rest to be scrolled to |
+| `offered.py` | the answers that an outside agent takes, under our keys |
 | `looking.py` | what a call would do: a command's parts, a change's diff, its arguments |
 | `prompting.py` | what a prompt is to the application that shows it |
 | `questions.py` | a tool's questions: options by number, several, own words |

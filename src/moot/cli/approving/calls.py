@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moot.cli.approving.looking import rows_of
+from moot.cli.approving.offered import by_key, label
 from moot.cli.approving.prompting import Line, Prompt, Wish
 from moot.cli.approving.rows import Row, spelled
 from moot.runtime.looking import Looked
@@ -23,6 +24,7 @@ class CallPrompt(Prompt):
         self.looked = looked
         self.edited: bytes | None = None
         self.explanation = ""
+        self._offered = by_key(approval.options)
         self._patterns: list[str] = []
         self._entered: list[str] = []
 
@@ -33,7 +35,9 @@ class CallPrompt(Prompt):
         return Row(f"{name} wants to run {words}".rstrip(), "bold", f"asked by: {self._asked_by}", "dim", 1)
 
     def body(self) -> list[Row]:
-        rows = [*rows_of(self.looked), Row(f"in {' '.join(spelled(self._directory))}", "dim")]
+        words = self._approval.outside.title if self._approval.outside is not None else ""
+        rows = [Row(line, "dim", prose=True) for line in spelled(words) if line]
+        rows += [*rows_of(self.looked), Row(f"in {' '.join(spelled(self._directory))}", "dim")]
         if self.explanation:
             rows.append(Row("A model says of it:", "dim"))
             rows += [Row(line, indent=4, prose=True) for line in spelled(self.explanation)]
@@ -42,14 +46,29 @@ class CallPrompt(Prompt):
     def keys(self) -> dict[str, str]:
         if self.edited is not None:
             return {"y": "run it as edited", "e": "edit again", "n": "no", "b": "no, because…"}
+        if self._offered:
+            return self._outside_keys()
         keys = {"y": "once"}
         if self._approval.lasting:
             keys["s"] = "this conversation"
         if self._approval.always:
             keys["a"] = f"always: {self._approval.tool} {self._shown_patterns()} (edit)"
-        return keys | {"n": "no", "b": "no, because…", "?": "explain", "e": "edit the arguments"}
+        keys |= {"n": "no", "b": "no, because…", "?": "explain"}
+        return keys | {"e": "edit the arguments"} if self._editable else keys
+
+    def _outside_keys(self) -> dict[str, str]:
+        keys = {key: label(option) for key, option in self._offered.items()}
+        keys |= {"n": keys.get("n", "no"), "b": "no, because…", "?": "explain"}
+        return keys | {"e": "edit the arguments"} if self._editable else keys
+
+    @property
+    def _editable(self) -> bool:
+        return self._approval.outside is None or self._approval.outside.editable
 
     def choose(self, key: str) -> None:
+        if self.edited is None and (option := self._offered.get(key)) is not None:
+            self.propose(Answer(option.allows, option.id, "" if option.allows else "the person said no"))
+            return
         match key:
             case "y":
                 self.propose(Answer(True, arguments=self.edited))

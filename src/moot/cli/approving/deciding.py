@@ -9,6 +9,7 @@ from functools import partial
 
 from moot.cli.approving import typed
 from moot.cli.approving.calls import CallPrompt
+from moot.cli.approving.offered import label
 from moot.cli.approving.prompting import Prompt, Wish
 from moot.cli.approving.questions import QuestionPrompt
 from moot.cli.approving.rows import spelled
@@ -107,10 +108,13 @@ def _outcome(approval: Approval, situation: Situation, decided: Decided) -> str:
         case "stop":
             return f"{name}: stopping the run"
         case "answered":
-            return f"{name}: {_said(decided.answer)}" if approval.questions is None else f"{name}: answered"
+            return f"{name}: {_said(approval, decided.answer)}" if approval.questions is None else f"{name}: answered"
 
 
-def _said(answer: Answer | None) -> str:
+def _said(approval: Approval, answer: Answer | None) -> str:
+    option = next((option for option in approval.options if answer is not None and option.id == answer.option), None)
+    if option is not None and option.kind not in ("allow_once", "reject_once"):
+        return label(option)
     if answer is None or not answer.approved:
         return "denied"
     if answer.arguments is not None:

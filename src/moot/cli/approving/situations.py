@@ -46,7 +46,7 @@ class Situation:
     asked_by: str
     """Agent and step."""
     resume: str
-    """The command that comes back to it."""
+    """The command that comes back to it, or what becomes of it."""
     now: Callable[[], int]
     """Wall time, ms."""
     answered: Callable[[], Awaitable[Answer | None]]
@@ -65,7 +65,7 @@ def situation(engine: Engine, approval: Approval, conversation: Conversation) ->
     return Situation(
         directory=conversation.directory,
         asked_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
-        resume=f"moot chat resume {conversation.id[:13]}",
+        resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "its program waits here",
         now=lambda: engine.runtime.now() // 1000,
         answered=partial(_answered, engine, approval.id),
         check=partial(_problem, engine, approval.id),

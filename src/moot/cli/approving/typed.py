@@ -8,6 +8,7 @@ import anyio
 
 from moot.cli.approving.calls import CallPrompt
 from moot.cli.approving.looking import rows_of
+from moot.cli.approving.offered import by_key, label
 from moot.cli.approving.questions import chosen
 from moot.cli.approving.quiet import QUIET
 from moot.cli.approving.rows import spelled
@@ -67,6 +68,9 @@ async def _asked(approval: Approval, situation: Situation, output: Output) -> An
 
 
 def _choices(approval: Approval) -> str:
+    if approval.options:
+        words = [f"[{key}] {label(option)}" for key, option in by_key(approval.options).items()]
+        return f"{', '.join(words)}, or no because …"
     lasting = f", [s] yes in this conversation: {_shown(approval)}" if approval.lasting else ""
     always = ", [a]lways" if approval.always else ""
     return f"[y]es, once{lasting}{always}, [n]o, or no because …"
@@ -79,10 +83,15 @@ def _shown(approval: Approval) -> str:
 def _answer(approval: Approval, line: str) -> Answer | None:
     verdict, _, reason = line.strip().partition(" ")
     verdict = verdict.lower().rstrip(",:.")
+    option = by_key(approval.options).get(verdict)
+    if option is not None and not reason:
+        return Answer(option.allows, option.id, "" if option.allows else "the person said no")
     if verdict in _YES and not reason:
         return Answer(approved=True)
     if verdict in _NO:
         return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "the person said no")
+    if approval.options:
+        return None
     offered = {"s": bool(approval.lasting), "a": approval.always}
     if not reason and offered.get(verdict):
         return Answer(approved=True, option=_WORDS[verdict])

@@ -37,6 +37,15 @@ class GivenOut(Out):
     """What the person put in the place of the call's arguments."""
 
 
+class OptionOut(Out):
+    """One of the answers that an outside agent takes: give its `id` as the `option`."""
+
+    id: str
+    label: str
+    """The agent's own words."""
+    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+
+
 class ApprovalOut(Out):
     """A question to a person: may this call run, or what a tool asks."""
 
@@ -62,6 +71,10 @@ class ApprovalOut(Out):
     """The narrowest patterns that together cover it; empty = it can be allowed only once."""
     always: bool
     """Whether those may be allowed for ever."""
+    options: list[OptionOut]
+    """What an outside agent takes, in its order; empty for calls of moot's own loop."""
+    editable: bool
+    """Whether other arguments may be put in the place of the call's."""
     answer: GivenOut | None
     used_at: int | None
 
@@ -133,6 +146,8 @@ def approval_out(asked: Approval, conversation: Conversation) -> ApprovalOut:
         parts=[AskedPartOut.model_validate(part.to_json()) for part in asked.parts],
         lasting=list(asked.lasting),
         always=asked.always,
+        options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in asked.options],
+        editable=asked.questions is None and (asked.outside is None or asked.outside.editable),
         answer=answer,
         used_at=asked.used_at,
     )
