@@ -35,7 +35,8 @@ class CallPrompt(Prompt):
         return Row(f"{name} wants to run {words}".rstrip(), "bold", f"asked by: {self._asked_by}", "dim", 1)
 
     def body(self) -> list[Row]:
-        words = self._approval.outside.title if self._approval.outside is not None else ""
+        call = self._approval.outside
+        words = call.title if call is not None and (not call.subject or call.subject not in call.title) else ""
         rows = [Row(line, "dim", prose=True) for line in spelled(words) if line]
         rows += [*rows_of(self.looked), Row(f"in {' '.join(spelled(self._directory))}", "dim")]
         if self.explanation:

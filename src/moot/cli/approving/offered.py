@@ -21,8 +21,7 @@ def by_key(options: Sequence[Option]) -> dict[str, Option]:
         key = letter if letter and letter not in found else next(numbers, "")
         if key:
             found[key] = option
-    order = [*"ys", *_NUMBERS, "n"]
-    return {key: found[key] for key in sorted(found, key=lambda key: (not found[key].allows, order.index(key)))}
+    return {key: found[key] for key in sorted(found, key=lambda key: (not found[key].allows, key.isdigit(), key != "y", key))}
 
 
 def label(option: Option) -> str:

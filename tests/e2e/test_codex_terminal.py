@@ -1,0 +1,46 @@
+"""A person at a terminal decides for Codex, by a double of its program."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import PtyScreen
+from moot import testing
+
+pytestmark = pytest.mark.timeout(40)
+
+QUIET = 0.6
+"""Longer than keys are ignored."""
+DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("codex_program.py"))]
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
+    options = json.dumps({"command": [*DOUBLE, "ask"]})
+    process = make(tmp_path, cache, f"agents: {{codex: {{agent_type: codex, options: {options}}}}}\n")
+    yield process
+    process.close()
+
+
+def test_its_own_answers_are_offered_and_a_run_whose_program_waits_is_not_left(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "run", "-a", "codex", "go")
+    try:
+        shown = screen.wait_for("expires", seconds=20)
+        assert "commandExecution wants to run" in shown and "ls -1" in shown
+        assert "[s] Yes, and don't ask again for commands that begin with 'ls -1'" in shown and "[1] No, and stop" in shown
+        time.sleep(QUIET)
+        screen.send("\x1b")
+        screen.wait_for("it can't be left", seconds=20)
+        time.sleep(QUIET)
+        screen.send("s")
+        screen.wait_for("acceptWithExecpolicyAmendment", seconds=20)
+        assert screen.wait_exit() == 0
+    finally:
+        screen.close()
