@@ -25,6 +25,7 @@ docs:  ## write the parts of docs/ that come from the code anew
 record:  ## write expected snapshots anew from what the code does now; read the diff before you commit it
 	$(BIN)/python tests/record.py
 	$(BIN)/python tests/acp_recordings.py
+	$(BIN)/python tests/claude_recordings.py
 	$(BIN)/pytest --inline-snapshot=fix tests/unit tests/conformance
 
 bench:  ## every benchmark, side by side, in one run (a few minutes; keep the machine quiet)

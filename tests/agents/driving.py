@@ -6,21 +6,21 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
 from conformance.services import Stage, check_log
 from moot.config.settings import Permissions, Settings
+from moot.convert.translators import translator_of
 from moot.engine import open_engine
-from moot.plugins import TRANSLATORS
 from moot.types.agent import Agent, Mode
 from moot.types.approval import Answer, Approval
 from moot.types.chunk import Chunk
 from moot.types.event import SENT
 from moot.types.exchange import Ending
 from moot.types.message import Message
-from moot.types.part import is_tool, text_of, text_part
+from moot.types.part import Part, is_tool, text_of, text_part
 from moot.types.provider import Hears
 from moot.types.run import Prompt, Run
 
@@ -45,9 +45,10 @@ class Driven(Stage):
                 await anyio.sleep(0.02)
         return await self.ended(run)
 
-    async def begin(self, text: str, **more: Any) -> Run:
-        given: dict[str, Any] = {"directory": str(self.directory), **more}
-        return (await self.engine.runs.submit(Prompt((text_part(text),), **given))).run
+    async def begin(self, text: str, *, more: tuple[Part, ...] = (), **settings: Any) -> Run:
+        """Submits a prompt; `more` are parts of it beside the text."""
+        given: dict[str, Any] = {"directory": str(self.directory), **settings}
+        return (await self.engine.runs.submit(Prompt((text_part(text), *more), **given))).run
 
     async def says(self, run: Run, words: str) -> None:
         """Returns once these words are in the answer."""
@@ -75,9 +76,8 @@ class Driven(Stage):
         for id in dict.fromkeys(event.exchange for event in events if event.exchange):
             exchange = await self.engine.store.records.exchange(id)
             assert exchange is not None and exchange.ended is not None
-            name, _, version = exchange.converter.partition("/")
-            translator = cast("Any", TRANSLATORS.make(name))
-            assert str(translator.version) == version
+            translator: Any = translator_of(exchange.converter)
+            assert translator is not None and f"{translator.name}/{translator.version}" == exchange.converter
             state = translator.open(exchange.options)
             for event in (event for event in events if event.exchange == id and event.kind == "raw"):
                 chunks: tuple[Chunk, ...] = ()

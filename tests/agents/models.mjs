@@ -28,9 +28,14 @@ function place(request) {
   return { key: null, step: 0 };
 }
 
+// What was asked, whole: the journal of the package cuts bodies.
+const asked = [];
+
 function answer(step) {
   let refused = 0;
-  return () => {
+  return (request) => {
+    const { model, messages, tools } = request;
+    asked.push({ model, messages, tools: (tools ?? []).map((tool) => tool.function?.name) });
     if (step.status && (!step.refusals || refused < step.refusals)) {
       refused += 1;
       return { error: { message: step.error || "scripted refusal", type: step.status === 529 ? "overloaded_error" : "api_error" }, status: step.status };
@@ -58,6 +63,13 @@ for (const [key, steps] of Object.entries(script))
       latency: step.delay ?? 0,
       chunkSize: step.piece ?? 24,
     });
+models.mount("/asked", {
+  async handleRequest(_request, response) {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify(asked));
+    return true;
+  },
+});
 await models.start();
 process.stdout.write(`${models.url}\n`);
 process.stdin.resume();

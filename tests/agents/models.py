@@ -69,8 +69,14 @@ class ScriptedModels:
         self._process.kill()
         self._process.communicate()
 
+    def asked(self) -> list[dict[str, Any]]:
+        """What was answered by the script, oldest first, whole and in one shape: `{model, messages, tools}`."""
+        with urlopen(f"{self.url}/asked") as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
     def requests(self, path: str = "") -> list[dict[str, Any]]:
-        """Every request so far whose path holds that text, oldest first: `{method, path, headers, body, response}`."""
+        """Every request whose path holds that text, oldest first: `{method, path, headers, body, response}`, without bodies over 64 KB."""
         with urlopen(f"{self.url}/__aimock/journal") as answer:
             entries: list[dict[str, Any]] = json.load(answer)
         return [entry for entry in entries if path in str(entry.get("path", ""))]

@@ -17,7 +17,8 @@ _SHORT = 500
 _FACTS = 4096
 """Bytes of a structured result that are kept beside its output."""
 _STATES = frozenset({"pending", "in_progress", "completed"})
-_LIMITS = {"error_max_turns": "max_steps", "error_max_budget_usd": "max_cost"}
+_LIMITS = {"error_max_turns": "raise it with max_steps", "error_max_budget_usd": ""}
+"""Ends by the agent's own limits, and the next move."""
 
 
 def usage_of_turn(result: JsonObject) -> Usage:
@@ -58,7 +59,7 @@ def failure_of(result: JsonObject) -> Failure | None:
         return Failure("Claude Code was interrupted", "interrupted")
     said = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
     if subtype in _LIMITS:
-        return Failure(said or f"Claude Code stopped: {subtype}", _LIMITS[subtype])
+        return Failure(said or f"Claude Code stopped: {subtype}", "limit", fix=_LIMITS[subtype])
     status = result.get("api_error_status")
     return failure({"message": said or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
 
