@@ -2,6 +2,7 @@
 
 | file | what it holds |
 |---|---|
+| `acp/` | any program that speaks the Agent Client Protocol |
 | `claude_code/` | Claude Code, a program of its own |
 | `codex/` | Codex, by its app-server |
 | `outside/` | what agents that are programs of their own share |

@@ -40,6 +40,7 @@ __all__ = [
 AGENTS = Registry(
     "moot.agents",
     {
+        "acp": "moot.agents.acp.service:Acp",
         "claude-code": "moot.agents.claude_code:ClaudeCode",
         "codex": "moot.agents.codex.service:Codex",
         "moot": "moot.agents.loop:Loop",
@@ -97,7 +98,11 @@ FORMATS = Registry(
 
 KNOWN_AGENTS = Registry(
     "moot.known_agents",
-    {"claude-code": "moot.agents.known.claude_code:KNOWN", "codex": "moot.agents.known.codex:KNOWN"},
+    {
+        "acp": "moot.agents.known.acp:KNOWN",
+        "claude-code": "moot.agents.known.claude_code:KNOWN",
+        "codex": "moot.agents.known.codex:KNOWN",
+    },
 )
 """Agent service → its table; what is in it are facts, and nothing is made of them."""
 
@@ -153,11 +158,15 @@ TRANSLATORS = Registry(
     "moot.translators",
     {
         "acp-wire": "moot.convert.wire:AcpWire",
+        "acp": "moot.convert.acp:Acp",
+        "acpx": "moot.convert.acpx:Acpx",
         "claude-code": "moot.convert.claude_code:ClaudeCode",
         "claude-stream-json": "moot.convert.claude_code:ClaudeStreamJson",
         "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
         "codex-app-server-wire": "moot.convert.wire:CodexWire",
         "codex-exec": "moot.convert.codex_exec:CodexExec",
+        "gemini-stream-json": "moot.convert.gemini_stream:GeminiStream",
+        "opencode-run": "moot.convert.opencode_run:OpencodeRun",
     },
     needs=("name", "version", "open", "feed", "close"),
 )

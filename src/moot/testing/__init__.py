@@ -1,4 +1,4 @@
-"""Doubles that stand in for a model's endpoint over real HTTP, for our tests and for people who test agents of their own.
+"""Doubles that stand in for a model's endpoint over real HTTP, or for an agent, for our tests and for people who test agents of their own.
 
 | file | what |
 |---|---|
@@ -7,6 +7,7 @@
 | `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
 | `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
 | `codex_program.py` | a double of Codex's program, run as a script |
+| `acp_agent.py` | an agent that speaks ACP and does what a script says: a program of its own |
 | `script.py` | `Reply` and `ToolCall`, the words of a script |
 | `claude_program.py` | a script that speaks as Claude Code does, and misbehaves in every way |
 | `_frames.py` | a reply in the wire shape of each dialect |

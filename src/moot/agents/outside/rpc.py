@@ -108,6 +108,8 @@ class Rpc:
 
     def _answered(self, message: JsonObject) -> None:
         id = message.get("id")
+        if isinstance(id, str) and id.isdecimal() and len(id) < 16:  # some answer with "2" what was asked as 2
+            id = int(id)
         pending = self._pending.get(id) if isinstance(id, int) else None
         if pending is None or pending.done.is_set():
             return

@@ -1,0 +1,363 @@
+"""What a run of an ACP agent is when the agent behaves: permissions, files, terminals, sessions, prompts, modes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import schema
+
+from e2e.acp_stage import AcpStage, acp_stage
+from moot.config.settings import Rule
+from moot.types.approval import Answer
+from moot.types.run import Run
+
+pytestmark = pytest.mark.anyio
+
+CALL = {"toolCallId": "c", "title": "Write a.txt", "kind": "edit", "rawInput": {"path": "a.txt", "content": "new"}}
+DONE = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed", "rawOutput": "ok"}
+MODES = {"currentModeId": "yolo", "availableModes": [{"id": id, "name": id} for id in ("plan", "default", "yolo")]}
+
+
+def permission(*kinds: str, call: dict[str, Any] | None = None) -> dict[str, Any]:
+    options = [{"optionId": f"id-{kind}", "name": kind, "kind": kind} for kind in kinds or ("allow_always", "allow_once", "reject_once")]
+    return {"request": {"method": "session/request_permission", "params": {"toolCall": call or CALL, "options": options}}}
+
+
+def wants(method: str, **params: Any) -> dict[str, Any]:
+    return {"request": {"method": method, "params": params}}
+
+
+async def last_answer(on: AcpStage, run: Run) -> Any:
+    """What moot answered to the agent's last request: scripts say it."""
+    return json.loads(await on.text(run))
+
+
+def chosen(option: str) -> dict[str, Any]:
+    return {"outcome": {"outcome": "selected", "optionId": option}}
+
+
+# ── permissions ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("answer", "option", "state"),
+    [
+        (Answer(True), "id-allow_once", "output-available"),
+        (Answer(True, "id-allow_always"), "id-allow_always", "output-available"),
+        (Answer(False, reason="no"), "id-reject_once", "output-denied"),
+    ],
+    ids=["yes", "always", "no"],
+)
+async def test_a_person_is_asked_and_the_answer_is_chosen_by_its_kind(tmp_path: Path, answer: Answer, option: str, state: str) -> None:
+    async with acp_stage(tmp_path, {"prompt": [permission(), {"say": "$ANSWER"}, {"update": DONE}]}, mode="ask") as on:
+        run = await on.begin()
+        approval = await on.answer(run, answer)
+        ended = await on.ended(run)
+        assert ended.status == "finished" and await last_answer(on, run) == chosen(option)
+        assert [item.kind for item in approval.options] == ["allow_always", "allow_once", "reject_once"]
+        assert json.loads(approval.arguments) == CALL["rawInput"] and approval.outside is not None and approval.outside.subject == "a.txt"
+        (part,) = await on.calls(run)
+        assert part["state"] == state
+
+
+async def test_a_refusal_where_none_is_offered_is_a_call_that_is_called_off(tmp_path: Path) -> None:
+    rules = (Rule("edit_file", "deny", "a.txt"),)
+    async with acp_stage(tmp_path, {"prompt": [permission("allow_once"), {"say": "$ANSWER"}]}, rules=rules) as on:
+        assert await last_answer(on, await on.run()) == {"outcome": {"outcome": "cancelled"}}
+
+
+async def test_rules_of_moots_own_tools_hold_for_an_agents_calls_in_every_mode(tmp_path: Path) -> None:
+    rules = (Rule("edit_file", "deny", "a.txt"), Rule("shell", "allow", "ls *"))
+    run_ls = {"toolCallId": "l", "kind": "execute", "title": "List", "rawInput": {"command": "ls -1"}}
+    async with acp_stage(
+        tmp_path, {"prompt": [permission(), {"say": "$ANSWER\n"}, permission(call=run_ls), {"say": "$ANSWER"}]}, rules=rules
+    ) as on:
+        run = await on.run()
+        assert [json.loads(line) for line in (await on.text(run)).split("\n")] == [chosen("id-reject_once"), chosen("id-allow_once")]
+
+
+@pytest.mark.parametrize(("mode", "option"), [("auto", "id-allow_once"), ("edits", "id-allow_once"), ("plan", "id-reject_once")])
+async def test_modes_of_moot_decide(tmp_path: Path, mode: str, option: str) -> None:
+    async with acp_stage(tmp_path, {"prompt": [permission(), {"say": "$ANSWER"}]}, mode=mode) as on:
+        assert await last_answer(on, await on.run()) == chosen(option)
+
+
+async def test_what_an_agent_would_write_and_tells_only_in_a_diff_is_what_is_decided_about(tmp_path: Path) -> None:
+    diff = {"type": "diff", "path": "b.txt", "oldText": "one\n", "newText": "two\n"}
+    call = {"toolCallId": "d", "title": "Writing b.txt", "kind": "edit", "content": [diff], "locations": [{"path": "b.txt"}]}
+    async with acp_stage(tmp_path, {"prompt": [permission(call=call)]}, mode="ask") as on:
+        run = await on.begin()
+        approval = await on.answer(run, Answer(False))
+        await on.ended(run)
+        assert json.loads(approval.arguments) == {"path": "b.txt", "diff": "--- b.txt\n+++ b.txt\n@@ -1 +1 @@\n-one\n+two\n"}
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_file_that_an_allowed_call_is_about_is_written_without_asking_again(tmp_path: Path) -> None:
+    write = wants("fs/write_text_file", path=str(tmp_path / "work" / "a.txt"), content="new")
+    async with acp_stage(tmp_path, {"prompt": [permission(), write, {"say": "$ANSWER"}, {"update": DONE}]}, mode="ask") as on:
+        run = await on.begin()
+        await on.answer(run, Answer(True))
+        assert (await on.ended(run)).status == "finished"
+        assert (on.directory / "a.txt").read_text() == "new" and len(await on.calls(run)) == 1
+
+
+async def test_an_allowed_call_allows_nothing_once_it_is_over(tmp_path: Path) -> None:
+    write = wants("fs/write_text_file", path=str(tmp_path / "work" / "a.txt"), content="again")
+    async with acp_stage(tmp_path, {"prompt": [permission(), {"update": DONE}, write]}, mode="ask") as on:
+        run = await on.begin()
+        await on.answer(run, Answer(True))
+        (second,) = await on.asked(run)
+        assert second.tool == "write_text_file"
+        await on.engine.runs.answer(second.id, Answer(False))
+        await on.ended(run)
+        assert not (on.directory / "a.txt").exists()
+        assert [part["state"] for part in await on.calls(run)] == ["output-available", "output-denied"]
+
+
+async def test_a_write_that_nothing_announced_is_asked_about_and_shown(tmp_path: Path) -> None:
+    write = wants("fs/write_text_file", path=str(tmp_path / "work" / "b.txt"), content="plain")
+    async with acp_stage(tmp_path, {"prompt": [write, {"say": "$ANSWER"}]}, mode="ask") as on:
+        run = await on.begin()
+        approval = await on.answer(run, Answer(True))
+        await on.ended(run)
+        assert (on.directory / "b.txt").read_text() == "plain" and await on.text(run) == "{}"
+        assert json.loads(approval.arguments)["content"] == "plain"
+        (part,) = await on.calls(run)
+        assert (part["toolName"], part["state"]) == ("write_text_file", "output-available")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../outside.txt", "link/secret.txt"])
+async def test_no_file_outside_the_folders_is_read_or_written(tmp_path: Path, path: str) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "work" / "link").symlink_to(tmp_path)
+    steps = [
+        wants("fs/read_text_file", path=path),
+        {"say": "$ANSWER\n"},
+        wants("fs/write_text_file", path=path, content="x"),
+        {"say": "$ANSWER"},
+    ]
+    async with acp_stage(tmp_path, {"prompt": steps}) as on:
+        run = await on.run()
+        answers = [json.loads(line) for line in (await on.text(run)).split("\n")]
+        assert [answer["code"] for answer in answers] == [-32602, -32602]
+        assert (tmp_path / "secret.txt").read_text() == "secret" and not (tmp_path / "outside.txt").exists()
+
+
+async def test_files_are_read_whole_or_by_lines_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    path = str(tmp_path / "work" / "n.txt")
+    Path(path).write_text("one\ntwo\nthree\n")
+    reads = [
+        wants("fs/read_text_file", path=path),
+        wants("fs/read_text_file", path=path, line=2, limit=1),
+        wants("fs/read_text_file", path="none"),
+    ]
+    steps = [step for read in reads for step in (read, {"say": "$ANSWER\n"})]
+    async with acp_stage(tmp_path, {"prompt": steps}) as on:
+        run = await on.run()
+        whole, part, missing = [json.loads(line) for line in (await on.text(run)).splitlines()]
+        assert (whole["content"], part["content"], missing["code"]) == ("one\ntwo\nthree\n", "two\n", -32002)
+
+
+async def test_a_rule_that_denies_reading_holds_for_what_an_agent_reads_through_us(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".env").write_text("KEY=1")
+    rules = (Rule("read_file", "deny", ".env"),)
+    async with acp_stage(
+        tmp_path, {"prompt": [wants("fs/read_text_file", path=str(tmp_path / "work" / ".env")), {"say": "$ANSWER"}]}, rules=rules
+    ) as on:
+        assert "the rule" in (await last_answer(on, await on.run()))["message"]
+
+
+# ── terminals ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def at(method: str) -> dict[str, Any]:
+    return wants(f"terminal/{method}", terminalId="terminal-1")
+
+
+async def test_a_command_is_run_and_its_output_is_that_of_the_call_which_shows_it(tmp_path: Path) -> None:
+    shows = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "printf", "kind": "execute", "status": "in_progress"}
+    steps = [
+        {"update": {**shows, "content": [{"type": "terminal", "terminalId": "terminal-1"}]}},
+        wants("terminal/create", command="printf", args=["%s-%s", "a", "b"], env=[{"name": "X", "value": "1"}]),
+        *(at("wait_for_exit"), {"say": "$ANSWER\n"}, at("output"), {"say": "$ANSWER\n"}, at("release")),
+        {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}},
+    ]
+    async with acp_stage(tmp_path, {"prompt": steps}) as on:
+        run = await on.run()
+        status, output = [json.loads(line) for line in (await on.text(run)).splitlines()]
+        assert status == {"exitCode": 0, "signal": None}
+        assert output == {"output": "a-b", "truncated": False, "exitStatus": {"exitCode": 0, "signal": None}}
+        (part,) = await on.calls(run)
+        assert part["output"] == "a-b"
+
+
+async def test_a_command_that_policy_denies_is_not_run(tmp_path: Path) -> None:
+    rules = (Rule("shell", "deny", "touch *"),)
+    async with acp_stage(
+        tmp_path, {"prompt": [wants("terminal/create", command="touch", args=["made"]), {"say": "$ANSWER"}]}, rules=rules
+    ) as on:
+        assert "not allowed" in (await last_answer(on, await on.run()))["message"]
+        assert not (on.directory / "made").exists()
+
+
+async def test_a_long_output_is_kept_from_its_end_and_a_command_can_be_ended(tmp_path: Path) -> None:
+    line = "printf 'ää%.0s' 1 2 3 4 5 6 7 8; exec sleep 60"
+    steps = [
+        wants("terminal/create", command=line, outputByteLimit=5),
+        {"sleep": 0.3},
+        at("kill"),
+        at("output"),
+        {"say": "$ANSWER"},
+        at("release"),
+    ]
+    async with acp_stage(tmp_path, {"prompt": steps}) as on:
+        told = await last_answer(on, await on.run())
+        assert (told["output"], told["truncated"]) == ("ää", True) and told["exitStatus"]["signal"] == "9"
+
+
+async def test_commands_that_an_agent_leaves_running_end_with_its_run(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [wants("terminal/create", command="sleep", args=["600"])]}) as on:
+        assert (await on.run()).status == "finished"  # the stage looks for processes
+
+
+async def test_a_terminal_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [at("output"), {"say": "$ANSWER"}]}) as on:
+        assert (await last_answer(on, await on.run()))["code"] == -32602
+
+
+# ── sessions ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def methods(wire: list[dict[str, Any]]) -> list[str]:
+    return [message["method"] for message in wire if "method" in message]
+
+
+async def test_the_next_prompt_goes_on_in_the_same_session_in_a_new_process(tmp_path: Path) -> None:
+    script = {"sessions": str(tmp_path / "sessions.json"), "prompt": [{"say": "heard $TEXT"}]}
+    async with acp_stage(tmp_path, script) as on:
+        first = await on.run("one")
+        second = await on.run("two", conversation=first.conversation)
+        assert await on.text(second) == "heard two"
+        assert methods(await on.wire(second, ours=True)) == ["initialize", "session/resume", "session/prompt"]
+        assert second.agent_session_id == first.agent_session_id == "session-1"
+
+
+async def test_a_session_is_loaded_where_it_cannot_be_resumed_and_its_replay_is_no_answer(tmp_path: Path) -> None:
+    replay = [
+        {"update": {"sessionUpdate": kind, "content": {"type": "text", "text": "old"}}}
+        for kind in ("user_message_chunk", "agent_message_chunk")
+    ]
+    script = {
+        "sessions": str(tmp_path / "sessions.json"),
+        "initialize": {"agentCapabilities": {"loadSession": True}},
+        "loading": replay,
+        "prompt": [{"say": "heard $TEXT"}],
+    }
+    async with acp_stage(tmp_path, script) as on:
+        first = await on.run("one")
+        second = await on.run("two", conversation=first.conversation)
+        assert methods(await on.wire(second, ours=True)) == ["initialize", "session/load", "session/prompt"]
+        assert await on.text(second) == "heard two"
+
+
+async def test_a_session_that_is_gone_is_begun_anew_and_told_what_was_said(tmp_path: Path) -> None:
+    sessions = tmp_path / "sessions.json"
+    async with acp_stage(tmp_path, {"sessions": str(sessions), "prompt": [{"say": "heard $TEXT"}]}) as on:
+        first = await on.run("one")
+        sessions.write_text('["another"]')
+        second = await on.run("two", conversation=first.conversation)
+        assert methods(await on.wire(second, ours=True)) == [
+            "initialize",
+            "session/resume",
+            "session/load",
+            "session/new",
+            "session/prompt",
+        ]
+        words = await on.text(second)
+        assert "User: one" in words and "heard one" in words and words.endswith("two")
+
+
+async def test_the_session_of_a_run_that_failed_is_gone_on_with(tmp_path: Path) -> None:
+    script = {"sessions": str(tmp_path / "sessions.json"), "prompt": [{"say": "half"}, {"exit": 1}]}
+    async with acp_stage(tmp_path, script) as on:
+        first = await on.run("one")
+        assert first.status == "failed"
+        second = await on.run("two", conversation=first.conversation)
+        assert "session/resume" in methods(await on.wire(second, ours=True))
+
+
+# ── modes, models, prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("plan", "plan"), ("auto", "default")])
+async def test_the_agent_plans_in_plan_and_asks_in_every_other_mode(tmp_path: Path, mode: Any, wanted: str) -> None:
+    async with acp_stage(tmp_path, {"session": {"modes": MODES}, "prompt": [{"say": "ok"}]}) as on:
+        run = await on.run(mode=mode)
+        (message,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/set_mode"]
+        assert message["params"]["modeId"] == wanted
+
+
+async def test_a_mode_and_a_model_are_taken_by_the_agents_own_names(tmp_path: Path) -> None:
+    options = [
+        {"id": "model", "type": "select", "currentValue": "a", "options": [{"group": "g", "options": [{"value": "a"}, {"value": "b"}]}]}
+    ]
+    script = {"session": {"modes": MODES, "configOptions": options}, "prompt": [{"say": "ok"}]}
+    async with acp_stage(tmp_path, script, own="yolo", model="b") as on:
+        run = await on.run()
+        told = {message["method"]: message["params"] for message in await on.wire(run, ours=True) if "method" in message}
+        assert told["session/set_config_option"] == {"sessionId": "session-1", "configId": "model", "value": "b"}
+        assert "session/set_mode" not in told
+
+
+async def test_a_model_that_the_agent_has_not_is_named_with_those_that_it_has(tmp_path: Path) -> None:
+    models = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}
+    async with acp_stage(tmp_path, {"session": {"models": models}, "prompt": []}, model="c") as on:
+        run = await on.run()
+        assert run.error is not None and run.error.message == "'double' has no model 'c'; it has: a, b"
+
+
+async def test_files_go_in_the_forms_that_the_agent_takes(tmp_path: Path) -> None:
+    def file(media_type: str, data: bytes, name: str) -> Any:
+        return {"type": "file", "mediaType": media_type, "url": f"data:{media_type};base64,{b64encode(data).decode()}", "filename": name}
+
+    files = (file("image/png", b"\x89PNG", "p.png"), file("text/plain", b"words", "w.txt"), file("audio/wav", b"RIFF", "a.wav"))
+    async with acp_stage(tmp_path, {"prompt": [{"say": "ok"}]}) as on:
+        run = await on.begin("look", files=files)
+        await on.ended(run)
+        (prompt,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/prompt"]
+        assert prompt["params"]["prompt"] == [
+            {"type": "text", "text": "look"},
+            {"type": "image", "mimeType": "image/png", "data": b64encode(b"\x89PNG").decode()},
+            {"type": "resource", "resource": {"uri": "file:///w.txt", "mimeType": "text/plain", "text": "words"}},
+            {"type": "text", "text": "[a.wav: audio/wav, not shown: this agent does not take it]"},
+        ]
+
+
+async def test_what_we_send_is_as_the_protocols_own_library_has_it(tmp_path: Path) -> None:
+    requests = {
+        "initialize": schema.InitializeRequest,
+        "session/new": schema.NewSessionRequest,
+        "session/resume": schema.ResumeSessionRequest,
+        "session/set_mode": schema.SetSessionModeRequest,
+        "session/prompt": schema.PromptRequest,
+    }
+    script = {"session": {"modes": MODES}, "sessions": str(tmp_path / "sessions.json"), "prompt": [permission(), {"say": "ok"}]}
+    async with acp_stage(tmp_path, script) as on:
+        first = await on.run("one")
+        second = await on.run("two", conversation=first.conversation)
+        wire = [message for run in (first, second) for message in await on.wire(run, ours=True)]
+        assert {message["method"] for message in wire if "method" in message} == set(requests)
+        for message in wire:
+            assert message["jsonrpc"] == "2.0"
+            kind = requests[message["method"]] if "method" in message else schema.RequestPermissionResponse
+            kind.model_validate(message["params"] if "method" in message else message["result"])

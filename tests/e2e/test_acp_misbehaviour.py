@@ -1,0 +1,223 @@
+"""What is wrong with an agent ends its run in words, with everything that it said before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.acp_stage import acp_stage
+from moot.types.event import SENT
+from moot.types.run import Run
+
+pytestmark = pytest.mark.anyio
+
+
+def failure(run: Run) -> str:
+    assert run.status == "failed" and run.error is not None
+    return run.error.message
+
+
+async def test_a_program_that_is_not_there_is_named_with_the_line_that_brings_it(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, "echo", name="gemini", command=["no-such-gemini", "--acp"]) as on:
+        run = await on.run()
+        assert "'no-such-gemini' is not installed, or not on the PATH" in failure(run)
+        assert run.error is not None and run.error.fix == "npm install --global @google/gemini-cli"
+
+
+async def test_an_agent_that_nobody_knows_needs_a_command(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, "echo", command=[]) as on:
+        assert "agents.tried.options.command is missing" in failure(await on.run())
+
+
+async def test_a_crash_in_the_middle_keeps_what_was_said_and_tells_what_it_complained_of(tmp_path: Path) -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress", "title": "make", "kind": "execute"}
+    steps = [{"say": "half of it"}, {"update": call}, {"stderr": "Segfault \x1b[31mhere\n"}, {"exit": 3}]
+    async with acp_stage(tmp_path, {"prompt": steps}) as on:
+        run = await on.run()
+        assert "ended before its answer was whole (exit code 3): Segfault here" in failure(run)
+        assert await on.text(run) == "half of it"
+        (part,) = await on.calls(run)
+        assert (part["state"], part["errorText"]) == ("output-error", "the agent ended before the call did")
+
+
+async def test_a_program_that_ends_at_once_is_told_with_its_words(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"begin": [{"stderr": "cannot find module\n"}, {"exit": 1}], "prompt": []}) as on:
+        assert "cannot find module" in failure(await on.run())
+
+
+async def test_an_agent_that_closes_its_stdout_has_ended(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [{"say": "bye"}, {"close": 1}, {"sleep": 30}], "deaf": True}) as on:
+        run = await on.run()
+        assert "ended before its answer was whole" in failure(run)
+        assert await on.text(run) == "bye"
+
+
+async def test_an_agent_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"begin": [{"sleep": 60}], "deaf": True, "prompt": []}, patience=0.3) as on:
+        assert "no answer to initialize within 0.3 s" in failure(await on.run())
+
+
+async def test_an_agent_that_hangs_in_its_answer_is_cancelled_within_a_second(tmp_path: Path) -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress", "title": "sleep", "kind": "execute"}
+    async with acp_stage(tmp_path, {"prompt": [{"say": "working"}, {"update": call}, {"sleep": 60}], "deaf": True}) as on:
+        run = await on.begin()
+        await on.words(run)
+        began = anyio.current_time()
+        await on.engine.runs.cancel(run.id)
+        ended = await on.ended(run)
+        assert ended.status == "cancelled" and anyio.current_time() - began < 5
+        assert [message.get("method") for message in await on.wire(run, ours=True)][-1] == "session/cancel"
+        (part,) = await on.calls(run)
+        assert part["errorText"] == "cancelled before it ended"
+
+
+async def test_a_cancel_is_the_agents_own_first(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, "slow") as on:
+        run = await on.begin()
+        await on.words(run)
+        await on.engine.runs.cancel(run.id)
+        assert (await on.ended(run)).status == "cancelled"
+        assert (await on.wire(run, ours=False))[-1]["result"] == {"stopReason": "cancelled"}
+
+
+async def test_a_question_that_is_out_when_the_run_is_cancelled_is_answered_as_the_protocol_wants(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, "echo", mode="ask") as on:
+        run = await on.begin("hello")
+        await on.asked(run)
+        await on.engine.runs.cancel(run.id)
+        assert (await on.ended(run)).status == "cancelled"
+        told = [message.get("result") for message in await on.wire(run, ours=True)]
+        assert {"outcome": {"outcome": "cancelled"}} in told
+
+
+async def test_noise_between_the_messages_is_kept_and_does_no_harm(tmp_path: Path) -> None:
+    noise: list[dict[str, Any]] = [{"raw": "npm warn old lockfile"}, {"raw": "{broken"}, {"raw": "[1, 2]"}, {"raw": ""}]
+    script = {"begin": noise, "prompt": [*noise, {"say": "fine"}, *noise]}
+    async with acp_stage(tmp_path, script) as on:
+        run = await on.run()
+        assert (run.status, await on.text(run)) == ("finished", "fine")
+        raws = [event.raw for event in await on.events(run) if event.raw is not None and event.body != SENT]
+        assert raws.count(b"npm warn old lockfile\n") == 3
+
+
+async def test_a_program_that_only_makes_noise_is_no_agent(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [{"say": "first"}, {"repeat": 20_000, "steps": [{"raw": "y"}]}, {"sleep": 30}]}) as on:
+        run = await on.run()
+        assert "writes to stdout what is no message" in failure(run)
+        assert await on.text(run) == "first"
+
+
+async def test_a_flood_of_words_is_an_answer(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [{"repeat": 3000, "steps": [{"say": "word "}]}]}) as on:
+        run = await on.run()
+        assert (run.status, await on.text(run)) == ("finished", "word " * 3000)
+
+
+async def test_another_version_of_the_protocol_is_named(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"initialize": {"protocolVersion": 2}, "prompt": []}) as on:
+        run = await on.run()
+        assert "speaks version 2 of the Agent Client Protocol, and moot speaks version 1" in failure(run)
+        assert run.error is not None and "update moot" in run.error.fix
+
+
+async def test_an_agent_that_wants_a_login_is_told_with_its_own_command(tmp_path: Path) -> None:
+    refuse = {"session/new": {"code": -32000, "message": "Authentication required"}}
+    async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}, name="opencode") as on:
+        run = await on.run()
+        assert "'opencode' wants somebody to log in first: Authentication required" in failure(run)
+        assert run.error is not None and run.error.kind == "auth" and run.error.fix == "log in with `opencode auth login`"
+
+
+async def test_a_login_that_nobody_knows_is_told_in_the_agents_words(tmp_path: Path) -> None:
+    refuse = {"session/prompt": {"code": -32000, "message": "Authentication required"}}
+    ways = [{"id": "x", "name": "X", "description": "Run `double login`"}]
+    async with acp_stage(
+        tmp_path, {"refuse": {"session/new": refuse["session/prompt"]}, "initialize": {"authMethods": ways}, "prompt": []}
+    ) as on:
+        run = await on.run()
+        assert run.error is not None and run.error.fix == "Run `double login`"
+
+
+async def test_an_error_in_place_of_an_answer_is_told_with_its_detail(tmp_path: Path) -> None:
+    refuse = {"session/prompt": {"code": -32603, "message": "Internal error", "data": {"details": "quota used up"}}}
+    async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}) as on:
+        assert "'double' could not answer: Internal error: quota used up" in failure(await on.run())
+
+
+async def test_what_is_said_of_other_sessions_and_too_early_is_kept_and_is_no_answer(tmp_path: Path) -> None:
+    early = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "early"}}
+    usage = {"sessionUpdate": "usage_update", "used": 5, "size": 10}
+    opening = [{"update": {**early, "sessionId": "nobody"}}, {"update": early}, {"update": usage}]
+    async with acp_stage(tmp_path, {"opening": opening, "prompt": [{"update": {**early, "sessionId": "other"}}, {"say": "mine"}]}) as on:
+        run = await on.run()
+        assert (run.status, await on.text(run)) == ("finished", "mine")
+        assert sum(b"early" in (event.raw or b"") for event in await on.events(run)) == 3
+
+
+async def test_a_permission_for_a_call_that_nobody_knows_is_shown_as_that_call(tmp_path: Path) -> None:
+    options = [{"optionId": "go", "name": "Go", "kind": "allow_once"}]
+    asked = {"toolCallId": "new", "title": "rm -r x", "kind": "execute"}
+    request = {"method": "session/request_permission", "params": {"toolCall": asked, "options": options}}
+    async with acp_stage(tmp_path, {"prompt": [{"request": request}, {"say": "$ANSWER"}]}) as on:
+        run = await on.run()
+        assert json.loads(await on.text(run)) == {"outcome": {"outcome": "selected", "optionId": "go"}}
+        (part,) = await on.calls(run)
+        assert (part["title"], part["input"], part["state"]) == ("rm -r x", {"command": "rm -r x"}, "output-error")
+
+
+async def test_a_permission_of_another_session_is_not_given(tmp_path: Path) -> None:
+    options = [{"optionId": "go", "name": "Go", "kind": "allow_once"}]
+    params = {"sessionId": "other", "toolCall": {"toolCallId": "x"}, "options": options}
+    async with acp_stage(
+        tmp_path, {"prompt": [{"request": {"method": "session/request_permission", "params": params}}, {"say": "$ANSWER"}]}
+    ) as on:
+        run = await on.run()
+        assert json.loads(await on.text(run)) == {"outcome": {"outcome": "cancelled"}}
+        assert await on.calls(run) == []
+
+
+async def test_a_permission_that_offers_nothing_known_is_not_given(tmp_path: Path) -> None:
+    request = {
+        "method": "session/request_permission",
+        "params": {"toolCall": {"toolCallId": "x"}, "options": [{"optionId": "?", "kind": "why"}]},
+    }
+    async with acp_stage(tmp_path, {"prompt": [{"request": request}, {"say": "$ANSWER"}]}) as on:
+        assert json.loads(await on.text(await on.run())) == {"outcome": {"outcome": "cancelled"}}
+
+
+async def test_what_it_asks_behind_its_answer_changes_nothing(tmp_path: Path) -> None:
+    write = {"method": "fs/write_text_file", "params": {"path": str(tmp_path / "work" / "late.txt"), "content": "late"}}
+    async with acp_stage(tmp_path, {"prompt": [{"say": "done"}], "after": [{"say": " and more"}, {"request": write}]}, mode="ask") as on:
+        run = await on.run()
+        assert run.status == "finished" and (await on.text(run)).startswith("done")
+        assert not (on.directory / "late.txt").exists()
+
+
+async def test_a_method_that_nobody_knows_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [{"request": {"method": "editor/dance"}}, {"say": "$ANSWER"}]}) as on:
+        assert json.loads(await on.text(await on.run()))["code"] == -32601
+
+
+async def test_ids_of_another_type_are_answers_all_the_same(tmp_path: Path) -> None:
+    request = {"id": "one", "method": "fs/read_text_file", "params": {"path": str(tmp_path / "work" / "none.txt")}}
+    async with acp_stage(tmp_path, {"ids": "text", "prompt": [{"request": request}, {"say": "$ANSWER"}]}) as on:
+        run = await on.run()
+        assert json.loads(await on.text(run))["code"] == -32002
+
+
+async def test_a_huge_line_is_read_and_kept(tmp_path: Path) -> None:
+    async with acp_stage(tmp_path, {"prompt": [{"say": "x" * 3_000_000}]}) as on:
+        run = await on.run()
+        assert run.status == "finished" and len(await on.text(run)) == 3_000_000
+
+
+async def test_a_call_that_the_agent_leaves_open_is_closed(tmp_path: Path) -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress", "title": "make", "kind": "execute"}
+    async with acp_stage(tmp_path, {"prompt": [{"update": call}, {"say": "done"}]}) as on:
+        run = await on.run()
+        (part,) = await on.calls(run)
+        assert part["state"] == "output-error" and "without saying what came of this call" in str(part["errorText"])
