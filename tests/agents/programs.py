@@ -48,7 +48,7 @@ def claude_environment(url: str) -> dict[str, str]:
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_TELEMETRY": "1",
-        **_closed(),
+        **closed(),
     }
 
 
@@ -77,10 +77,10 @@ trust_level = "trusted"
 """,
         encoding="utf-8",
     )
-    return {"SCRIPTED_KEY": "sk-scripted", "CODEX_HOME": str(folder), **_closed()}
+    return {"SCRIPTED_KEY": "sk-scripted", "CODEX_HOME": str(folder), **closed()}
 
 
-def _closed() -> dict[str, str]:
+def closed() -> dict[str, str]:
     """A way out that leads nowhere: what asks for anything but loopback is refused at once."""
     nowhere = "http://127.0.0.1:9"
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), nowhere)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -33,6 +33,11 @@ DOUBLE = [sys.executable, "-S", "-E", _spec.origin]
 class AcpStage(Stage):
     """`directory` is where the agent works."""
 
+    seconds: float = 9
+    """That a run may take."""
+    requests: Callable[[], list[dict[str, Any]]] = list
+    """What its model was asked, where that is a scripted one."""
+
     async def run(self, text: str = "go", **prompt: Any) -> Run:
         """A prompt to its end; the log is whole and no process is left, however it ended."""
         return await self.ended(await self.begin(text, **prompt))
@@ -42,7 +47,7 @@ class AcpStage(Stage):
         return (await self.engine.runs.submit(given)).run
 
     async def ended(self, run: Run) -> Run:
-        with anyio.fail_after(9):
+        with anyio.fail_after(self.seconds):
             # one that waits for a person is waited for too: its process does
             while (ended := await self.engine.runs.wait(run.id)).status not in TERMINAL:
                 await anyio.sleep(0.01)

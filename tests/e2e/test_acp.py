@@ -319,6 +319,30 @@ async def test_a_mode_and_a_model_are_taken_by_the_agents_own_names(tmp_path: Pa
         assert "session/set_mode" not in told
 
 
+async def test_mcp_servers_are_handed_in_where_the_agent_can_reach_them(tmp_path: Path) -> None:
+    mcp = {
+        "files": {"command": "sh", "args": ["-c", "cat"]},
+        "docs": {"url": "http://127.0.0.1:1/mcp"},
+        "old": {"url": "http://x", "protocol": "sse"},
+    }
+    can = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
+    async with acp_stage(tmp_path, {"initialize": can, "prompt": [{"say": "ok"}]}, mcp=mcp) as on:
+        run = await on.run()
+        (opened,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/new"]
+        files, docs = opened["params"]["mcpServers"]
+        assert (files["name"], files["args"], files["env"]) == ("files", ["-c", "cat"], []) and files["command"].endswith("/sh")
+        assert docs == {"type": "http", "name": "docs", "url": "http://127.0.0.1:1/mcp", "headers": []}
+        schema.NewSessionRequest.model_validate(opened["params"])
+
+
+async def test_a_key_of_an_mcp_server_never_comes_into_the_log(tmp_path: Path) -> None:
+    mcp = {"files": {"command": "sh", "env": {"KEY": "hush"}}}
+    async with acp_stage(tmp_path, "echo", mcp=mcp) as on:
+        run = await on.run()
+        assert run.error is not None and "agents.tried.options.mcp.files.env would stand in the log" in run.error.message
+        assert "hush" not in str(run.error)
+
+
 async def test_a_model_that_the_agent_has_not_is_named_with_those_that_it_has(tmp_path: Path) -> None:
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}
     async with acp_stage(tmp_path, {"session": {"models": models}, "prompt": []}, model="c") as on:

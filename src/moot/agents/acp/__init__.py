@@ -17,6 +17,7 @@ wrongly should still be understood. The tests hold what we send to that library'
 | `files.py` | files that are read and written for the agent |
 | `terminals.py` | commands that are run for it |
 | `prompts.py` | a prompt as content blocks |
+| `servers.py` | MCP servers that it is handed |
 | `words.py` | what went wrong, in words for a person |
 """
 

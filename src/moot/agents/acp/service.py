@@ -12,6 +12,7 @@ import anyio
 from moot.agents.acp.link import Link
 from moot.agents.acp.opening import Wanted, prepare
 from moot.agents.acp.prompts import content_of
+from moot.agents.acp.servers import servers_of
 from moot.agents.acp.serving import Serving
 from moot.agents.acp.terminals import Terminals
 from moot.agents.acp.words import refused
@@ -32,7 +33,13 @@ from moot.types.run import RunOutcome, RunRequest
 
 __all__ = ["Acp"]
 
-OPTIONS = ("mode", "model", "patience")
+OPTIONS = ("mcp", "mode", "model", "patience")
+WAY_OUT = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""Variables of ours that every agent gets beside its own: how to reach its model."""
+_TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EARLIER = 20_000
 """Tokens of earlier messages that a session which does not know them is told of."""
 
@@ -92,8 +99,8 @@ class _Leg:
         ended: Ended = "cancelled"
         failure: Failure | None = None
         try:
-            argv, cwd = self._launch.command, directory_of(self._request)
-            async with Program(argv, cwd=cwd, env=self._launch.env, hint=self._agent.install, keeps=self._agent.keeps) as program:
+            argv, cwd, keeps = self._launch.command, directory_of(self._request), (*self._agent.keeps, *WAY_OUT)
+            async with Program(argv, cwd=cwd, env=self._launch.env, hint=self._agent.install, keeps=keeps) as program:
                 await note_child(self._context, self._said.number, program.child)
                 failure = await self._converse(program, turn, wanted)
             ended = "eof" if failure is None else "cut"
@@ -115,11 +122,17 @@ class _Leg:
         return Wanted(
             str(directory_of(self._request)),
             self.session,
-            planning=self._request.settings.get("mode") == "plan",
+            planning=self._context.mode == "plan",
             mode=text_of(self._request, "mode"),
-            model=text_of(self._request, "model"),
+            model=self._model(),
+            servers=servers_of(self._request),
             patience=float(patience),
         )
+
+    def _model(self) -> str:
+        """The model that is asked for, by the agent's own name of it; empty = its own choice."""
+        wanted = self._request.run.model or text_of(self._request, "model") or self._request.agent.model
+        return "" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted
 
     async def _converse(self, program: Program, turn: Turn, wanted: Wanted) -> Failure | None:
         """Asks and has everything served until the answer is whole; why it is not, where it isn't."""
@@ -144,7 +157,11 @@ class _Leg:
             self.session = opened.session
             await self._context.set_session(opened.session)
             unseen = await self._earlier() if opened.fresh else self._unseen
-            prompt = await content_of(self._context, told(unseen, self._said.text), self._said.parts, opened.takes)
+            words = told(unseen, self._said.text)
+            if opened.fresh:  # the protocol has no place for instructions
+                agent = self._request.agent
+                words = "\n\n".join(filter(None, (agent.instructions, agent.rules, words)))
+            prompt = await content_of(self._context, words, self._said.parts, opened.takes)
             await link.request("session/prompt", {"sessionId": opened.session, "prompt": prompt})
         except RpcRefused as error:
             return Failure.of(refused(error, "answer", self._agent, None))
