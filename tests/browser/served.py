@@ -104,9 +104,9 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, config: str = CONFIG) -> Iterator[Served]:
+def served(folder: Path, config: str = CONFIG, script: Sequence[Reply] = SCRIPT) -> Iterator[Served]:
     """A server with a home of its own in that folder, for the length of a block."""
-    with ScriptedProcess(obey=True, models=("obedient",)) as model, ScriptedProcess(SCRIPT) as told:
+    with ScriptedProcess(obey=True, models=("obedient",)) as model, ScriptedProcess(script) as told:
         moot = make(folder, folder / "pycache", config.format(mine=model.openai_url, told=told.openai_url))
         token = f"moot_{secrets.token_urlsafe(32)}"
         moot.more["MOOT_TOKEN"] = token

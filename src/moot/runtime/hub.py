@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from time import monotonic
 
 import anyio
 
@@ -96,7 +97,7 @@ class Watch:
         if not self._patient or not _only_deltas(batch):
             self.wake()
         elif not self._put_off:
-            if self._hub.ticks.now() - self._woken >= REST:  # it has had its rest: what comes slowly is shown as it comes
+            if monotonic() - self._woken >= REST:  # it has had its rest: what comes slowly is shown as it comes
                 self.wake()
             else:
                 self._put_off = True
@@ -112,7 +113,7 @@ class Watch:
         self._put_off = False
         if not self._rung:
             self._rung = True
-            self._woken = self._hub.ticks.now()
+            self._woken = monotonic()
             self._ring()
 
     def _from_mailbox(self) -> list[Event]:

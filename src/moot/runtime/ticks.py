@@ -22,10 +22,6 @@ class Ticks:
         self._tick = tick
         self._waiting: list[Callable[[], None]] = []
 
-    def now(self) -> float:
-        """Seconds on the loop's clock."""
-        return asyncio.get_running_loop().time()
-
     def soon(self, call: Callable[[], None]) -> None:
         """Calls it at the next tick; it must not raise."""
         if not self._waiting:
