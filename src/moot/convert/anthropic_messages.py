@@ -47,12 +47,13 @@ class AnthropicMessages:
         if _mode(thinking) == "enabled" and _unsigned(messages):
             thinking = {}  # a turn of calls that began without thinking, on another model, can't go on with a budget for it
         body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
-        if prompt.tools and model.tools == "native":
-            tools: list[Json] = [_tool(tool) for tool in prompt.tools]
+        tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
+        if tools:
             if not prompt.system:
                 _mark(tools[-1])
-            body["tools"] = tools
             body |= _choice(settings, thinking)
+        if tools := [*tools, *prompt.quirks.vendor_tools]:
+            body["tools"] = tools
         if prompt.system:
             body["system"] = [{"type": "text", "text": prompt.system, "cache_control": _CACHED}]
         _mark_messages(messages)

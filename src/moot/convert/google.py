@@ -45,9 +45,12 @@ class Google:
         if prompt.system:
             body["systemInstruction"] = {"parts": [{"text": prompt.system}]}
         body["contents"] = _contents(prompt)
+        tools: list[Json] = []
         if prompt.tools and model.tools == "native":
-            body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in prompt.tools]}]
+            tools.append({"functionDeclarations": [_tool(tool) for tool in prompt.tools]})
             body |= _choice(settings)
+        if tools := [*tools, *prompt.quirks.vendor_tools]:
+            body["tools"] = tools
         if config := _config(settings, model):
             body["generationConfig"] = config
         return body | prompt.quirks.extra

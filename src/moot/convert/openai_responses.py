@@ -45,9 +45,11 @@ class OpenAIResponses:
         body["input"] = _input(prompt)
         body["stream"] = True
         body["store"] = False
-        if prompt.tools and model.tools == "native":
-            body["tools"] = [_tool(tool) for tool in prompt.tools]
+        tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
+        if tools:
             body |= _choice(settings)
+        if tools := [*tools, *prompt.quirks.vendor_tools]:
+            body["tools"] = tools
         if settings.max_tokens is not None:
             body["max_output_tokens"] = settings.max_tokens
         if model.reasoning:

@@ -25,10 +25,10 @@ class Custom(HttpProvider):
 
     def _read_quirks(self) -> Quirks:
         given = self.settings.options.get("quirks", {})
-        known = {field.name: field.type for field in fields(Quirks)}
+        known = {field.name: field.type for field in fields(Quirks) if field.name != "vendor_tools"}
         if not isinstance(given, dict) or given.keys() - known.keys():
             raise ConfigError(f"providers.{self.name}.quirks is {given!r}; expected a map with some of: {', '.join(known)}")
         for name, value in given.items():
             if type(value) is not type(getattr(self.facts.quirks, name)):
                 raise ConfigError(f"providers.{self.name}.quirks.{name} is {value!r}; expected {known[name]}")
-        return replace(self.facts.quirks, **given)  # pyright: ignore[reportArgumentType]  (types compared above)
+        return replace(self.quirks, **given)  # pyright: ignore[reportArgumentType]  (types compared above)

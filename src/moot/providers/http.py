@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
@@ -24,7 +25,7 @@ from moot.providers.catalogue import describe, listed
 from moot.types.event import Raw
 from moot.types.facts import Facts
 from moot.types.model import Model
-from moot.types.provider import ModelRequest
+from moot.types.provider import ModelRequest, Quirks
 
 READ_BUFFER = 1 << 18
 """Bytes that may wait for us: with fewer, a burst of small HTTP chunks makes the client stop and start the socket for each of them."""
@@ -62,8 +63,8 @@ class HttpProvider:
     def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name
         self.dialect = settings.dialect or self.facts.dialect
-        self.quirks = self.facts.quirks
         self.settings = settings
+        self.quirks = self._with_tools(self.facts.quirks)
         self.shape = self._shape()
         self.base = self._base_url()
         self.live = 0
@@ -201,6 +202,15 @@ class HttpProvider:
             if not value.isascii() or not value.isprintable():
                 raise ConfigError(f"the value of header {name!r} for provider {self.name!r} has characters that no header can carry")
         return headers
+
+    def _with_tools(self, quirks: Quirks) -> Quirks:
+        """The quirks with `vendor_tools` of the entry. Raises ConfigError."""
+        given = self.settings.options.get("vendor_tools", [])
+        tools = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
+        if not isinstance(given, list) or len(tools) != len(given):
+            where = f"providers.{self.name}.vendor_tools"
+            raise ConfigError(f"{where} is {given!r}; expected a list of maps in the vendor's own words, as [{{type: web_search}}]")
+        return replace(quirks, vendor_tools=tuple(tools)) if tools else quirks
 
     def _proxy(self) -> str | None:
         proxy = self.settings.options.get("proxy")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from moot.types.canonical import JsonObject, empty
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
@@ -44,6 +44,8 @@ class Quirks:
     """A regular expression that tool call ids must fit; others go out as nine letters and digits derived from them (Mistral)."""
     developer_role: bool = False
     """Whether the system prompt goes as role `developer`."""
+    vendor_tools: tuple[Json, ...] = ()
+    """Tools that the vendor runs itself, in its own words, as `{"type": "web_search"}`; dialects without such tools leave them out."""
     extra: JsonObject = field(default_factory=empty)
     """Fields laid over the request body as they are."""
 

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moot.config.settings import ProviderSettings
+from moot.errors import ConfigError
+from moot.plugins import DIALECTS
+from moot.providers.custom import Custom
+from moot.providers.openai import OpenAI
+from moot.types.message import Message
+from moot.types.model import Model, ModelId
+from moot.types.part import text_part
+from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
+
+OWN = ToolDefinition("read", "Reads.", {"type": "object", "properties": {"path": {"type": "string"}}})
+SEARCH = {"type": "web_search"}
+
+
+def tools(dialect: str, *own: ToolDefinition, vendor: tuple[Any, ...] = (SEARCH,)) -> list[Any]:
+    model = Model(ModelId("m", "here"), "m")
+    prompt = ModelPrompt(model, "", (Message("u", "user", (text_part("hi"),)),), own, quirks=Quirks(vendor_tools=vendor))
+    found: Any = DIALECTS.make(dialect).to_request(prompt).get("tools", [])
+    return list(found)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "google", "openai-responses"])
+def test_tools_that_run_at_the_vendor_go_out_as_they_are(dialect: str) -> None:
+    assert tools(dialect) == [SEARCH]
+    assert len(tools(dialect, OWN)) == 2 and tools(dialect, OWN)[-1] == SEARCH
+    assert tools(dialect, vendor=()) == []
+
+
+@pytest.mark.parametrize("dialect", ["ollama", "openai-chat"])
+def test_dialects_without_such_tools_leave_them_out(dialect: str) -> None:
+    assert tools(dialect) == [] and len(tools(dialect, OWN)) == 1
+
+
+def test_an_entry_names_them() -> None:
+    openai = OpenAI(ProviderSettings("openai", options={"vendor_tools": [SEARCH]}))
+    assert openai.quirks.vendor_tools == (SEARCH,) and openai.quirks.developer_role
+    options: Any = {"vendor_tools": [SEARCH], "quirks": {"max_tokens": "max_completion_tokens"}}
+    custom = Custom(ProviderSettings("mine", base_url="http://host", options=options))
+    assert (custom.quirks.vendor_tools, custom.quirks.max_tokens) == ((SEARCH,), "max_completion_tokens")
+
+
+@pytest.mark.parametrize("given", ["web_search", ["web_search"], {"type": "web_search"}])
+def test_what_are_no_tools_is_a_config_error(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"providers\.openai\.vendor_tools"):
+        OpenAI(ProviderSettings("openai", options={"vendor_tools": given}))
