@@ -28,6 +28,8 @@ assert _spec is not None and _spec.loader is not None
 record = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(record)
 
+pytestmark = pytest.mark.timeout(60)
+
 RECORDINGS: list[Path] = record.recordings()
 FRAMES = {path: record.raws_of(path.parent.name, path.read_bytes()) for path in RECORDINGS}
 NAMES = DIALECTS.names()
@@ -282,7 +284,7 @@ MESSAGES = st.lists(
 
 @dialects
 @given(messages=MESSAGES, last=st.sampled_from(["and now?"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_request_never_has_a_call_without_its_one_output(name: str, messages: list[Message], last: str) -> None:
     model = Model(ModelId("m", "here"), "m", modalities=("text", "image"), reasoning=True)
     tools = (ToolDefinition("read_file", "Reads.", {"type": "object", "properties": {}}),)
