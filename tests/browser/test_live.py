@@ -4,7 +4,7 @@ import re
 import time
 from uuid import uuid4
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.served import Served
@@ -85,6 +85,37 @@ def test_an_approval_is_answered_in_the_inbox(visit: Visitor, server: Served) ->
             break
         time.sleep(0.1)
     assert (server.moot.work / name).read_text() == "from the inbox"
+
+
+def test_the_answers_that_an_outside_agent_takes_are_what_can_be_pressed(visit: Visitor, server: Served) -> None:
+    name = f"outside-{uuid4().hex[:6]}.txt"
+    server.say(f'call write_file {{"path": "{name}", "content": "x"}}')
+    tab = visit(allowed=("409", "400", "422"))
+    page = tab.page
+    options = [
+        {"id": "proceed", "label": "Yes, go\u202e on", "kind": "allow_once"},
+        {"id": "never", "label": "", "kind": "reject_always"},
+    ]
+
+    def told(route: Route) -> None:
+        answer = route.fetch()
+        asked = answer.json()
+        for one in asked["data"]:
+            one.update(options=options, editable=False, lasting=[])
+        route.fulfill(response=answer, json=asked)
+
+    page.route("**/api/approvals?**", told)
+    sent: list[str] = []
+    page.on("request", lambda asked: sent.append(asked.post_data or "") if asked.method == "POST" else None)
+    tab.go("/inbox")
+    card = page.get_by_role("region", name=re.compile(re.escape(name)))
+    expect(card.get_by_role("button", name="Yes, go\\u{202e} on")).to_be_visible(timeout=10_000)
+    expect(card.get_by_role("button", name="Never allow")).to_be_visible()
+    assert card.get_by_role("button", name="Edit").count() == card.get_by_role("button", name="Allow once").count() == 0
+    page.wait_for_timeout(450)
+    card.get_by_role("button", name="Never allow").click()
+    expect(card).to_have_count(0, timeout=10_000)
+    assert any('"option":"never"' in body and '"approved":false' in body for body in sent), sent
 
 
 def test_a_no_in_the_inbox_leaves_everything_as_it_is(visit: Visitor, server: Served) -> None:

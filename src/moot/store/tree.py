@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -97,9 +98,7 @@ def _graft(conversation: str, parent: str | None, said: tuple[Message, ...], tra
     found: list[Message] = []
     for message in said:
         at = message.created_at or transaction.now_ms
-        found.append(
-            Message(message.id, message.role, message.parts, message.metadata, conversation, parent, client_id=None, created_at=at)
-        )
+        found.append(replace(message, conversation=conversation, parent=parent, run=None, status="finished", created_at=at))
         parent = message.id
     return _store(transaction, no, found, {})
 

@@ -1,4 +1,5 @@
 import { useChat } from '@ai-sdk/react'
+import { useQueryClient } from '@tanstack/react-query'
 import { clsx } from 'clsx'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import type { Message, Part } from '@/api/types'
@@ -38,6 +39,12 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const { conversation } = state
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
+  const client = useQueryClient()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change of state that the list wants to hear of
+  useEffect(() => {
+    void client.invalidateQueries({ queryKey: ['runs', 'live'] })
+    void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
+  }, [client, status])
   useEffect(prepareText, [])
 
   const send = useCallback(

@@ -38,6 +38,7 @@ async def list_approvals(
     conversation: Annotated[str | None, Query(max_length=200)] = None,
     run: Annotated[str | None, Query(max_length=200)] = None,
     open: Annotated[bool, Query(description="Only those that nobody has answered; false needs `conversation` or `run`.")] = True,
+    by_client: Annotated[bool, Query(description="Also calls of a client's own tools, which no person answers.")] = False,
 ) -> ListOut[ApprovalOut]:
     """Lists what is asked, oldest first."""
     if not open and conversation is None and run is None:
@@ -45,6 +46,7 @@ async def list_approvals(
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     of_run = None if run is None else (await run_of(caller, run)).id
     asked = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
+    asked = [each for each in asked if by_client or not each.by_client]
     first = _position(asked, cursor)
     shown = asked[first : first + limit]
     known: dict[str, Conversation] = {}

@@ -15,7 +15,7 @@ from moot.server.caller import Caller
 from moot.server.finding import conversation_of, run_of
 from moot.server.paging import Limit
 from moot.server.routing import Router
-from moot.server.state import Here
+from moot.server.state import Here, Server
 from moot.server.streams.parts import stored_parts
 from moot.server.streams.scribes import keep
 from moot.server.streams.view import Blobs, part_view
@@ -63,7 +63,7 @@ async def submit_prompt(here: Here, caller: Chatter, conversation_id: str, wante
     settings: JsonObject = {name: value for name, value in given.items() if value is not None}
     submitted = await here.engine.runs.submit(
         Prompt(
-            await _parts(caller, wanted),
+            await _parts(here, caller, wanted),
             conversation=found.id,
             client_id=wanted.client_id,
             edits=await _inside(caller, found.id, wanted.edits),
@@ -91,7 +91,7 @@ async def get_message(caller: Reader, conversation_id: str, message_id: str) -> 
 async def edit_message(here: Here, caller: Chatter, conversation_id: str, message_id: str, wanted: PartsIn) -> Response:
     """Puts other words beside a message, as a new branch that is shown. Nothing is answered: for that, submit it with `edits`."""
     found = await _message(caller, conversation_id, message_id)
-    parts = await stored_parts(caller.store.blobs, wanted.parts)
+    parts = await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads)
     edited = await caller.store.tree.edit(found.id, parts)
     here.engine.runtime.hub.touch(found.conversation)
     return await _sent(caller, edited, 201)
@@ -167,12 +167,12 @@ async def _inside(caller: Caller, conversation: str, message: str | None) -> str
     return None if message is None else (await caller.store.conversations.message(message, conversation=conversation)).id
 
 
-async def _parts(caller: Caller, wanted: PromptIn) -> tuple[Part, ...]:
+async def _parts(here: Server, caller: Caller, wanted: PromptIn) -> tuple[Part, ...]:
     if wanted.text is not None and wanted.parts:
         raise UsageError("a prompt is either `text` or `parts`, not both")
     if wanted.text is not None:
         return (text_part(wanted.text),)
-    return await stored_parts(caller.store.blobs, wanted.parts) if wanted.parts else ()
+    return await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads) if wanted.parts else ()
 
 
 async def _sent(caller: Caller, message: Message, status: int = 200) -> Response:

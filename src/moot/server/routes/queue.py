@@ -46,7 +46,7 @@ async def edit_queued(here: Here, caller: Chatter, conversation_id: str, run_id:
     prompt = await _prompt(caller, run)
     if prompt is None:
         raise Busy(f"the run {run.id!r} answers what was said before", fix="edit that message")
-    parts = await stored_parts(caller.store.blobs, wanted.parts)
+    parts = await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads)
     await _withdraw(here, run)
     submitted = await here.engine.runs.submit(
         Prompt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -18,11 +18,16 @@ from moot.server.wire.chat import ChatIn, MessageIn
 from moot.tools.client import SETTING
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
+from moot.types.ids import new_id
 from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.part import Part, is_tool, text_part
 from moot.types.run import Prompt, Submitted
 
 __all__ = ["open_turn"]
+
+_OVER = ("output-available", "output-error")
+_CALL = ("type", "toolName", "toolCallId", "state", "input", "output", "errorText")
+"""What is kept of a call that a client says was made."""
 
 _FREE = frozenset({"ask", "plan", None})
 """Modes in which nothing is done that nobody was asked about."""
@@ -56,7 +61,10 @@ def _check_directory(caller: Caller, directory: str) -> None:
 
 async def _said(engine: Engine, caller: Caller, wanted: ChatIn, conversation: Conversation | None, last: MessageIn) -> Opening:
     """A new prompt, or the edit of an earlier one; one that is there already with the same words is joined."""
-    parts = await stored_parts(caller.store.blobs, last.parts)
+    quota = engine.runtime.settings.limits.uploads
+    parts = await stored_parts(caller.store.blobs, last.parts, quota)
+    if conversation is None and len(wanted.messages or ()) > 1:
+        conversation = await _brought(caller, wanted, quota)
     known = await _known(caller, conversation, last.id)
     if known is not None and known.parts == parts and (run := await caller.store.records.last_answer(known.id)) is not None:
         return await replayed(engine, caller, run.message)
@@ -71,6 +79,35 @@ async def _said(engine: Engine, caller: Caller, wanted: ChatIn, conversation: Co
             raise
         return await replayed(engine, caller, run.message)
     return await _begun(engine, caller, submitted)
+
+
+async def _brought(caller: Caller, wanted: ChatIn, quota: int) -> Conversation:
+    """A conversation that begins with what the client has already: all of its messages but the last, behind each other."""
+    earlier = [MessageIn.model_validate(message) for message in (wanted.messages or ())[:-1]]
+    said: list[Message] = []
+    for message in earlier:
+        if message.role not in ("user", "assistant"):
+            raise UsageError(f"a conversation can't begin with a message of {message.role!r}", fix="send messages of user and assistant")
+        own = message.role == "user"
+        parts = await stored_parts(caller.store.blobs, message.parts, quota) if own else _answer_parts(message.parts)
+        said.append(Message(new_id(), "user" if own else "assistant", parts, client_id=message.id))
+    directory = wanted.directory or str(Path.cwd())
+    made = await caller.store.conversations.create(Conversation(new_id(), client_id=wanted.id, directory=directory))
+    await caller.store.tree.graft(made.id, None, said)
+    return await caller.store.conversations.get(made.id)
+
+
+def _answer_parts(parts: Sequence[JsonObject]) -> tuple[Part, ...]:
+    """What a client says that it was answered: texts, and calls that are over. Signatures and approvals are nobody's but ours to give."""
+    kept: list[Part] = []
+    for part in parts:
+        if part.get("type") == "text" and isinstance(text := part.get("text"), str) and text:
+            kept.append(text_part(text))
+        elif part.get("type") == "step-start":
+            kept.append({"type": "step-start"})
+        elif is_tool(part) and part.get("state") in _OVER and isinstance(part.get("toolCallId"), str):
+            kept.append({name: part[name] for name in _CALL if name in part})
+    return tuple(kept)
 
 
 async def _known(caller: Caller, conversation: Conversation | None, id: str | None) -> Message | None:

@@ -20,41 +20,41 @@ _LINK = re.compile(re.escape(LINK) + r"([0-9a-f]{64})")
 _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
-async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject]) -> tuple[Part, ...]:
-    """The parts as they are kept: the same for what is sent again.
+async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
+    """The parts as they are kept: the same for what is sent again. Files count for what their owner may upload.
 
-    Raises UsageError for a file that can't be read or when nothing is said, NotFound for a blob that is not there.
+    Raises UsageError for a file that can't be read or when nothing is said, NotFound for a blob that is not there, LimitReached.
     """
-    kept = [part for part in [await _stored(blobs, part) for part in parts] if part is not None]
+    kept = [part for part in [await _stored(blobs, part, quota) for part in parts] if part is not None]
     if not kept:
         raise UsageError("the message says nothing", fix="send a text or a file as its parts")
     return tuple(kept)
 
 
-async def _stored(blobs: Blobs, part: JsonObject) -> Part | None:
+async def _stored(blobs: Blobs, part: JsonObject, quota: int) -> Part | None:
     kind = part.get("type")
     if kind == "text" and isinstance(text := part.get("text"), str):
         return text_part(text) if text else None
     if kind == "file":
-        return await _file(blobs, part)
+        return await _file(blobs, part, quota)
     if isinstance(kind, str) and kind.startswith("data-") and "data" in part:
         return {name: part[name] for name in ("type", "id", "data") if name in part}
     return None  # step borders, sources, calls: what a person says has none
 
 
-async def _file(blobs: Blobs, part: JsonObject) -> Part:
+async def _file(blobs: Blobs, part: JsonObject, quota: int) -> Part:
     url, media_type = part.get("url"), part.get("mediaType")
     if not isinstance(url, str) or not isinstance(media_type, str) or not media_type:
         raise UsageError("a file part needs a url and a mediaType")
-    stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type)}
+    stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type, quota)}
     if isinstance(name := part.get("filename"), str) and name:
         stored["filename"] = name[:255]
     return stored
 
 
-async def _place(blobs: Blobs, url: str, media_type: str) -> str:
+async def _place(blobs: Blobs, url: str, media_type: str, quota: int) -> str:
     if url[:5].lower() == "data:":
-        return f"blob:{(await blobs.put(_bytes(url), media_type)).sha256}"
+        return f"blob:{(await blobs.upload(_bytes(url), media_type, quota=quota)).sha256}"
     link = _LINK.fullmatch(urlsplit(url).path)
     if link is not None:
         await blobs.get(link[1], limit=1)

@@ -75,6 +75,8 @@ class ApprovalOut(Out):
     """What an outside agent takes, in its order; empty for calls of moot's own loop."""
     editable: bool
     """Whether other arguments may be put in the place of the call's."""
+    by_client: bool
+    """The client's own tool: the program that brought it answers with an output, and no person does."""
     answer: GivenOut | None
     used_at: int | None
 
@@ -142,12 +144,13 @@ def approval_out(asked: Approval, conversation: Conversation) -> ApprovalOut:
         arguments=asked.arguments.decode("utf-8", "replace"),
         asked_at=asked.asked_at,
         expires_at=asked.expires_at,
-        questions=asked.questions,
+        questions=None if asked.by_client else asked.questions,
         parts=[AskedPartOut.model_validate(part.to_json()) for part in asked.parts],
         lasting=list(asked.lasting),
         always=asked.always,
         options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in asked.options],
         editable=asked.questions is None and (asked.outside is None or asked.outside.editable),
+        by_client=asked.by_client,
         answer=answer,
         used_at=asked.used_at,
     )

@@ -111,13 +111,27 @@ interface WaysProps {
 
 function Ways({ approval, way, setWay, give, busy }: WaysProps) {
   const lasting = approval.lasting.length > 0
+  const own = approval.options.filter((option) => option.kind.startsWith('allow'))
+  const refusals = approval.options.filter((option) => !option.kind.startsWith('allow'))
   return (
     <div className="border-t border-line px-4 py-3">
       {(way === 'once' || way === 'conversation') && (
         <div className="flex flex-wrap gap-2">
-          <Button look="primary" disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
-            Allow once
-          </Button>
+          {own.length === 0 && (
+            <Button look="primary" disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
+              Allow once
+            </Button>
+          )}
+          {own.map((option) => (
+            <Button
+              key={option.id}
+              look={option.kind === 'allow_once' ? 'primary' : undefined}
+              disabled={busy}
+              onClick={() => void give({ approved: true, option: option.id })}
+            >
+              {named(option)}
+            </Button>
+          ))}
           {lasting && (
             <Button disabled={busy} onClick={() => void give({ approved: true, option: 'conversation' })}>
               For this conversation
@@ -128,9 +142,23 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
               Always…
             </Button>
           )}
-          <Button disabled={busy} onClick={() => setWay('edit')}>
-            Edit…
-          </Button>
+          {approval.editable && (
+            <Button disabled={busy} onClick={() => setWay('edit')}>
+              Edit…
+            </Button>
+          )}
+          {refusals
+            .filter((option) => option.kind === 'reject_always')
+            .map((option) => (
+              <Button
+                key={option.id}
+                look="danger"
+                disabled={busy}
+                onClick={() => void give({ approved: false, option: option.id })}
+              >
+                {named(option)}
+              </Button>
+            ))}
           <Button look="danger" disabled={busy} onClick={() => setWay('no')}>
             Don’t allow…
           </Button>
@@ -142,6 +170,18 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
       {way === 'edit' && <Edit input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
     </div>
   )
+}
+
+const KINDS: Record<Approval['options'][number]['kind'], string> = {
+  allow_once: 'Allow once',
+  allow_always: 'Always allow',
+  reject_once: 'Don’t allow',
+  reject_always: 'Never allow',
+}
+
+/** An outside agent's own words for one of its answers, spelled out; ours where it has none. */
+function named({ label, kind }: Approval['options'][number]): string {
+  return visible(label).slice(0, 60) || KINDS[kind]
 }
 
 interface FormProps {
