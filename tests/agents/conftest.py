@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from agents.models import Script, ScriptedModels
 from e2e.cli_process import MootProcess, make
+from verified import check_homes
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +19,13 @@ def serve_models() -> Iterator[Callable[[Script], ScriptedModels]]:
     """Starts scripted models; they are gone after the file's tests."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedModels(script))
+
+
+@pytest.fixture(autouse=True)
+def _sound(tmp_path: Path) -> Iterator[None]:
+    """What real programs said gives the stored chunks again."""
+    yield
+    asyncio.run(check_homes(tmp_path))
 
 
 @pytest.fixture(scope="session")
