@@ -18,7 +18,7 @@ from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext
 from moot.types.crash import point
 from moot.types.event import REFUSED, Event, Raw
-from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body, start_body
 from moot.types.ids import llm_key
 from moot.types.model import Model
 from moot.types.provider import Spoils, Translator
@@ -127,7 +127,7 @@ async def converse(
     )
     head = (chunk.START_STEP,) if first else ()
     await context.append(
-        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), {"model": str(choice.model.id)}),
+        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), start_body(exchange, str(choice.model.id))),
         changes=(OpenExchange(exchange),),
     )
     point("exchange.started")

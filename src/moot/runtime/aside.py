@@ -17,7 +17,7 @@ from moot.runtime.runtime import Runtime
 from moot.types.chunk import Chunk
 from moot.types.context import Choice
 from moot.types.event import REFUSED, Event, Raw
-from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose, start_body
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.model import ModelSettings
@@ -87,7 +87,7 @@ class _Talk:
 
     async def run(self, request: ModelRequest) -> Ending:
         """How it ended; recorded whatever happens. Cancellation passes through."""
-        start = Event("exchange", exchange=self.exchange.id, phase="start", body={"model": str(self.choice.model.id)})
+        start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
         await self._append([start], OpenExchange(self.exchange))
         try:
             async with aclosing(self.choice.provider.stream(request)) as reads:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Literal, TypeAlias
 
 from moot.errors import MootError, ProviderError
-from moot.types.canonical import JsonObject, empty
+from moot.types.canonical import JsonObject, dumps, empty
 from moot.types.usage import Usage
 
 Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay"]
@@ -130,6 +131,23 @@ class Ending:
 
 OURS: JsonObject = {"failed_by": "moot"}
 """Stands in the body of an exchange's end when its error is what moot saw (a connection, a process), not what the translator read."""
+
+
+def row_digest(exchange: Exchange) -> str:
+    """Of what the row of `exchange` says from the beginning on: the log keeps it, so that a row that was changed is seen."""
+    options = exchange.options
+    told = dumps(
+        [
+            *(exchange.purpose, exchange.dialect, exchange.converter, exchange.provider, exchange.model, exchange.chunk_format),
+            *(options.prefix, options.step, options.tool_call_ids, options.extra, exchange.request),
+        ]
+    )
+    return blake2b(told, digest_size=8).hexdigest()
+
+
+def start_body(exchange: Exchange, model: str) -> JsonObject:
+    """The body of the event with which an exchange begins; `model` is `model@provider`, empty where an agent chooses its own."""
+    return {"model": model, "row": row_digest(exchange)}
 
 
 def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:

@@ -143,6 +143,8 @@ async def test_one_part_of_a_message_is_found(stored: Store, role: str) -> None:
         ('UPDATE exchange SET options = CAST(\'{"prefix":"9.9"}\' AS BLOB) WHERE rowid = 1', "chunks"),
         ("UPDATE exchange SET options = CAST('{' AS BLOB) WHERE rowid = 1", "unreadable"),
         ('UPDATE exchange SET request = CAST(\'{"pieces":["00"]}\' AS BLOB) WHERE rowid = 1', "missing"),
+        ("UPDATE exchange SET converter = 'another/1' WHERE rowid = 1", "record"),
+        ("UPDATE exchange SET request = (SELECT request FROM exchange WHERE rowid = 2) WHERE rowid = 1", "record"),
         ("DELETE FROM exchange WHERE rowid = 1", "record"),
         ("UPDATE log_head SET next_seq = next_seq + 2", "missing"),
         ("UPDATE log_head SET next_seq = next_seq - 1", "record"),

@@ -12,7 +12,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
 from moot.types.event import SENT, Event, Raw
-from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body, start_body
 from moot.types.ids import exchange_id, llm_key
 from moot.types.part import is_tool
 from moot.types.provider import Hears, Translator
@@ -70,7 +70,7 @@ class Turn:
             request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
         )
         # the model is the agent's own: `model@provider` there would become the conversation's
-        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body={"model": ""})
+        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=start_body(exchange, ""))
         await context.append(head, changes=(OpenExchange(exchange),))
         return cls(request, context, translator, exchange, number)
 

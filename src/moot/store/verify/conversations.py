@@ -14,6 +14,7 @@ from moot.store.verify.rows import Row, log_rows, read_chunks, read_object
 from moot.store.verify.runs import RunJudge, compare_json, message_row
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
+from moot.types.exchange import Exchange, row_digest
 from moot.types.run import TERMINAL
 from moot.types.verify import Receipt, Translators
 
@@ -161,8 +162,19 @@ class ConversationJudge:
             self._findings.add("record", f"exchange {id}", f"a row of the run {owner!r}, for event {row.seq} begins it", found, row.seq)
             return
         self._counted["exchange"] += 1
+        self._same(row, exchange)
         self._exchanges[id] = ExchangeJudge(queries, exchange, self._findings, self._translators)
         self._request(queries, row, id, exchange.request)
+
+    def _same(self, row: Row, exchange: Exchange) -> None:
+        """Whether the exchange's row says what it said at its start; older events don't tell."""
+        try:
+            digest = read_object(row.body).get("row")
+        except ValueError:
+            return  # found where its body is read
+        if digest is not None and digest != row_digest(exchange):
+            expected = f"options, request and converter with the digest {digest}, as event {row.seq} says"
+            self._findings.add("record", f"exchange {exchange.id}", expected, f"others: {row_digest(exchange)}", row.seq)
 
     # ── what is derived ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
