@@ -15,6 +15,7 @@ from moot.cli.opening import opened_at
 from moot.cli.options import Out, Which
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
+from moot.cli.rerunning import run_again, run_with
 from moot.cli.screen.show import ShowScreen
 from moot.cli.showing import OnScreen, Show, ShowEvents, ShowText
 from moot.convert.unfold import unfold
@@ -38,9 +39,23 @@ async def replay(
     instant: Annotated[bool, Parameter(help="All at once.")] = False,
     from_: Annotated[int, Parameter(name="--from", least=1, help="Begin with this event, by its seq.")] = 1,
     jsonl: Annotated[bool, Parameter(name="--jsonl", help="Each event as a line of JSON.")] = False,
+    rerun: Annotated[
+        bool, Parameter(name="--rerun", help="Run it again offline against its own recording, and say what differs; exit code 1 then.")
+    ] = False,
+    model: Annotated[
+        str | None, Parameter(name=("--model", "-m"), kind="model", help="With --rerun: say its prompts to this model, and compare.")
+    ] = None,
+    json: Annotated[bool, Parameter(name="--json", help="With --rerun: one JSON document on stdout.")] = False,
     output: Out,
 ) -> int:
     """Shows the conversation again as it came, long silences shortened. Ctrl+C stops it."""
+    if rerun:
+        async with opened_at(conversation, output) as (engine, found):
+            return await (
+                run_again(engine, found, output, json=json) if model is None else run_with(engine, found, model, output, json=json)
+            )
+    if model is not None or json:
+        raise UsageError("--model and --json go with --rerun", fix="moot replay ID --rerun")
     if instant and speed is not None:
         raise UsageError("--instant and --speed exclude each other", fix="leave one of them out")
     drawn = output.stdout_terminal and not jsonl

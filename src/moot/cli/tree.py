@@ -94,6 +94,11 @@ CHAT = Group(
         "attach": Command(
             "moot.cli.chat.attaching:attach", "Follows a live run of any process; leaving does not stop it.", ("moot chat attach 1",)
         ),
+        "compare": Command(
+            "moot.cli.comparing:compare",
+            "Puts two conversations side by side: what differs, and what each took.",
+            ("moot chat compare 1 2",),
+        ),
         "stop": Command("moot.cli.chat.attaching:stop", "Stops a conversation's run, wherever it runs.", ("moot chat stop 1",)),
     },
     (
@@ -281,7 +286,7 @@ TREE = Group(
         "replay": Command(
             "moot.cli.replaying:replay",
             "Shows a conversation again as it came, with its own timing.",
-            ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --instant --from 12"),
+            ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --rerun", "moot replay 1 --rerun --model small@ollama"),
         ),
         "export": Command(
             "moot.cli.exporting:export",

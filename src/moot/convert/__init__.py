@@ -9,6 +9,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `fold.py` | chunks → parts, whole (`fold_parts`) or live (`Folder`); what of them is history (`in_history`) |
 | `_tool_parts.py` | what each tool chunk makes of a tool part |
 | `_partial.py` | the value of a cut JSON text: tool arguments while they stream |
+| `comparing.py` | two conversations side by side |
 | `rebuilding.py` | an exchange's chunks made again from its raw |
 | `recorded.py` | a recording made whole: chunks, parts, ends |
 | `wire.py` | wire captures: both sides of a pipe, with direction and time |

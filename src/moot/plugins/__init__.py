@@ -62,6 +62,7 @@ COMMANDS = Registry(
         "effort": "moot.commands.effort:Effort",
         "exit": "moot.commands.exit:Exit",
         "fork": "moot.commands.fork:Fork",
+        "handoff": "moot.commands.handoff:Handoff",
         "help": "moot.commands.help:Help",
         "keys": "moot.commands.keys:Keys",
         "mode": "moot.commands.mode:Mode",

@@ -19,6 +19,10 @@
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
 | `importing.py` `exporting.py` | conversations out of a file and into one, of any format |
+| `tape.py` | what the model said in a run, played again |
+| `rerun.py` | a run of the loop once more, offline, against its own recording |
+| `sides.py` | what two conversations are compared by |
+| `summing.py` | earlier messages made short for an agent that takes over |
 | `replaying.py` | a run's events again, with the timing that they had |
 | `files.py` | the files that a person could mean by `@file` |
 | `repository.py` | the branch and commit that a folder is at |

@@ -213,17 +213,19 @@ def _message(message: Message, ids: dict[str, str], conversation: str) -> Messag
         parent=ids.get(message.parent or ""),
         run=ids.get(message.run or ""),
         client_id=None,
+        metadata=_own(message.metadata),
     )
 
 
 def _run(run: Run, ids: dict[str, str], conversation: str) -> Run:
-    recorded: JsonObject = {"run": run.id, "trigger": run.trigger}
+    recorded: JsonObject = {"run": run.id, "trigger": run.trigger, "session": run.agent_session_id}
     return replace(
         run,
         id=ids[run.id],
         conversation=conversation,
         message=ids[run.message],
         trigger="import",
+        agent_session_id=None,  # nobody goes on in a session because a file names it
         parent_run=None,
         settings={**run.settings, "recorded": recorded},
     )
@@ -231,7 +233,11 @@ def _run(run: Run, ids: dict[str, str], conversation: str) -> Run:
 
 def _event(event: Event, ids: dict[str, str]) -> Event:
     body = event.body if event.kind == "raw" else _with_new_ids(event.body, ids)
-    chunks = tuple(_started(chunk, ids) for chunk in event.chunks) if event.phase == "start" else event.chunks
+    if event.kind == "message" and isinstance(body, dict) and isinstance(facts := body.get("metadata"), dict):
+        body = {**body, "metadata": _own(facts)}
+    chunks = event.chunks
+    if any("messageMetadata" in piece or piece["type"] == "start" for piece in chunks):
+        chunks = tuple(_told(piece, ids) for piece in chunks)
     return event._replace(
         run=ids.get(event.run) if event.run is not None else None,
         exchange=ids.get(event.exchange, event.exchange) if event.exchange is not None else None,
@@ -240,8 +246,15 @@ def _event(event: Event, ids: dict[str, str]) -> Event:
     )
 
 
-def _started(chunk: Chunk, ids: dict[str, str]) -> Chunk:
-    return {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
+def _told(chunk: Chunk, ids: dict[str, str]) -> Chunk:
+    told = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
+    facts = told.get("messageMetadata")
+    return {**told, "messageMetadata": _own(facts)} if isinstance(facts, dict) and "source" in facts else told
+
+
+def _own(metadata: JsonObject) -> JsonObject:
+    """Without `source`: that names a message of this home, whose run and session are followed."""
+    return {name: value for name, value in metadata.items() if name != "source"}
 
 
 def _with_new_ids(value: Json, ids: dict[str, str]) -> Json:

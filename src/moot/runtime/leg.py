@@ -18,6 +18,7 @@ from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
 from moot.runtime.serving import told_history
 from moot.runtime.setup import find_agent, step_setup
+from moot.runtime.summing import WHOLE, shortened
 from moot.runtime.tooling import Tooling
 from moot.types import chunk
 from moot.types.approval import Answer, Approval
@@ -94,6 +95,7 @@ class Leg(OutsideLeg):
         self._inbox = inbox
         self._history: list[Message] = []
         self._history_whole = False
+        self._shortened = False
         self.folder = folded(events)
         self.step_open = step_open(events)
         """Whether the last border of a step that it said is a start."""
@@ -146,6 +148,11 @@ class Leg(OutsideLeg):
             limit = max(HISTORY_PAGE, 4 * len(self._history))
             self._history = await self.runtime.store.conversations.branch(self.fence.conversation, head=before, limit=limit)
             self._history_whole = len(self._history) < limit
+        if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._shortened:
+            self._shortened = True  # an outside agent takes it as one text; the loop trims for itself
+            self._history, notes = await shortened(self.runtime, self.fence.conversation, self._history)
+            if notes:
+                await self.append(Event("chunks", notes))
         return self._history
 
     def message(self) -> Message:

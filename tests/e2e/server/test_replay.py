@@ -67,3 +67,13 @@ async def test_what_has_no_answer_is_not_found(server: LiveServer) -> None:
         assert (answer.status, (await answer.json())["code"]) == (404, "not_found")
     async with server.client.get(f"/api/conversations/{id}/replay?speed=-1") as answer:
         assert answer.status in (400, 422)
+
+
+async def test_two_conversations_are_compared_and_anothers_is_not_found(server: LiveServer) -> None:
+    one, two = await said(server, "hi"), await said(server, "hi")
+    async with server.client.get(f"/api/conversations/{one}/compare?with={two}") as answer:
+        found = await answer.json()
+    assert (answer.status, found["same"], len(found["pairs"])) == (200, True, 1)
+    assert (found["a"]["id"], found["b"]["id"], found["pairs"][0]["a"]["text"]) == (one, two, "Hello there.")
+    async with server.caller(owner="mara") as other, other.get(f"/api/conversations/{one}/compare?with={two}") as answer:
+        assert answer.status == 404

@@ -9,6 +9,7 @@ export interface View {
 export const routes: readonly View[] = [
   { path: '/', View: lazy(() => import('@/conversation/NewConversation')) },
   { path: '/c/:id', View: lazy(() => import('@/conversation/Conversation')) },
+  { path: '/c/:id/compare', View: lazy(() => import('@/conversation/Compare')) },
   { path: '/inbox', View: lazy(() => import('@/inbox/Inbox')) },
   { path: '/settings', View: lazy(() => import('@/settings/Configuration')) },
   { path: '/settings/models', View: lazy(() => import('@/settings/Models')) },

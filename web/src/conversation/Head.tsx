@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Archive, ArchiveRestore, Ellipsis, GitFork, Pencil, Trash2 } from 'lucide-react'
+import { Archive, ArchiveRestore, Ellipsis, GitFork, Pencil, Scale, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
@@ -57,6 +57,11 @@ export function Head({ session, conversation, usage }: Props) {
             label: 'Go on in a copy',
             icon: <GitFork size={15} aria-hidden />,
             act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), sayProblem),
+          },
+          {
+            label: 'Compare',
+            icon: <Scale size={15} aria-hidden />,
+            act: () => go(`/c/${encodeURIComponent(id)}/compare`),
           },
           archived
             ? {

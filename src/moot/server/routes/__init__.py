@@ -5,7 +5,7 @@
 | `chat.py` | the AI SDK's transport |
 | `events.py` | every event, live |
 | `conversations.py`, `messages.py`, `queue.py` | conversations; what is said in them, their tree and raw events; what waits for its turn |
-| `replay.py` | an answer's stream again, as it came |
+| `replay.py` | an answer's stream again, as it came; two conversations side by side |
 | `runs.py`, `approvals.py` | runs of all processes; what waits for a person |
 | `projects.py`, `blobs.py` | folders of conversations with their files; bytes by their hash |
 | `search.py`, `stats.py` | finding words; counting what runs took |

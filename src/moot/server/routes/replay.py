@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import Query
 from starlette.responses import Response
 
+from moot.convert.comparing import compared
 from moot.errors import NotFound
+from moot.runtime.sides import side_of
 from moot.server.auth import Reader
 from moot.server.caller import Caller
 from moot.server.finding import conversation_of
@@ -20,11 +23,15 @@ from moot.server.streams.replay import ended_chunks
 from moot.server.streams.response import CHUNKS
 from moot.server.streams.scribes import keep
 from moot.server.streams.view import Blobs, version_of
+from moot.server.wire.comparing import ComparisonOut
 from moot.types import chunk
+from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["replay"])
+
+COMPARISON: dict[int | str, dict[str, Any]] = {200: {"model": ComparisonOut}}
 
 
 @router.get("/replay", response_model=None, response_class=Response, responses=STREAM)
@@ -48,6 +55,23 @@ async def replay(
     data = ChunkFrames(version_of(sdk)).replay(whole, (0, 0), blobs)
     await keep(caller.store.blobs, blobs)
     return Response(data + DONE, headers=dict(CHUNKS))
+
+
+@router.get("/compare", response_model=None, responses=COMPARISON)
+async def compare(
+    caller: Reader,
+    conversation_id: str,
+    other: Annotated[
+        str | None, Query(alias="with", max_length=200, description="The other conversation; without it the one that this was made from.")
+    ] = None,
+) -> Response:
+    """Puts two conversations side by side: prompts that belong together, what each answered, what it took."""
+    found = await conversation_of(caller, conversation_id)
+    if not other and found.forked_from is None:
+        raise NotFound(f"the conversation {found.id!r} was made from no other", fix="say which with `with`")
+    second = await conversation_of(caller, other or found.forked_from or "")
+    comparison = await anyio.to_thread.run_sync(compared, await side_of(caller.store, found), await side_of(caller.store, second))
+    return Response(dumps(comparison), media_type="application/json")
 
 
 async def _answer(caller: Caller, conversation: Conversation, message: str | None) -> Message:

@@ -7,6 +7,7 @@
 | `health.py` | whether the server works |
 | `conversations.py`, `runs.py`, `approvals.py` | conversations with their messages and prompts; runs; what is asked and answered |
 | `projects.py`, `blobs.py`, `finding.py` | projects with their files; blobs; what was found and counted |
+| `comparing.py` | two conversations side by side |
 | `deciding.py` | agents, models, providers, tools, commands |
 | `permissions.py` | rules, grants, rulings |
 | `config.py` | the configuration |

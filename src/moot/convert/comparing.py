@@ -1,0 +1,154 @@
+"""Two conversations side by side: prompts that belong together, what each answered, and what it took."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.conversation import Conversation
+from moot.types.message import Message
+from moot.types.part import is_tool, text_of, tool_name
+from moot.types.run import Run
+from moot.types.usage import Usage
+
+__all__ = ["Side", "compared", "word_diff"]
+
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_MANY = 6_000
+"""Words of both texts beyond which lines are compared instead: what the comparison takes grows with their product."""
+_LONG = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two."""
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    """The shown branch, oldest first."""
+    runs: Mapping[str, Run]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A prompt with what answered it, in one conversation."""
+
+    prompt: Message | None
+    answers: tuple[Message, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(text_of(self.prompt.parts).split()) if self.prompt is not None else ""
+
+
+def compared(one: Side, other: Side) -> JsonObject:
+    """`{a, b, pairs: [{prompt, a, b, same, diff}]}`; a prompt that only one of them has leaves the other's answer null.
+
+    `diff` is words in order, `[op, text]` with op ` ` (both), `-` (only a) or `+` (only b).
+    """
+    pairs = [_pair(one, other, left, right) for left, right in _aligned(_asked(one.messages), _asked(other.messages))]
+    return {"a": _side(one), "b": _side(other), "same": all(pair["same"] is True for pair in pairs), "pairs": list[Json](pairs)}
+
+
+def _asked(messages: Sequence[Message]) -> list[_Asked]:
+    found: list[_Asked] = []
+    for message in messages:
+        if message.role == "user":
+            found.append(_Asked(message, ()))
+        elif message.role == "assistant":
+            last = found.pop() if found else _Asked(None, ())
+            found.append(_Asked(last.prompt, (*last.answers, message)))
+    return found
+
+
+def _aligned(left: Sequence[_Asked], right: Sequence[_Asked]) -> Iterable[tuple[_Asked | None, _Asked | None]]:
+    """The same prompts together; between them, prompts in the same place."""
+    matcher = SequenceMatcher(None, [one.text for one in left], [one.text for one in right], autojunk=False)
+    for _, begin, end, first, last in matcher.get_opcodes():
+        for at in range(max(end - begin, last - first)):
+            yield (left[begin + at] if begin + at < end else None, right[first + at] if first + at < last else None)
+
+
+def _pair(one: Side, other: Side, left: _Asked | None, right: _Asked | None) -> JsonObject:
+    a, b = _answer(one, left), _answer(other, right)
+    told = [str(side["text"]) if side is not None else "" for side in (a, b)]
+    tools = [side["tools"] if side is not None else None for side in (a, b)]
+    prompts: JsonObject = {"a": _prompt(left), "b": _prompt(right)}
+    same = told[0] == told[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
+    return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*told))}
+
+
+def _prompt(asked: _Asked | None) -> str | None:
+    return text_of(asked.prompt.parts) if asked is not None and asked.prompt is not None else None
+
+
+def _answer(side: Side, asked: _Asked | None) -> JsonObject | None:
+    if asked is None or not asked.answers:
+        return None
+    runs = [run for message in asked.answers if message.run is not None and (run := side.runs.get(message.run)) is not None]
+    last = asked.answers[-1]
+    tools = [_call(part) for message in asked.answers for part in message.parts if is_tool(part)]
+    return {
+        "message": last.id,
+        "status": last.status,
+        "agent": str(last.metadata.get("agent") or side.conversation.agent),
+        "model": _model(last, runs),
+        "text": "\n\n".join(text for message in asked.answers if (text := text_of(message.parts))),
+        "tools": list[Json](tools),
+        **_took(runs),
+    }
+
+
+def _model(message: Message, runs: Sequence[Run]) -> str:
+    model, provider = message.metadata.get("model"), message.metadata.get("provider")
+    if isinstance(model, str) and isinstance(provider, str):
+        return f"{model}@{provider}"
+    return runs[-1].model if runs else str(model or "")
+
+
+def _call(part: JsonObject) -> JsonObject:
+    arguments = dumps(part.get("input")).decode() if part.get("input") is not None else ""
+    state = str(part.get("state"))
+    return {"name": tool_name(part), "input": arguments if len(arguments) <= _LONG else f"{arguments[: _LONG - 1]}…", "state": state}
+
+
+def _took(runs: Sequence[Run]) -> JsonObject:
+    usage = sum((run.usage for run in runs), Usage())
+    costs = [run.cost for run in runs]
+    known = [cost for cost in costs if cost is not None]
+    times = [run.ended_at - run.started_at for run in runs if run.ended_at is not None and run.started_at is not None]
+    return {
+        "usage": usage.to_json(),
+        "cost": sum(known) if known and len(known) == len(costs) else None,
+        "ms": sum(times) if times else None,
+    }
+
+
+def _side(side: Side) -> JsonObject:
+    shown = [side.runs[message.run] for message in side.messages if message.run is not None and message.run in side.runs]
+    conversation = side.conversation
+    tools = sum(is_tool(part) for message in side.messages for part in message.parts)
+    facts: JsonObject = {"id": conversation.id, "title": conversation.title, "agent": conversation.agent, "model": conversation.model}
+    return {**facts, "forked_from": conversation.forked_from, "answers": len(shown), "tools": tools, **_took(shown)}
+
+
+def word_diff(left: str, right: str) -> list[list[Json]]:
+    """The two texts as pieces `[op, text]`: ` ` both have, `-` only the left, `+` only the right."""
+    if left == right:
+        return [[" ", left]] if left else []
+    a, b = _WORDS.findall(left), _WORDS.findall(right)
+    if len(a) + len(b) > _MANY:
+        a, b = left.splitlines(keepends=True), right.splitlines(keepends=True)
+    found: list[list[Json]] = []
+    for kind, begin, end, first, last in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            found.append([" ", "".join(a[begin:end])])
+            continue
+        if end > begin:
+            found.append(["-", "".join(a[begin:end])])
+        if last > first:
+            found.append(["+", "".join(b[first:last])])
+    return found

@@ -1,0 +1,274 @@
+"""A run of moot's own loop once more, offline: the model says what its exchanges recorded, tools give what they gave.
+
+Nothing is stored, nothing goes out and no tool is run. What the loop asks the model now is compared with what it asked then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from moot.convert.differences import differences
+from moot.convert.fold import Folder
+from moot.errors import MootError
+from moot.plugins import AGENTS
+from moot.providers.pool import Providers
+from moot.runtime.journal import Journal
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent, step_setup
+from moot.runtime.tape import HungUp, Pool, Tape, where
+from moot.types import chunk
+from moot.types.blob import Blob, Blobs
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.context import AgentService, Result, RunContext, StepSetup, Verdict, Work
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.model import ModelRole
+from moot.types.run import Run, RunOutcome, RunRequest
+from moot.types.store import Change, Holdings, InboxItem
+from moot.types.tool import Tool
+
+__all__ = ["Rerun", "rerun"]
+
+_PAGE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What came of running it again."""
+
+    run: Run
+    ran: bool
+    """False = it can't be run again; `differences` is then empty, and `why` says it."""
+    requests: int = 0
+    calls: int = 0
+    differences: tuple[str, ...] = ()
+    why: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "run": self.run.id,
+            "agent_type": self.run.agent_type,
+            "model": self.run.model,
+            "ran": self.ran,
+            "requests": self.requests,
+            "calls": self.calls,
+            "differences": list[Json](self.differences),
+            "why": self.why,
+        }
+
+
+async def rerun(runtime: Runtime, holdings: Holdings, conversation: Conversation, run: Run) -> Rerun:
+    """Runs it again against its own recording. Raises StoreError."""
+    if run.agent_type != "moot":
+        return Rerun(run, False, why=f"{run.agent_type} is a program of its own, and what it would say now is not recorded")
+    events: list[Event] = []
+    while page := await holdings.log.read(run.conversation, after=events[-1].seq if events else 0, limit=_PAGE, run=run.id):
+        events += page
+    message = await holdings.conversations.message(run.message)
+    tape = await Tape.of(holdings, events)
+    placed = replace(conversation, directory=_directory(conversation))
+    context = _Context(runtime, holdings, placed, run, message, tape, events)
+    try:
+        agent = find_agent(runtime.settings, run.agent, run.settings)
+        service: AgentService = AGENTS.make(run.agent_type)
+        request = RunRequest(run, placed, agent, runtime.settings.limits, run.settings)
+        outcome = await service.run(request, cast("RunContext", context))
+    except HungUp:
+        outcome = None
+    except MootError as error:
+        tape.differs(f"it could not go on: {error.advice()}")
+        outcome = None
+    _compare(run, message, context, outcome, tape)
+    return Rerun(run, True, tape.requests, context.calls, tuple(tape.told))
+
+
+def _directory(conversation: Conversation) -> str:
+    """Where it stood when it ran: what was brought in goes on elsewhere, and its requests named the folder of then."""
+    there = conversation.origin.get("directory") if conversation.origin is not None else None
+    return there if isinstance(there, str) and there else conversation.directory
+
+
+def _compare(run: Run, message: Message, context: _Context, outcome: RunOutcome | None, tape: Tape) -> None:
+    if outcome is not None and outcome.status != run.status:
+        why = f" ({outcome.error.message})" if outcome.error is not None else ""
+        tape.differs(f"it ended {run.status}, and would end {outcome.status} now{why}")
+    for name in tape.unasked():
+        tape.differs(f"the model call {name} was made, and would not be made now")
+    recorded, now = _plain(message.parts), _plain(context.folder.parts())
+    for difference in differences(recorded, now):
+        tape.differs(f"the answer differs at {where(difference)}")
+
+
+def _plain(parts: Sequence[JsonObject]) -> list[Json]:
+    """Parts without what only asking a person leaves on them."""
+    return [{name: value for name, value in part.items() if name != "approval"} for part in parts]
+
+
+# ── the context ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Context:
+    """`RunContext` as the loop uses it, in memory alone."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        holdings: Holdings,
+        conversation: Conversation,
+        run: Run,
+        message: Message,
+        tape: Tape,
+        events: Sequence[Event],
+    ) -> None:
+        self.folder = Folder()
+        self.calls = 0
+        self.ports = _Ports(_Reading(holdings.blobs), events[0].at if events else 0)
+        self._runtime = runtime
+        self._holdings = holdings
+        self._conversation = conversation
+        self._run = run
+        self._message = message
+        self._tape = tape
+        self._recorded = Journal(events)
+        self._index = Journal()
+        self._steps = 0
+        self._said = _steers(events)
+        for event in events[:1]:
+            self.folder.feed_all(event.chunks)
+
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
+        for event in events:
+            self.folder.feed_all(event.chunks)
+            self._index.add(event)
+            if event.kind == "exchange" and event.phase == "end" and event.exchange in self._tape.exchanges:
+                self.ports.at = self._tape.exchanges[event.exchange].ended_at or self.ports.at
+            if event.phase == "end" and (event.key or "").startswith("step:"):
+                self._steps += 1
+        return range(0)
+
+    async def journal(self) -> list[Event]:
+        return []
+
+    async def history(self, tokens: int) -> list[Message]:
+        branch = await self._holdings.conversations.branch(self._run.conversation, head=self._message.id)
+        return [message for message in branch if message.id != self._message.id]
+
+    def message(self) -> Message:
+        own = self._message
+        return replace(own, parts=self.folder.parts(), metadata=self.folder.metadata(), status="streaming")
+
+    async def setup(self, role: ModelRole = "main") -> StepSetup:
+        settings = self._runtime.settings
+        agent = find_agent(settings, self._run.agent, self._run.settings)
+        pool = cast("Providers", Pool(self._runtime.providers, self._tape))
+        return await step_setup(settings, pool, agent, self._run, self._conversation, role=role, now=self.ports.now())
+
+    async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result:
+        """The output that was recorded; the work is never done."""
+        self.calls += 1
+        ended = self._ended(key)
+        if ended is None:
+            self._tape.differs(f"the call {body.get('tool')} ({key}) has no recorded output")
+            ended = Event("chunks", (chunk.tool_error(str(body.get("call")), "not recorded"),))
+        await self.append(Event("chunks", ended.chunks, phase="end", key=f"{key}.0", body=ended.body), fold=True)
+        value = ended.body.get("value") if isinstance(ended.body, dict) else None
+        return Result(value, ended.chunks)
+
+    def standing(self, key: str) -> Literal["new", "begun", "ended"]:
+        return self._index.standing(key)
+
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+        """What was decided then."""
+        started = self._recorded.starts.get(f"{key}.0")
+        if started is not None:
+            edited = started.body.get("input") if isinstance(started.body, dict) else None
+            return Verdict(True, arguments=dumps(edited) if edited is not None else None)
+        ended = self._ended(key)
+        if ended is None:
+            return Verdict(True)  # `once` says that nothing of it is recorded
+        self.calls += 1
+        return _denied(ended)
+
+    def _ended(self, key: str) -> Event | None:
+        attempts = [event for name, event in self._recorded.ends.items() if name.rpartition(".")[0] == key]
+        return attempts[-1] if attempts else None
+
+    async def inbox(self) -> list[InboxItem]:
+        """What was said into it at this border of steps."""
+        return [
+            InboxItem("steer", body, number)
+            for number, (step, body) in enumerate(self._said, 1)
+            if step == self._steps and self._take(number)
+        ]
+
+    def _take(self, number: int) -> bool:
+        step, body = self._said[number - 1]
+        self._said[number - 1] = (-1, body)
+        return step >= 0
+
+
+def _steers(events: Sequence[Event]) -> list[tuple[int, JsonObject]]:
+    """After how many steps each was taken in, and what it said."""
+    found: list[tuple[int, JsonObject]] = []
+    steps = 0
+    for event in events:
+        found += [
+            (steps, {"id": piece.get("id"), "parts": piece.get("parts")}) for piece in event.chunks if piece["type"] == "steering-message"
+        ]
+        steps += event.phase == "end" and (event.key or "").startswith("step:")
+    return found
+
+
+def _denied(ended: Event) -> Verdict:
+    value = ended.body.get("value") if isinstance(ended.body, dict) else None
+    reason = str(value.get("denied", "")) if isinstance(value, dict) else ""
+    return Verdict(False, reason, asked=_has(ended.chunks, "tool-output-denied"), nobody=_has(ended.chunks, "message-metadata"))
+
+
+def _has(chunks: Sequence[Chunk], kind: str) -> bool:
+    return any(piece["type"] == kind for piece in chunks)
+
+
+@dataclass(slots=True)
+class _Ports:
+    """Time stands where the recording stood; nothing is waited for."""
+
+    blobs: _Reading
+    at: int
+
+    def now(self) -> int:
+        return self.at
+
+    def jitter(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        return
+
+    def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
+        return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Blobs that can be read; what is put there is only named."""
+
+    inner: Blobs
+
+    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
+        return Blob(hashlib.sha256(data).hexdigest(), len(data), media_type)
+
+    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        return [await self.put(piece, media_type) for piece in pieces]
+
+    async def about(self, sha256: str) -> Blob:
+        return await self.inner.about(sha256)
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        return await self.inner.get(sha256, offset=offset, limit=limit)

@@ -1,0 +1,111 @@
+"""One conversation, several agents: what was said goes along, and nothing of it is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plugin_site
+from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply
+
+pytestmark = pytest.mark.timeout(60)
+
+TELLER = '''
+from moot.agents.outside.told import told
+from moot.types.event import Event
+from moot.types.run import RunOutcome
+
+
+class Teller:
+    """An agent of another program: it says what it was told."""
+
+    async def run(self, request, context):
+        messages = list(await context.history(1 << 30))
+        prompt = messages.pop()
+        text = "TOLD<<" + told(messages, prompt.parts[0]["text"]) + ">>"
+        chunks = ({"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": text}, {"type": "text-end", "id": "t"})
+        await context.append(Event("chunks", chunks), fold=True)
+        return RunOutcome("finished")
+'''
+PROJECT = """
+[project]
+name = "teller-agent"
+version = "1.0"
+[project.entry-points."moot.agents"]
+teller = "teller_agent:Teller"
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    long = "The quick brown fox jumps over the lazy dog. " * 900
+    script = [
+        Reply(when="Write the summary", text="SUMMED UP", times=0),
+        Reply(when="at length", text=long, times=0),
+        Reply(text="Sure.", times=0),
+    ]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
+    project = tmp_path / "project"
+    (project / "src" / "teller_agent").mkdir(parents=True)
+    (project / "pyproject.toml").write_text(PROJECT)
+    (project / "src" / "teller_agent" / "__init__.py").write_text(TELLER)
+    site = plugin_site.install(tmp_path / "site", project)
+    process = make(tmp_path, cache, model.config() + "\nagents: {other: {agent_type: teller}}\n")
+    process.more["PYTHONPATH"] = str(site)
+    yield process
+    process.close()
+
+
+def branch(moot: MootProcess) -> list[Any]:
+    return json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"]
+
+
+def texts(message: Any) -> str:
+    return "".join(part.get("text", "") for part in message["parts"] if part["type"] == "text")
+
+
+def test_another_agent_is_told_what_was_said_and_the_first_one_gets_it_back(moot: MootProcess) -> None:
+    assert moot.run("run", "--no-tools", "my name is Mara").returncode == 0
+    before = branch(moot)
+    assert moot.run("chat", "continue", "1", "--agent", "other", "who am I?").returncode == 0
+    after = branch(moot)
+    assert after[:2] == before
+    told = texts(after[-1])
+    assert "my name is Mara" in told and "Sure." in told and told.rstrip(">").endswith("who am I?")
+    assert [message["metadata"].get("agent") for message in after if message["role"] == "assistant"] == ["default", "other"]
+    assert moot.run("chat", "continue", "1", "--agent", "default", "--no-tools", "and now?").stdout == b"Sure.\n"
+    recording = moot.run("export", "1").stdout.decode()
+    assert any('"role\\":\\"assistant' in line and "TOLD<<" in line for line in recording.splitlines() if line.startswith('{"content"'))
+    assert moot.run("verify", "1").returncode == 0
+
+
+def test_what_is_too_long_is_summed_up_when_a_model_for_it_is_set_and_said(moot: MootProcess) -> None:
+    assert moot.run("config", "set", "models.small", "scripted@mine").returncode == 0
+    for at in range(2):
+        assert moot.run("run", "--no-tools", *(["-c"] if at else []), "tell me at length").returncode == 0
+    assert moot.run("chat", "continue", "1", "--agent", "other", "go on").returncode == 0
+    last = branch(moot)[-1]
+    assert "SUMMED UP" in texts(last) and "made by" in texts(last)
+    assert "go on" in texts(last)[-20:]
+    (note,) = [part for part in last["parts"] if part["type"] == "data-note"]
+    assert "summary that scripted@mine made" in note["data"]["text"]
+    assert moot.run("verify", "1").returncode == 0
+
+
+def test_without_such_a_model_the_newest_are_told_and_what_is_left_out_is_said(moot: MootProcess) -> None:
+    for at in range(2):
+        assert moot.run("run", "--no-tools", *(["-c"] if at else []), "tell me at length").returncode == 0
+    assert moot.run("chat", "continue", "1", "--agent", "other", "go on").returncode == 0
+    (note,) = [part for part in branch(moot)[-1]["parts"] if part["type"] == "data-note"]
+    assert "are left out: no model for summaries is set" in note["data"]["text"]

@@ -1,0 +1,108 @@
+"""Runs made again: offline against their own recording, and with another model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply, ToolCall
+
+pytestmark = pytest.mark.timeout(60)
+
+SCRIPT = [
+    Reply(
+        when="look",
+        text="I look.",
+        reasoning="where?",
+        tool_calls=[ToolCall("list_files", {"path": "."}), ToolCall("list_files", {"path": ".."})],
+    ),
+    Reply(when="look", text="There is a file.", times=1),
+    Reply(when="write", text="", tool_calls=[ToolCall("write_file", {"path": "a.txt", "content": "x"})]),
+    Reply(when="write", text="It was denied.", times=1),
+    Reply(when="stumble", status=503, error="overloaded"),
+    Reply(when="stumble", text="Now I can.", times=1),
+    Reply(text="Another answer.", times=0),
+]
+
+
+@pytest.fixture(scope="module")
+def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
+    """A home with a conversation of three runs; the model behind it is gone when the tests begin."""
+    with ScriptedProcess(SCRIPT) as model:
+        process = make(tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("cache"), model.config())
+        (process.work / "seen.txt").write_text("x")
+        assert process.run("run", "--tools", "list_files,write_file", "look around").returncode == 0
+        process.run("run", "--tools", "list_files,write_file", "-c", "write it", "--mode", "ask")
+        assert process.run("run", "--no-tools", "-c", "stumble").returncode == 0
+    yield process
+    process.close()
+
+
+def rerun(moot: MootProcess, *more: str) -> tuple[int, Any]:
+    ended = moot.run("replay", "1", "--rerun", "--json", *more)
+    return ended.returncode, json.loads(ended.stdout)
+
+
+def test_a_run_again_asks_and_says_the_same_without_network_and_without_tools(moot: MootProcess) -> None:
+    before = (moot.work / "seen.txt").stat().st_mtime_ns, sorted(path.name for path in moot.work.iterdir())
+    code, found = rerun(moot)
+    assert [one["differences"] for one in found["data"]] == [[], [], []], found
+    assert (code, found["ok"], [one["requests"] for one in found["data"]]) == (0, True, [2, 2, 2])
+    assert [one["calls"] for one in found["data"]] == [2, 1, 0]
+    assert ((moot.work / "seen.txt").stat().st_mtime_ns, sorted(path.name for path in moot.work.iterdir())) == before
+    said = moot.run("replay", "1", "--rerun")
+    assert said.returncode == 0 and said.stdout.count(b": the same\n") == 3
+
+
+def test_what_would_be_asked_otherwise_now_is_told_and_is_exit_1(moot: MootProcess) -> None:
+    config = moot.home / "config.yaml"
+    was = config.read_text()
+    config.write_text(was + "\nagents: {default: {rules: Always be brief.}}\n")
+    try:
+        code, found = rerun(moot)
+    finally:
+        config.write_text(was)
+    assert (code, found["ok"]) == (1, False)
+    assert any(
+        "the request of 1.0 differs at messages[0].content" in words and "Always be brief" in words
+        for words in found["data"][0]["differences"]
+    )
+
+
+def test_a_recording_runs_again_where_its_provider_is_unknown(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
+    other = make(tmp_path, cache)
+    (other.work / "talk.jsonl").write_bytes(moot.run("export", "1").stdout)
+    assert other.run("import", "talk.jsonl").returncode == 0
+    code, found = rerun(other)
+    assert [one["ran"] for one in found["data"]] == [True] * 3
+    assert (code, [one["differences"] for one in found["data"]]) == (0, [[], [], []])
+
+
+def test_a_changed_output_is_found(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
+    other = make(tmp_path, cache)
+    text = moot.run("export", "1").stdout.decode()
+    lines = [line.replace("seen.txt", "gone.txt") if line.startswith('{"event"') else line for line in text.splitlines()]
+    (other.work / "talk.jsonl").write_text("\n".join(lines) + "\n")
+    assert other.run("import", "talk.jsonl").returncode == 0
+    code, found = rerun(other)
+    assert code == 1
+    assert any("gone.txt" in words and "the request of 2.0 differs" in words for words in found["data"][0]["differences"])
+
+
+def test_another_model_answers_in_a_conversation_of_its_own_that_is_compared(moot: MootProcess) -> None:
+    ended = moot.run("replay", "1", "--rerun", "--model", "demo@demo", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert (len(found["pairs"]), found["same"], found["b"]["forked_from"]) == (3, False, found["a"]["id"])
+    assert found["b"]["id"] != found["a"]["id"] and found["b"]["model"] == "demo@demo"
+    again = json.loads(moot.run("chat", "compare", found["a"]["id"], found["b"]["id"], "--json").stdout)
+    assert again == found
+    text = moot.run("chat", "compare", found["a"]["id"], found["b"]["id"])
+    assert text.returncode == 0 and "[-" in text.stdout.decode() and "tool calls" in text.stdout.decode()
+    assert json.loads(moot.run("chat", "compare", found["a"]["id"], found["a"]["id"], "--json").stdout)["same"] is True
