@@ -1,0 +1,47 @@
+"""Whoever made an exchange's chunks is found again by the name that the exchange has."""
+
+from __future__ import annotations
+
+import pytest
+
+from moot.convert.translators import Again, TranslatorFailed, translator_of
+from moot.plugins import DIALECTS, TRANSLATORS
+from moot.types.event import REFUSED, SENT
+from moot.types.exchange import ExchangeOptions, converter_of
+
+
+@pytest.mark.parametrize("name", sorted({*DIALECTS.names(), *TRANSLATORS.names()}))
+def test_every_converter_is_found_by_the_name_that_it_gives_itself(name: str) -> None:
+    translator = translator_of(f"{name}/1")
+    assert translator is not None and translator.name == name and translator.version >= 1
+
+
+def test_a_name_that_nobody_has_is_nobodys() -> None:
+    assert translator_of("nobody/1") is None and translator_of("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version"), [("a/1", "a", 1), ("a/b/12", "a/b", 12), ("a", "a", 0), ("a/x", "a/x", 0), ("/1", "/1", 0)]
+)
+def test_a_converter_is_taken_apart(text: str, name: str, version: int) -> None:
+    assert (converter_of(text).name, converter_of(text).version) == (name, version)
+
+
+def test_refusals_and_our_own_lines_are_no_part_of_what_a_vendor_said() -> None:
+    translator = translator_of("openai-chat/1")
+    assert translator is not None
+    again = Again(translator, ExchangeOptions())
+    said = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+    assert again.feed(said, REFUSED) == again.feed(said, SENT) == ()
+    assert [chunk["type"] for chunk in again.feed(said)] == ["text-start", "text-delta"]
+
+
+def test_a_converter_that_raises_is_named() -> None:
+    class Broken:
+        name, version = "broken", 3
+
+        def open(self, options: ExchangeOptions) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(TranslatorFailed, match="broken/3 raised ZeroDivisionError"):
+        Again(Broken(), ExchangeOptions())  # type: ignore[arg-type]
