@@ -11,14 +11,17 @@ import pytest
 
 from conformance import services
 from moot.agents.codex.service import Codex
+from moot.agents.outside.turn import Turn
 from moot.config.settings import Permissions, Rule
+from moot.convert.codex_app_server import CodexAppServer
 from moot.errors import UsageError
+from moot.runtime.leg import events_of
 from moot.testing import codex_program
 from moot.testing.scripted import Reply
 from moot.types.agent import Agent
 from moot.types.approval import Answer
-from moot.types.canonical import loads_object
-from moot.types.event import SENT
+from moot.types.canonical import dumps, loads_object
+from moot.types.event import SENT, Event
 from moot.types.message import Message
 from moot.types.part import is_tool, text_of
 from moot.types.run import Run
@@ -263,3 +266,19 @@ async def test_a_run_whose_process_was_killed_is_not_made_again(stage: Any, tmp_
         run = await on.engine.runs.wait(submitted.run.id)
         assert run.status == "failed" and "(signal 9)" in run.error.message
         await check(on, run)
+
+
+async def test_a_turn_that_a_crash_of_ours_cut_off_is_closed_and_not_made_again(stage: Any) -> None:
+    async with stage([], agents=agents()) as on:
+        on.engine.settings.agents["tried"] = on.engine.settings.agents["answer"]
+        leg = await services.leg_of(services.Stage(on.engine, on.directory), "go")
+        await leg.append(Event("journal", phase="start", key="agent:1.0", body={"turn": 1}), sync=True)
+        turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
+        begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
+        words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
+        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        again = await services.reopened(services.Stage(on.engine, on.directory), leg.request, leg.fence)
+        outcome = await Codex().run(leg.request, again)  # the store is verified when the test is over
+        assert outcome.status == "failed" and outcome.error is not None and outcome.error.kind == "cut"
+        kinds = [str(chunk["type"]) for event in await events_of(on.engine.store, leg.fence) for chunk in event.chunks]
+        assert kinds[-3:] == ["text-end", "tool-output-error", "finish-step"] and again.step_open is False

@@ -6,17 +6,18 @@ not run again by itself, for nobody knows what it has done. The run ends then, a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from moot.convert.closing import close_open, settle_calls
+from moot.convert.rebuilding import rebuild
+from moot.convert.translators import translator_of
 from moot.guard.processes import Child, kill_leftover
-from moot.types import chunk
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import Result, RunContext, Unknown
 from moot.types.event import Event
-from moot.types.exchange import Ending, Failure
+from moot.types.exchange import Ending, ExchangeOptions, Failure, end_body
 from moot.types.ids import exchange_id, llm_key
 from moot.types.part import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
@@ -141,20 +142,30 @@ async def _take_down(cut: Unknown) -> None:
 
 
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
-    """After `kill -9` the exchange has a start and no end, and parts may be open."""
+    """After `kill -9` the exchange has a start and no end: it is closed with what its raw lines say is open."""
     exchange, key = exchange_id(request.run.id, number, 0), llm_key(number, 0)
-    borders = [event.phase for event in await context.journal() if event.kind == "exchange" and event.key == key]
-    if borders != ["start"]:
+    events = [event for event in await context.journal() if event.exchange == exchange]
+    if [event.phase for event in events if event.kind == "exchange"] != ["start"]:
         return
-    parts = context.message().parts
-    chunks = (*close_open(parts), *settle_calls(parts, "the agent was cut off before it ended"))
-    if _step_is_open(await context.journal()):
-        chunks = (*chunks, chunk.FINISH_STEP)
-    body: JsonObject = {**Ending("error", error=Failure(CUT_OFF, kind="cut")).to_json(), "charged": None, "ended": "cut"}
-    end = Event("exchange", (), None, None, exchange, "end", key, body)
-    await context.append(end, Event("chunks", chunks), changes=(CloseExchange(exchange, "cut"),), fold=True)
+    chunks, ending = _again(number, events)
+    failure = Failure(CUT_OFF, kind="cut")
+    ending = dataclasses.replace(ending, finish_reason="error", error=failure)
+    end = Event("exchange", chunks, None, None, exchange, "end", key, end_body(ending, "cut", ending.cost, failure))
+    await context.append(end, changes=(CloseExchange(exchange, "cut"),), fold=True)
 
 
-def _step_is_open(events: Sequence[Event]) -> bool:
-    borders = [piece["type"] for event in events for piece in event.chunks if piece["type"] in ("start-step", "finish-step")]
-    return borders[-1:] == ["start-step"]
+def _again(number: int, events: Sequence[Event]) -> tuple[tuple[Chunk, ...], Ending]:
+    """How the translator that was at it closes; nothing of it where that one is here no more."""
+    bodies = [event.body for event in events if event.phase == "start" and isinstance(event.body, dict)]
+    begun: JsonObject = bodies[0] if bodies else {}
+    translator = translator_of(str(begun.get("converter")))
+    if translator is None:
+        return (), Ending("error")
+    told = begun.get("options")
+    options = told if isinstance(told, dict) else {}
+    ids, extra = options.get("tool_call_ids"), options.get("extra")
+    given = ExchangeOptions(
+        f"{number}.0", number, tuple(str(id) for id in ids) if isinstance(ids, list) else (), extra if isinstance(extra, dict) else {}
+    )
+    rebuilt = rebuild(translator, given, [event for event in events if event.kind == "raw"], "cut")
+    return rebuilt.closing, rebuilt.ending

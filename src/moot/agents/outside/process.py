@@ -24,6 +24,8 @@ LONGEST = 32 * 1024 * 1024
 """Bytes of one line; a longer one ends the run, for nobody could keep it whole."""
 COMPLAINT = 500
 """Characters of what it says on stderr that are told: the last."""
+BEAT = 0.03
+"""Seconds between two reads: what comes in many small pieces is stored and shown in fewer. What comes after a silence is read at once."""
 GRACE = 1.0
 """Seconds from the wish that it ends to its end."""
 
@@ -98,17 +100,19 @@ class Program:
         assert stdout is not None
         held = self._held
         while data := await stdout.read(READ):
+            due = anyio.current_time() + BEAT
             whole, newline, rest = data.rpartition(b"\n")
             if not newline:
                 held += data
                 if len(held) > self._longest:
                     yield (bytes(held),)
                     raise ProviderError(f"{self.argv[0]!r} sent a line of more than {self._longest} bytes", kind="protocol")
-                continue
+                continue  # the rest of a long line is not waited for
             held += whole
             lines = bytes(held).split(b"\n")
             held[:] = rest
             yield tuple([line + b"\n" for line in lines])
+            await anyio.sleep(max(0.0, due - anyio.current_time()))
         if held:
             tail = bytes(held)
             held.clear()

@@ -69,8 +69,10 @@ class Turn:
             options=ExchangeOptions(f"{number}.0", number, ids, extra or {}),
             request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
         )
+        told: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
         # the model is the agent's own: `model@provider` there would become the conversation's
-        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=start_body(exchange, ""))
+        body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": told}
+        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=body)
         await context.append(head, changes=(OpenExchange(exchange),))
         return cls(request, context, translator, exchange, number)
 
