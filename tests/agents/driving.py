@@ -61,7 +61,8 @@ class Driven(Stage):
 
     async def ended(self, run: Run) -> tuple[Run, Message]:
         with anyio.fail_after(DEADLINE):
-            run = await self.engine.runs.wait(run.id)
+            while (run := await self.engine.runs.wait(run.id)).status == "waiting":  # for what the agent may take back
+                await anyio.sleep(0.02)
         await check_log(self, run)
         await self.check_raw(run)
         return run, await self.engine.store.conversations.message(run.message)
