@@ -35,7 +35,7 @@ async def beats(log: LogReading, run: Run, *, begin: int = 0, speed: float = 1.0
     """The events of a run from the seq `begin` on. At speed 2 it takes half the time; INSTANT waits for nothing."""
     last: Event | None = None
     after = max(run.first_seq, begin) - 1
-    while page := await log.read(run.conversation, after=after, limit=_PAGE, run=run.id):
+    while page := await log.read(run.conversation, after=after, limit=_PAGE, run=run.id, newest=True):
         for event in page:
             yield _beat(last, event, speed)
             last = event
