@@ -114,6 +114,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "agents/claude_code*",
         "convert/*claude*",
         "convert/_acp_facts.py",
+        "convert/wire.py",
         "formats/_captures.py",
     ),
     "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "convert/wire.py", "formats/_captures.py"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moot.convert.acp import Acp
+from moot.convert.claude_code import ClaudeCode
 from moot.convert.codex_app_server import CodexAppServer
 from moot.types.canonical import JsonObject, dumps, loads_exact
 from moot.types.chunk import Chunk
@@ -12,7 +13,7 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import Translator
 
-__all__ = ["AcpWire", "CodexWire", "Wired", "is_ours", "message_in"]
+__all__ = ["AcpWire", "ClaudeWire", "CodexWire", "Wired", "is_ours", "message_in"]
 
 _OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
 """What captures call the direction from us to the agent."""
@@ -50,6 +51,13 @@ class Wired:
 
     def close(self, state: Any, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         return self._inner.close(state, ended)
+
+
+class ClaudeWire(Wired):
+    """A wire capture of Claude Code's stream of JSON in both directions."""
+
+    def __init__(self) -> None:
+        super().__init__(ClaudeCode())
 
 
 class CodexWire(Wired):

@@ -13,7 +13,7 @@ from moot.convert.translators import translator_of
 from moot.convert.wire import is_ours, message_in
 from moot.errors import UsageError
 from moot.types import chunk
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import SENT, Event
 from moot.types.exchange import Exchange, ExchangeOptions
@@ -72,6 +72,7 @@ CAPTURES: tuple[Capture, ...] = (
     Capture("opencode-run", "acp:opencode", "stdout", lambda line: "sessionID" in line and isinstance(line.get("part"), dict)),
     Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("init")(line) and {"session_id", "model"} <= line.keys()),
     Capture("gemini-stream-json", "acp:gemini", "stdout", lambda line: _type("message")(line) and "role" in line and "timestamp" in line),
+    Capture("claude-code-wire", "claude-code", "wire", _type("control_request", "control_response", "stream_event")),
     Capture("codex-app-server-wire", "codex", "wire", _CODEX),
     Capture("acp-wire", "acp", "wire", _ACP),
     Capture("acpx", "acp", "rpc", _ACP),
@@ -173,14 +174,15 @@ def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
         result = frame.message.get("result")
         info = result.get("agentInfo") if isinstance(result, dict) else None
         if isinstance(info, dict) and isinstance(name := info.get("name"), str) and name:
-            return f"acp:{name.lower().replace(' ', '-')[:60]}"
+            return f"acp:{name.rpartition('/')[2].lower().replace(' ', '-')[:60]}"
     return "acp"
 
 
 def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
     """The lines with their direction and time: their own where they say it, else the one before."""
     last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
-    begin = at - int(last * 1_000_000)
+    told = (_stamp(line.value) for line in lines if line.value is not None)
+    begin = next((stamp for stamp in told if stamp is not None), at - int(last * 1_000_000))
     found: list[_Frame] = []
     now = begin
     for line in lines:
@@ -189,7 +191,7 @@ def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
         if capture.shape == "wire" and (inner := message_in(value)) is not None:
             sent, message = is_ours(value), inner
             now = max(now, begin + int(_elapsed(value) * 1_000_000))
-        now = _stamp(value) or now
+        now = max(now, _stamp(value) or 0)
         found.append(_Frame(line, sent, message, now))
     return found
 
@@ -217,11 +219,18 @@ def _prompt(frame: _Frame) -> str | None:
     message = frame.message
     if message.get("type") == "message" and message.get("role") == "user":
         return str(message.get("content") or "")
+    if frame.sent and message.get("type") == "user" and isinstance(inner := message.get("message"), dict):
+        return _text_in(inner.get("content"))
     params = message.get("params")
     if not isinstance(params, dict) or message.get("method") not in ("session/prompt", "turn/start"):
         return None
-    pieces = params.get("prompt", params.get("input"))
-    texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
+    return _text_in(params.get("prompt", params.get("input")))
+
+
+def _text_in(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    texts = [piece.get("text") for piece in content if isinstance(piece, dict)] if isinstance(content, list) else []
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

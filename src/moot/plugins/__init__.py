@@ -162,6 +162,7 @@ TRANSLATORS = Registry(
         "acp": "moot.convert.acp:Acp",
         "acpx": "moot.convert.acpx:Acpx",
         "claude-code": "moot.convert.claude_code:ClaudeCode",
+        "claude-code-wire": "moot.convert.wire:ClaudeWire",
         "claude-stream-json": "moot.convert.claude_code:ClaudeStreamJson",
         "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
         "codex-app-server-wire": "moot.convert.wire:CodexWire",
