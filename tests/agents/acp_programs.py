@@ -44,7 +44,7 @@ def _by_node(path: str, *words: str) -> Callable[[], list[str]]:
 
 
 def _opencode() -> list[str]:
-    found = next(MODULES.glob("opencode-*-*/bin/opencode"), None)  # of the packages for this machine's kind the first will do
+    found = next(iter(sorted(MODULES.glob("opencode-*-*/bin/opencode"))), None)  # the plain one, before those for older processors
     if found is None:
         missing("slow-agents", "there is no OpenCode; run `npm ci --ignore-scripts` in tests/agents/slow")
     return [str(found), "acp"]
@@ -67,7 +67,12 @@ def _opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     }
     _write(home / ".config" / "opencode" / "opencode.json", {**settings, "permission": {"bash": "ask", "edit": "ask"}})
     quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
-    return {"HOME": str(home), **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **closed()}
+    return {"HOME": str(home), **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **_without_proxies()}
+
+
+def _without_proxies() -> dict[str, str]:
+    """For programs that send everything to a proxy, loopback too."""
+    return {name: value for name, value in closed().items() if "proxy" not in name.lower()}
 
 
 def _gemini_environment(url: str, home: Path, _: Path) -> dict[str, str]:
@@ -84,9 +89,16 @@ def _gemini_environment(url: str, home: Path, _: Path) -> dict[str, str]:
 
 
 def _qwen_environment(url: str, home: Path, _: Path) -> dict[str, str]:
-    _write(home / ".qwen" / "settings.json", {"security": {"auth": {"selectedType": "openai"}}, "general": {"disableAutoUpdate": True}})
+    _write(
+        home / ".qwen" / "settings.json",
+        {
+            "security": {"auth": {"selectedType": "openai"}},
+            "general": {"disableAutoUpdate": True},
+            "privacy": {"usageStatisticsEnabled": False},
+        },
+    )
     key = {"OPENAI_API_KEY": "sk-scripted", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "one"}
-    return {"HOME": str(home), **key, **closed()}
+    return {"HOME": str(home), **key, **_without_proxies()}
 
 
 def _claude_environment(url: str, home: Path, _: Path) -> dict[str, str]:

@@ -141,5 +141,6 @@ async def test_the_next_prompt_goes_on_in_its_session_in_a_new_process(program: 
         assert "session/resume" in sent or "session/load" in sent
         if program.name != "gemini":  # which often does not find its session again; then a new one is told of what was said
             assert second.agent_session_id == first.agent_session_id and "session/new" not in sent
-        asked = [entry["body"] for entry in on.requests() if "what did I say" in str(entry["body"])]
-        assert any("please say hello" in str(body) for body in asked), "the model was not told what was said before"
+        asked = [str(entry["body"]) for entry in on.requests()]
+        if "__aimock_truncated" not in asked[-1]:  # of long requests the models keep no more than the size
+            assert any("please say hello" in body and "what did I say" in body for body in asked), "the model was not told what was said"

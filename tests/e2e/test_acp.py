@@ -260,7 +260,7 @@ async def test_a_session_is_loaded_where_it_cannot_be_resumed_and_its_replay_is_
     script = {
         "sessions": str(tmp_path / "sessions.json"),
         "initialize": {"agentCapabilities": {"loadSession": True}},
-        "loading": replay,
+        "loading": [{"sleep": 0.1}, *replay],  # behind its answer, as gemini does
         "prompt": [{"say": "heard $TEXT"}],
     }
     async with acp_stage(tmp_path, script) as on:

@@ -177,7 +177,7 @@ async def test_a_permission_of_another_session_is_not_given(tmp_path: Path) -> N
     ) as on:
         run = await on.run()
         assert json.loads(await on.text(run)) == {"outcome": {"outcome": "cancelled"}}
-        assert await on.calls(run) == []
+        assert run.status == "finished" and await on.calls(run) == []
 
 
 async def test_a_permission_that_offers_nothing_known_is_not_given(tmp_path: Path) -> None:
@@ -186,7 +186,8 @@ async def test_a_permission_that_offers_nothing_known_is_not_given(tmp_path: Pat
         "params": {"toolCall": {"toolCallId": "x"}, "options": [{"optionId": "?", "kind": "why"}]},
     }
     async with acp_stage(tmp_path, {"prompt": [{"request": request}, {"say": "$ANSWER"}]}) as on:
-        assert json.loads(await on.text(await on.run())) == {"outcome": {"outcome": "cancelled"}}
+        run = await on.run()
+        assert run.status == "finished" and json.loads(await on.text(run)) == {"outcome": {"outcome": "cancelled"}}
 
 
 async def test_what_it_asks_behind_its_answer_changes_nothing(tmp_path: Path) -> None:
