@@ -67,7 +67,9 @@ def _opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     }
     _write(home / ".config" / "opencode" / "opencode.json", {**settings, "permission": {"bash": "ask", "edit": "ask"}})
     quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
-    return {"HOME": str(home), **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **_without_proxies()}
+    places = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
+    own = {name: str(home / place) for name, place in places.items()}  # those of the tests lie elsewhere
+    return {"HOME": str(home), **own, **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **_without_proxies()}
 
 
 def _without_proxies() -> dict[str, str]:
