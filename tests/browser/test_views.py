@@ -13,6 +13,7 @@ VIEWS = {
     "configuration": "/settings",
     "models": "/settings/models",
     "agents": "/settings/agents",
+    "projects": "/settings/projects",
     "tools": "/settings/tools",
     "permissions": "/settings/permissions",
     "tokens": "/settings/tokens",

@@ -16,12 +16,14 @@ from conformance.stores import end, frame, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
 from moot.store.connect import connect
 from moot.types.approval import Approval
+from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.part import text_of, text_part
+from moot.types.recording import Recording
 from moot.types.stats import Counts
 from moot.types.store import Accepted, Ask, Holdings, InboxItem, OpenExchange, Store, Took
 from moot.types.usage import Usage
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.anyio
 
 WORD = "heliotrope"
 KEY = "channel:room"
+ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     project = await own.projects.create(Project(new_id(), f"{owner}'s plans", root_path=f"/home/{owner}"))
     title = f"the plans of {owner}"
     made = Conversation(new_id(), project=project.id, key=KEY, client_id="from-a-client", title=title, directory="/work", owner=owner)
+    made = replace(made, origin=ORIGIN)
     asked = prompt(made, f"the word is {WORD}, said {owner}")
     accepted: Accepted = await store.records.submit(replace(asked, run=replace(asked.run, user=owner)))
     assert accepted.fence is not None
@@ -117,6 +121,7 @@ EMPTY: Calls = {
     "records.exchange": lambda own, it: own.records.exchange(it.exchange),
     "conversations.named": lambda own, it: own.conversations.named(it.conversation),
     "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
+    "imports.find": lambda own, it: own.imports.find("recording", "from-elsewhere"),
     "conversations.keyed": lambda own, it: own.conversations.keyed(KEY),
     "conversations.list": lambda own, it: own.conversations.list(archived=None),
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
@@ -135,6 +140,7 @@ UNNAMED = {
     "blobs.put",
     "blobs.put_all",
     "blobs.put_from",
+    "imports.add",
 }
 """What takes no name of a thing; their tests are below."""
 
@@ -240,6 +246,8 @@ async def test_what_is_made_in_a_view_is_its_owners(store: Store, theirs: Theirs
     assert (copy.owner, copy.title) == ("bob", f"{theirs.title} (fork)")
     again = await store.tree.fork(theirs.conversation)
     assert (again.owner, again.title) == ("ann", f"{theirs.title} (fork)")
+    brought = await bob.imports.add(Recording("there", Conversation(new_id(), origin=ORIGIN, owner="ann"), (), (), (), ()))
+    assert (brought.owner, brought.project) == ("bob", f"{DEFAULT_PROJECT}:bob")
     project = await bob.projects.create(Project(new_id(), "mine", root_path="/home/ann", owner="ann"))
     assert project.owner == "bob"
     assert [item.name for item in (await bob.projects.list()).items] == [DEFAULT_PROJECT, "mine"]

@@ -157,6 +157,7 @@ async def test_a_question_that_it_takes_back_is_closed(stage: Any) -> None:
 
 async def test_a_run_that_waits_is_stopped_and_superseded_with_its_process(stage: Any) -> None:
     async with stage([], agents=agents(), mode="ask") as on:
+        before = services.children()
         for how in ("cancel", "supersede"):
             submitted = await on.submit("go", agent="ask")
             assert (await on.follow(submitted)).status == "waiting"
@@ -166,7 +167,8 @@ async def test_a_run_that_waits_is_stopped_and_superseded_with_its_process(stage
                 later = await on.submit("never mind", agent="answer", conversation=submitted.conversation.id)
                 assert (await on.engine.runs.wait(later.run.id)).status == "finished"
             with anyio.fail_after(8):
-                while services.children() or (await on.engine.store.records.run(submitted.run.id)).status in ("waiting", "running"):
+                alive = ("waiting", "running")
+                while services.children() - before or (await on.engine.store.records.run(submitted.run.id)).status in alive:
                     await anyio.sleep(0.02)
             assert (await on.engine.store.records.run(submitted.run.id)).status == "cancelled"
             assert await on.engine.store.records.approvals(run=submitted.run.id) == []
@@ -225,12 +227,13 @@ async def test_noise_news_and_floods_do_no_harm(stage: Any, behaviour: str) -> N
 
 async def test_one_that_hears_no_interrupt_is_dead_within_a_second(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
+        before = services.children()
         submitted = await on.submit("go", agent="hang")
         await services.Stage(on.engine, on.directory).words(submitted.run)
         await on.engine.runs.cancel(submitted.run.id)
         with anyio.fail_after(services.SECOND + services.ALLOWANCE):
             run = await on.engine.runs.wait(submitted.run.id)
-        assert run.status == "cancelled" and not services.children()
+        assert run.status == "cancelled" and not services.children() - before
         await check(on, run)
 
 
@@ -259,9 +262,10 @@ async def test_a_wrong_option_is_named(stage: Any, options: dict[str, Any], word
 
 async def test_a_run_whose_process_was_killed_is_not_made_again(stage: Any, tmp_path: Path) -> None:
     async with stage([], agents=agents()) as on:
+        before = services.children()
         submitted = await on.submit("go", agent="slow")
         await services.Stage(on.engine, on.directory).words(submitted.run)
-        for child in services.children():
+        for child in services.children() - before:
             os.kill(child, 9)
         run = await on.engine.runs.wait(submitted.run.id)
         assert run.status == "failed" and "(signal 9)" in run.error.message

@@ -60,7 +60,8 @@ class _Live:
                 note(self.position, attempt, chunks)
             events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
         self.state = state
-        await self.context.append(*events)
+        with anyio.CancelScope(shield=True):  # what the state knows must be in the log, or the end would hold what nothing there stands for
+            await self.context.append(*events)
         point("exchange.read")
 
     @property

@@ -43,6 +43,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `parsing.py` | help, mistakes, and every command line that is not plain (cyclopts) |
 | `performing.py` | a command carried out, on the event loop |
 | `prompts.py` | prompt, stdin and files as parts of a message |
+| `projects.py` | the commands of `moot projects` |
 | `ps.py` `stats.py` | what runs now; what runs took |
 | `reading.py` | a plain command line, read without the parser |
 | `revising/` | `moot chat edit`: messages in the editor |

@@ -109,6 +109,22 @@ CHAT = Group(
     ),
 )
 
+PROJECTS = Group(
+    "Projects: folders of conversations, and what agents are told in them",
+    {
+        "list": Command("moot.cli.projects:list_", "Projects by name.", ("moot projects list",)),
+        "show": Command("moot.cli.projects:show", "All of a project.", ("moot projects show default",)),
+        "add": Command(
+            "moot.cli.projects:add",
+            "Makes a project.",
+            ("moot projects add shop --root ~/shop", 'moot projects add thesis --context "About bees." --rules "Cite every claim."'),
+        ),
+        "edit": Command(
+            "moot.cli.projects:edit", "Changes what is given; the rest stays.", ('moot projects edit shop --rules "No new tables."',)
+        ),
+    },
+)
+
 CONFIG = Group(
     "The configuration",
     {
@@ -298,6 +314,7 @@ TREE = Group(
         "tools": TOOLS,
         "channels": CHANNELS,
         "agents": AGENTS,
+        "projects": PROJECTS,
         "permissions": PERMISSIONS,
         "serve": Command(
             "moot.cli.serving:serve",

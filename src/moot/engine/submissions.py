@@ -99,6 +99,7 @@ def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, age
     title = first_line(prompt.parts)
     return Conversation(
         id=new_id(),
+        project=prompt.project,
         key=prompt.key,
         client_id=prompt.conversation_client_id,
         title=title,

@@ -17,7 +17,7 @@ from moot.runtime.journal import LEG, PARKED, worked
 from moot.runtime.leftovers import kill_leftovers
 from moot.runtime.leg import Leg, mend
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent
+from moot.runtime.setup import find_agent, in_project
 from moot.types import chunk
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
@@ -84,11 +84,11 @@ async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
     if isinstance(seconds, int | float):
         limits = dataclasses.replace(limits, seconds=float(seconds))
     try:
-        agent = find_agent(runtime.settings, run.agent, run.settings)
+        agent = in_project(find_agent(runtime.settings, run.agent, run.settings), standing.project)
     except MootError:
         agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
     request = RunRequest(run, standing.conversation, agent, limits, run.settings)
-    leg = Leg(runtime, request, fence, standing.message, events, standing.inbox)
+    leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
         await leg.append(Event("chunks", (chunk.start(fence.message, facts),), phase="start", key="run"))

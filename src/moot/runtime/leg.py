@@ -17,13 +17,14 @@ from moot.runtime.outside import OutsideLeg
 from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
 from moot.runtime.serving import told_history
-from moot.runtime.setup import find_agent, step_setup
+from moot.runtime.setup import find_agent, in_project, step_setup
 from moot.runtime.summing import WHOLE, shortened
 from moot.runtime.tooling import Tooling
 from moot.types import chunk
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import Result, StepSetup, Unknown, Verdict
+from moot.types.conversation import DEFAULT_PROJECT, Project
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.message import Message
@@ -37,6 +38,9 @@ ASKING = "tool-approval-request"
 
 HISTORY_PAGE = 64
 """Messages that are read at first."""
+
+
+_NO_PROJECT = Project(DEFAULT_PROJECT, DEFAULT_PROJECT)
 
 
 async def events_of(store: Store, fence: Fence) -> list[Event]:
@@ -81,6 +85,7 @@ class Leg(OutsideLeg):
         message: Message,
         events: Sequence[Event],
         inbox: Sequence[InboxItem] | None = None,
+        project: Project = _NO_PROJECT,
     ) -> None:
         """`inbox` is what had been said when the leg began; None = not looked."""
         super().__init__()
@@ -93,6 +98,7 @@ class Leg(OutsideLeg):
         self._message = message
         self._events = list(events)
         self._inbox = inbox
+        self._project = project
         self._history: list[Message] = []
         self._history_whole = False
         self._shortened = False
@@ -170,7 +176,7 @@ class Leg(OutsideLeg):
 
     async def setup(self, role: ModelRole = "main") -> StepSetup:
         runtime, request = self.runtime, self.request
-        agent = find_agent(runtime.settings, request.run.agent, request.settings)
+        agent = in_project(find_agent(runtime.settings, request.run.agent, request.settings), self._project)
         return await step_setup(
             runtime.settings, runtime.providers, agent, request.run, request.conversation, role=role, now=runtime.clock.now()
         )

@@ -14,7 +14,7 @@ from moot.tools.offers import offered
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject
 from moot.types.context import StepSetup
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.model import Effort, Model, ModelRole, ModelSettings
 from moot.types.run import Run
 from moot.types.served import Served
@@ -42,6 +42,12 @@ def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
     if isinstance(tools, list):
         return dataclasses.replace(agent, tools=tuple(str(tool) for tool in tools))
     return agent
+
+
+def in_project(agent: Agent, project: Project) -> Agent:
+    """The agent as it works in a project: told what the project's people say of it, and held to their rules."""
+    told = [text.strip() for text in (project.context, agent.rules, project.rules)]
+    return dataclasses.replace(agent, rules="\n\n".join(filter(None, told))) if project.context or project.rules else agent
 
 
 def mode_of(settings: Settings, options: JsonObject) -> Mode:

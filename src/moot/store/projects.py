@@ -19,7 +19,7 @@ from moot.types.conversation import DEFAULT_PROJECT, Project
 from moot.types.page import Page
 from moot.types.token import LOCAL_USER
 
-__all__ = ["OwnProjects", "default_of", "settled"]
+__all__ = ["OwnProjects", "default_of", "holding", "project_of", "settled"]
 
 _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
@@ -142,6 +142,24 @@ def settled(transaction: Transaction, id: str, owner: str) -> str:
         transaction.execute("INSERT OR IGNORE INTO user (id, name, created_at) VALUES (?, ?, ?)", (owner, owner, now))
         _insert(transaction, replace(_unmade(owner), created_at=now))
     return wanted
+
+
+def holding(transaction: Transaction, directory: str, owner: str) -> str:
+    """The id of the owner's project that a folder lies in: the one with the nearest root; the default one when there is none."""
+    folder = os.fsencode(directory)
+    rows: list[Any] = transaction.execute(
+        "SELECT id, root_path FROM project WHERE owner_id = ? AND root_path IS NOT NULL", (owner,)
+    ).fetchall()
+    around = [(len(root), id) for id, root in rows if folder == root or folder.startswith(root.rstrip(b"/") + b"/")]
+    return max(around)[1] if around else settled(transaction, DEFAULT_PROJECT, owner)
+
+
+def project_of(queries: Queries, id: str) -> Project:
+    """By its exact id, whosever it is. Raises NotFound."""
+    row = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"no project with the id {id!r}")
+    return _project_of(row)
 
 
 def _unmade(owner: str | None) -> Project:

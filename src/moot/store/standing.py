@@ -7,6 +7,7 @@ from typing import Any
 from moot.store import lookup
 from moot.store.connect import Queries
 from moot.store.events import Events
+from moot.store.projects import project_of
 from moot.store.rows import kept, message_of
 from moot.types.event import Event
 from moot.types.store import InboxItem, Standing
@@ -22,10 +23,12 @@ _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM js
 def standing(id: str, events: Events, queries: Queries) -> Standing:
     """By the run's exact id. Raises NotFound."""
     run = lookup.run(queries, id)
+    conversation = lookup.conversation(queries, run.conversation)
     row: Any = lookup.message_row(queries, run.message)
     return Standing(
         run,
-        lookup.conversation(queries, run.conversation),
+        conversation,
+        project_of(queries, conversation.project),
         message_of(row),
         _events(queries, events, row[13], id),
         _inbox(queries, id),

@@ -9,7 +9,7 @@ from moot.errors import Busy, NotFound, UsageError
 from moot.store import lookup, messages
 from moot.store.connect import Queries
 from moot.store.events import Events
-from moot.store.projects import settled
+from moot.store.projects import holding, settled
 from moot.store.rows import CONVERSATION, conversation_row, placeholders
 from moot.store.supersede import supersede
 from moot.store.transaction import Transaction
@@ -90,7 +90,8 @@ def _insert_conversation(transaction: Transaction, wanted: Conversation) -> Conv
     """One whose names are free."""
     now = transaction.now_ms
     created = wanted.created_at or now
-    project = settled(transaction, wanted.project, wanted.owner)
+    place = wanted.directory, wanted.owner
+    project = settled(transaction, wanted.project, wanted.owner) if wanted.project else holding(transaction, *place)
     value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
     columns = CONVERSATION.replace("no, ", "", 1)
     no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid

@@ -37,6 +37,7 @@ class Conversation:
     no: int = 0
     """The integer that the log is keyed by; 0 = not stored yet."""
     project: str = DEFAULT_PROJECT
+    """Empty in one that is to be stored: the project whose root holds the directory."""
     key: str | None = None
     """Unique name to find or create it by, such as `discord:USER` or `cron:NAME`."""
     client_id: str | None = None

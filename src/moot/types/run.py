@@ -89,6 +89,8 @@ class Prompt:
     parent: str | None = None
     """The message that `parts` come behind; None = the end of the shown branch."""
     directory: str = ""
+    project: str = ""
+    """Id of the project that a new conversation is put into; empty = the one whose root holds the directory."""
     allowed_uris: tuple[str, ...] = ()
     agent: str | None = None
     """None = the conversation's own, else the default one."""

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from moot.types.approval import Answer, Approval, Grants
 from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.conversations import Conversations
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure
@@ -221,6 +221,7 @@ class Standing:
 
     run: Run
     conversation: Conversation
+    project: Project
     message: Message
     """As stored: what came behind its last fold is in the events."""
     events: tuple[Event, ...]

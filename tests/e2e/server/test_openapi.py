@@ -92,4 +92,5 @@ async def test_the_page_that_documents_them_needs_nothing_from_elsewhere(server:
         for file in files:
             answer = await stranger.get(file)
             assert answer.status == (401 if file == "/openapi.json" else 200), file
-            assert "http:" not in (text := await answer.text()) and "https:" not in text
+            text = (await answer.text()).replace('xmlns="http://www.w3.org/2000/svg"', "")  # a name, which nothing fetches
+            assert "http:" not in text and "https:" not in text

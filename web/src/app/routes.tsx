@@ -14,6 +14,7 @@ export const routes: readonly View[] = [
   { path: '/settings', View: lazy(() => import('@/settings/Configuration')) },
   { path: '/settings/models', View: lazy(() => import('@/settings/Models')) },
   { path: '/settings/agents', View: lazy(() => import('@/settings/Agents')) },
+  { path: '/settings/projects', View: lazy(() => import('@/settings/Projects')) },
   { path: '/settings/tools', View: lazy(() => import('@/settings/Tools')) },
   { path: '/settings/permissions', View: lazy(() => import('@/settings/Permissions')) },
   { path: '/settings/tokens', View: lazy(() => import('@/settings/Tokens')) },

@@ -47,6 +47,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   }, [client, status])
   useEffect(prepareText, [])
 
+  const isNew = state.conversation === null
   const send = useCallback(
     async (parts: Part[], { meanwhile, edits, wishes }: Sending = {}) => {
       const extra = {
@@ -55,13 +56,14 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
         mode: choice.mode,
         ...(choice.agent && { agent: choice.agent }),
         ...(choice.model && { model: choice.model }),
+        ...(isNew && choice.project && { project: choice.project }),
       }
       if (edits) return session.edit(edits, parts, extra)
       if (meanwhile) return session.sayMeanwhile(parts, meanwhile, extra)
       onFirst?.()
       return session.send(parts, extra)
     },
-    [session, choice, onFirst],
+    [session, choice, onFirst, isNew],
   )
   const live = busy ? (messages.at(-1)?.role === 'assistant' ? (messages.at(-1)?.id ?? '') : '') : null
   const { approvals, nodes } = state

@@ -45,9 +45,9 @@ export function Desk({ session, busy, send, choice, choose, draft }: Props) {
         }}
         command={take}
         stop={() => session.stop().catch(sayProblem)}
-        directory={state.conversation?.project ?? ''}
+        directory={state.conversation?.project ?? choice.project}
         autoFocus={!matchMedia('(pointer: coarse)').matches}
-        pickers={<Pickers choice={choice} choose={choose} />}
+        pickers={<Pickers isNew={state.conversation === null} choice={choice} choose={choose} />}
       />
     </div>
   )

@@ -1,14 +1,16 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
+import { clsx } from 'clsx'
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
 import { useLocation } from 'wouter'
 import { type Filter, useActs, useConversations, useLive } from '@/data/conversations'
+import { useProjects } from '@/data/projects'
 import { Entry } from '@/lists/Entry'
 import { rowsOf } from '@/lists/rows'
 import { keepOrder } from '@/lists/walking'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
 
-const HEIGHTS = { day: 34, one: 54 }
+const HEIGHTS = { day: 34, project: 38, one: 54 }
 
 const NOTHING = {
   active: 'No conversation yet. What you start here or in a terminal appears in this list.',
@@ -24,8 +26,12 @@ export function ConversationList({ filter }: { filter: Filter }) {
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
-  const rows = useMemo(() => rowsOf(conversations), [conversations])
-  useEffect(() => keepOrder(conversations), [conversations])
+  const projects = useProjects()
+  const rows = useMemo(
+    () => rowsOf(conversations, new Map(projects.map((project) => [project.id, project.name]))),
+    [conversations, projects],
+  )
+  useEffect(() => keepOrder(rows.flatMap((row) => (row.kind === 'one' ? [row.conversation] : []))), [rows])
 
   const virtual = useVirtualizer({
     count: rows.length,
@@ -47,7 +53,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
     if (!by || !from || event.altKey) return
     event.preventDefault()
     let to = Number(from.getAttribute('data-index')) + by
-    if (rows[to]?.kind === 'day') to += by
+    if (rows[to]?.kind === 'day' || rows[to]?.kind === 'project') to += by
     if (!rows[to]) return
     virtual.scrollToIndex(to)
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${to}"] a`)?.focus())
@@ -71,8 +77,15 @@ export function ConversationList({ filter }: { filter: Filter }) {
                 style={{ transform: `translateY(${item.start}px)`, height: item.size }}
                 className="absolute inset-x-0 top-0"
               >
-                {row.kind === 'day' ? (
-                  <h3 className="px-3 pt-3.5 pb-1 text-xs font-medium text-faint">{row.text}</h3>
+                {row.kind !== 'one' ? (
+                  <h3
+                    className={clsx(
+                      'truncate px-3 pb-1 text-xs',
+                      row.kind === 'day' ? 'pt-3.5 font-medium text-faint' : 'pt-4 font-semibold text-muted',
+                    )}
+                  >
+                    {row.text}
+                  </h3>
                 ) : (
                   <Entry
                     conversation={row.conversation}

@@ -1,10 +1,33 @@
 import type { Conversation } from '@/api/types'
 import { dayOf } from '@/ui/words'
 
-export type Row = { kind: 'day'; key: string; text: string } | { kind: 'one'; key: string; conversation: Conversation }
+export type Row =
+  | { kind: 'day' | 'project'; key: string; text: string }
+  | { kind: 'one'; key: string; conversation: Conversation }
 
-/** Conversations as rows of a list, newest first, each day under its heading. */
-export function rowsOf(conversations: readonly Conversation[], now: number = Date.now()): Row[] {
+/**
+ * Conversations as rows of a list, newest first: where they are of several projects, each project under its heading, the one of
+ * the newest conversation first; else each day under its own.
+ */
+export function rowsOf(
+  conversations: readonly Conversation[],
+  names: ReadonlyMap<string, string> = new Map(),
+  now: number = Date.now(),
+): Row[] {
+  const projects = new Map<string, Conversation[]>()
+  for (const conversation of conversations) {
+    const own = projects.get(conversation.project)
+    if (own) own.push(conversation)
+    else projects.set(conversation.project, [conversation])
+  }
+  if (projects.size < 2) return daysOf(conversations, now)
+  return [...projects].flatMap(([id, own]) => [
+    { kind: 'project' as const, key: `project ${id}`, text: names.get(id) ?? id },
+    ...own.map((conversation) => ({ kind: 'one' as const, key: conversation.id, conversation })),
+  ])
+}
+
+function daysOf(conversations: readonly Conversation[], now: number): Row[] {
   const rows: Row[] = []
   let day = ''
   for (const conversation of conversations) {

@@ -63,7 +63,7 @@ async def create_conversation(here: Here, caller: Chatter, wanted: ConversationI
     made = await caller.store.conversations.create(
         Conversation(
             new_id(),
-            project=folder.id,
+            project=folder.id if wanted.project else "",
             client_id=wanted.client_id,
             title=wanted.title,
             title_source="user" if wanted.title else "none",

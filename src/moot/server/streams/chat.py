@@ -39,6 +39,10 @@ async def open_turn(engine: Engine, caller: Caller, wanted: ChatIn) -> Opening:
         raise Problem(403, f"the mode {wanted.mode!r} needs a token with the scope 'tools'", fix="moot tokens create NAME --scopes tools")
     if wanted.directory is not None:
         _check_directory(caller, wanted.directory)
+    if wanted.project is not None:
+        folder = await caller.store.projects.get(wanted.project)
+        place = wanted.directory or folder.root_path
+        wanted = wanted.model_copy(update={"project": folder.id, "directory": place})
     conversation = await caller.store.conversations.named(wanted.id)
     last = wanted.last
     if wanted.trigger == "regenerate-message":
@@ -92,7 +96,9 @@ async def _brought(caller: Caller, wanted: ChatIn, quota: int) -> Conversation:
         parts = await stored_parts(caller.store.blobs, message.parts, quota) if own else _answer_parts(message.parts)
         said.append(Message(new_id(), "user" if own else "assistant", parts, client_id=message.id))
     directory = wanted.directory or str(Path.cwd())
-    made = await caller.store.conversations.create(Conversation(new_id(), client_id=wanted.id, directory=directory))
+    made = await caller.store.conversations.create(
+        Conversation(new_id(), project=wanted.project or "", client_id=wanted.id, directory=directory)
+    )
     await caller.store.tree.graft(made.id, None, said)
     return await caller.store.conversations.get(made.id)
 
@@ -177,6 +183,7 @@ def _prompt(
         edits=edits,
         answers=answers,
         directory=wanted.directory or "",
+        project=wanted.project or "",
         agent=wanted.agent,
         model=wanted.model,
         mode=wanted.mode,

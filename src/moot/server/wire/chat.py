@@ -71,7 +71,9 @@ class ChatIn(BaseModel):
     model: str | None = None
     mode: Mode | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Where a conversation that is made works; needs the scope `tools`. None = where the server was started."""
+    """Where a conversation that is made works; needs the scope `tools`. None = the project's root, else where the server was started."""
+    project: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Id or name of the project that a conversation is made in; None = the one whose root holds the folder."""
     on_busy: OnBusy = "reject"
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)

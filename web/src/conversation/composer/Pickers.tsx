@@ -1,15 +1,20 @@
 import { clsx } from 'clsx'
-import { Bot, ChevronDown, Cpu, ShieldCheck } from 'lucide-react'
+import { Bot, ChevronDown, Cpu, Folder, ShieldCheck } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
+import { useProjects } from '@/data/projects'
 import { useAgents, useModels } from '@/data/settings'
 
 export interface Choice {
   agent: string
   model: string
   mode: string
+  /** Where a new conversation is put; empty = by its folder. */
+  project: string
 }
 
 interface Props {
+  /** The conversation does not exist yet, so that it can be put into a project. */
+  isNew: boolean
   choice: Choice
   choose: (change: Partial<Choice>) => void
 }
@@ -21,8 +26,9 @@ const MODES: readonly Option[] = [
   { id: 'auto', label: 'Auto', about: 'Asks only where a rule says so' },
 ]
 
-/** Who answers, with which model, and what may be done without asking. */
-export function Pickers({ choice, choose }: Props) {
+/** Who answers, with which model, what may be done without asking, and where something new is put. */
+export function Pickers({ isNew, choice, choose }: Props) {
+  const projects = useProjects()
   const models = useModels()
   const agents = useAgents()
   const agentList: Option[] = (agents.data?.data ?? []).map((agent) => ({
@@ -40,8 +46,23 @@ export function Pickers({ choice, choose }: Props) {
     label: 'The agent’s own',
     about: agents.data?.data.find((agent) => agent.name === choice.agent)?.model ?? '',
   }
+  const projectList: Option[] = projects.map((project) => ({
+    id: project.id,
+    label: project.name,
+    about: project.description || (project.root_path ?? ''),
+  }))
   return (
     <>
+      {isNew && projectList.length > 1 && (
+        <Picker
+          name="Project"
+          small
+          icon={<Folder size={15} aria-hidden className="shrink-0" />}
+          options={[{ id: '', label: 'That of its folder', about: 'by folder' }, ...projectList]}
+          chosen={choice.project}
+          choose={(project) => choose({ project })}
+        />
+      )}
       {agentList.length > 1 && (
         <Picker
           name="Agent"

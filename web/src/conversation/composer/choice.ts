@@ -4,12 +4,17 @@ import type { Choice } from '@/conversation/composer/Pickers'
 
 const KEY = 'moot.choice'
 
-/** Agent, model and mode of the next prompt: what was chosen here, else what the conversation was last run with, else the last choice. */
+/** Agent, model, mode and project of the next prompt: what was chosen here, else what the conversation was last run with, else the last choice. */
 export function useChoice(conversation: Conversation | null): [Choice, (change: Partial<Choice>) => void] {
   const [chosen, setChosen] = useState<Partial<Choice>>({})
   const before = conversation
-    ? { agent: conversation.agent, model: conversation.model, mode: modeOf(conversation) }
-    : { agent: 'default', model: '', mode: 'ask', ...kept() }
+    ? {
+        agent: conversation.agent,
+        model: conversation.model,
+        mode: modeOf(conversation),
+        project: conversation.project,
+      }
+    : { agent: 'default', model: '', mode: 'ask', project: '', ...kept() }
   const choice = { ...before, ...chosen }
   function choose(change: Partial<Choice>) {
     setChosen({ ...chosen, ...change })
