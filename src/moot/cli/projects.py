@@ -21,7 +21,13 @@ Context = Annotated[str | None, Parameter(help="What every agent is told of it."
 Rules = Annotated[str | None, Parameter(help="What every agent is held to in it.")]
 
 
-async def list_(*words: str, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
+async def list_(
+    *words: Annotated[str, Parameter(help="Only those in whose name, description or root they occur.")],
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
     """Projects by name, the default one first; with words those that they occur in."""
     async with opened(output) as engine:
         page = await engine.store.projects.list(limit=limit, cursor=cursor, query=" ".join(words))
