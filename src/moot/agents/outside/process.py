@@ -78,12 +78,15 @@ class Program:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
         assert self._group is not None
-        if kind is None:  # it may still have something to put down
-            self.close_stdin()
-            await self.ended()
-        await self.child.kill(0)
-        self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, trace)
+        try:
+            if kind is None:  # it may still have something to put down
+                self.close_stdin()
+                await self.ended()
+        finally:  # a cancel may come while it is waited for
+            await self.child.kill(0)
+            self._group.cancel_scope.cancel()
+            passed = await self._group.__aexit__(kind, error, trace)
+        return passed
 
     @property
     def child(self) -> Child:

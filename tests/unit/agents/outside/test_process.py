@@ -95,6 +95,15 @@ async def test_one_that_heeds_nothing_is_dead_within_a_second_with_all_that_it_s
     assert not _lives(program.child.group) and not _lives(int(line))
 
 
+async def test_a_cancel_while_its_end_is_waited_for_leaves_no_process(tmp_path: Path) -> None:
+    program = python("import time; print('up'); time.sleep(60)", tmp_path)
+    with anyio.CancelScope() as scope:
+        async with program:
+            await anext(program.reads())
+            scope.deadline = anyio.current_time() + 0.05  # it is waited for by then: closing its stdin does not end it
+    assert scope.cancelled_caught and not _lives(program.child.group)
+
+
 async def test_writing_to_one_that_is_gone_is_a_clear_failure(tmp_path: Path) -> None:
     async with python("import sys; sys.exit('no key')", tmp_path) as program:
         await lines(program)
