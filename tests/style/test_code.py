@@ -169,11 +169,15 @@ KNOW_THE_NAME = ("config/settings.py", "guard/roots.py")
 """Files that say where the database lies, and that it must not be touched; neither opens it."""
 
 
+THEIR_DATABASES = "formats/_source/database.py"
+"""Opens private copies of other programs' files, never ours."""
+
+
 def databases(root: Path) -> list[str]:
     """Files outside the store's room that reach for SQLite or for the database's files by name."""
     found: list[str] = []
     for name, tree in modules(root):
-        if room_of(name) == "store":
+        if room_of(name) == "store" or name == THEIR_DATABASES:
             continue
         for node in ast.walk(tree):
             match node:

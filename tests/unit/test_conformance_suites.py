@@ -18,7 +18,16 @@ from moot.types import chunk
 from moot.types.approval import Answer
 from moot.types.context import Parked, Result
 from moot.types.event import Event
-from moot.types.format import ExportedConversation, Fidelity, ImportedConversation, ImportedMessage, ImportedRecord, Written
+from moot.types.format import (
+    Entry,
+    ExportedConversation,
+    Fidelity,
+    ImportedConversation,
+    ImportedFacts,
+    ImportedMessage,
+    ImportedRecord,
+    Written,
+)
 from moot.types.part import text_of, text_part
 from moot.types.run import RunOutcome
 
@@ -134,7 +143,7 @@ class Plain:
         data = path.read_bytes()
         if not self.sniff(path, data):
             raise UsageError("none of mine")
-        entries: list[ImportedMessage | ImportedRecord] = [ImportedRecord(b"PLAIN\n")]
+        entries: list[Entry] = [ImportedRecord(b"PLAIN\n")]
         lost = 0
         for number, raw in enumerate(data.splitlines(keepends=True)[1:]):
             try:
@@ -145,7 +154,8 @@ class Plain:
                 lost += 1
             else:
                 entries.append(ImportedMessage(role, (text_part(text),), str(number), raw))  # type: ignore[arg-type]
-        yield ImportedConversation("c", tuple(entries), Fidelity({"messages": len(entries) - 1 - lost}, {}, {"records": lost}))
+        facts = ImportedFacts(Fidelity({"messages": len(entries) - 1 - lost}, {}, {"records": lost}))
+        yield ImportedConversation("c", (*entries, facts))
 
     def write(self, exported: ExportedConversation) -> Written:
         lines = [json.dumps([one.role, text_of(one.parts)]) for one in exported.messages]
@@ -179,7 +189,8 @@ class Careless(Plain):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):
-            yield replace(one, entries=one.messages)
+            whole = one.whole()
+            yield replace(one, entries=(*whole.messages, whole.facts))
 
 
 class Rewriting(Plain):
@@ -187,7 +198,13 @@ class Rewriting(Plain):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):
-            yield replace(one, entries=tuple(replace(entry, raw=entry.raw.replace(b", ", b",")) for entry in one.entries))
+            yield replace(
+                one,
+                entries=tuple(
+                    entry if isinstance(entry, ImportedFacts) else replace(entry, raw=entry.raw.replace(b", ", b","))
+                    for entry in one.entries
+                ),
+            )
 
 
 def test_a_format_that_breaks_a_promise_is_told(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from moot.errors import UsageError
 from moot.formats._captures import Line, captured, recognized
 from moot.formats._lines import Draft, header_of, lines_of, object_of
 from moot.types.event import Event
-from moot.types.format import ExportedConversation, ImportedConversation, ImportedMessage, ImportedRecord, Written
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedFacts, ImportedMessage, ImportedRecord, Written
 from moot.types.recording import Recording
 
 __all__ = ["RecordingFormat"]
@@ -112,7 +112,7 @@ def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
 
 def _told(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
     """A recording as messages; a message's raw is the line that says most of it."""
-    entries: list[ImportedMessage | ImportedRecord] = [
+    entries: list[Entry] = [
         ImportedMessage(
             message.role, message.parts, message.id, raws.get(message.id, whole), message.parent, message.created_at, message.metadata
         )
@@ -120,4 +120,5 @@ def _told(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole
     ]
     entries += [ImportedRecord(line) for line in junk]
     conversation = recording.conversation
-    return ImportedConversation(recording.source_id, tuple(entries), recording.fidelity, title=conversation.title, head=conversation.head)
+    facts = ImportedFacts(recording.fidelity, title=conversation.title, head=conversation.head)
+    return ImportedConversation(recording.source_id, (*entries, facts))

@@ -17,7 +17,7 @@ from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
-from moot.types.format import Format, ImportedConversation, ImportedMessage
+from moot.types.format import Format, ImportedMessage, WholeConversation
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.recording import Recorder, Recording
@@ -89,7 +89,7 @@ def _recordings(format: Format, path: Path, agent_type: str) -> Iterator[Recordi
     if agent_type:
         raise UsageError(f"the format {format.name!r} says itself whose words they are; --agent-type is for captures", fix="leave it out")
     for conversation in format.read(path):
-        yield _as_recording(conversation)
+        yield _as_recording(conversation.whole())
 
 
 async def _next(recordings: Iterator[T]) -> T | None:
@@ -127,14 +127,15 @@ async def _known(holdings: Holdings, format: Format, recording: Recording) -> Co
     return own if own.id == recording.source_id and own.id else None
 
 
-def _as_recording(source: ImportedConversation) -> Recording:
+def _as_recording(whole: WholeConversation) -> Recording:
     """Messages without runs: one event for each, with the source's own records."""
+    source, facts = whole.conversation, whole.facts
     events: list[Event] = []
     messages: list[Message] = []
-    for entry in source.entries:
+    for entry in whole.entries:
         if isinstance(entry, ImportedMessage):
             body: JsonObject = {"id": entry.source_id, "role": entry.role, "parent": entry.parent, "parts": list(entry.parts)}
-            at = entry.created_at or source.created_at
+            at = entry.created_at or facts.created_at
             events.append(Event("message", raw=entry.raw, body={**body, "metadata": entry.metadata}, at=at * 1000))
             messages.append(
                 Message(
@@ -149,19 +150,19 @@ def _as_recording(source: ImportedConversation) -> Recording:
             )
         else:
             events.append(Event("meta", raw=entry.raw, body={"record": entry.body}))
-    head = source.head or (messages[-1].id if messages else None)
+    head = facts.head or (messages[-1].id if messages else None)
     conversation = Conversation(
         source.source_id,
-        title=source.title,
-        title_source="model" if source.title else "none",
-        model=source.model,
-        directory=source.directory,
+        title=facts.title,
+        title_source="model" if facts.title else "none",
+        model=facts.model,
+        directory=facts.directory,
         head=head,
-        created_at=source.created_at or (messages[0].created_at if messages else 0),
-        updated_at=source.updated_at or (messages[-1].created_at if messages else 0),
+        created_at=facts.created_at or (messages[0].created_at if messages else 0),
+        updated_at=facts.updated_at or (messages[-1].created_at if messages else 0),
     )
     numbered = tuple(event._replace(seq=seq) for seq, event in enumerate(events, 1))
-    return completed(Recording(source.source_id, conversation, tuple(messages), (), (), numbered, fidelity=source.fidelity))
+    return completed(Recording(source.source_id, conversation, tuple(messages), (), (), numbered, fidelity=whole.fidelity))
 
 
 # ── ids of its own ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,8 +5,8 @@ Both ways are pure and synchronous: no clock, no network, nothing written. They 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -17,7 +17,10 @@ from moot.types.message import Message, Role
 from moot.types.part import Part
 
 Counts: TypeAlias = Mapping[str, int]
-"""What (`messages`, `reasoning`, `tool calls`, `pictures`, `times` …) → how many."""
+"""What → how many, in the same words everywhere: `messages`, `reasoning`, `tool calls`, `files`, `pictures`, `times`, `usage`, `costs`,
+`titles`, `branches`, `records`."""
+
+_PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated_at", "archived", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +50,13 @@ class ImportedMessage:
     source_id: str
     """Unique in the conversation; made of the position where the source has none, so that a second import finds it again."""
     raw: Raw
-    """The source's own records for it, joined, byte for byte."""
+    """The source's own records for it, joined, byte for byte. Of a message that has grown since, what there was is a prefix."""
     parent: str | None = None
     """The `source_id` of an earlier message; None = a first one."""
     created_at: int = 0
     """ms since the epoch; 0 = the source does not say."""
     metadata: JsonObject = field(default_factory=empty)
-    """As `Message.metadata`: model, usage, cost and so on, where the source says."""
+    """As `Message.metadata` of our own runs: model, provider, finish_reason, and steps with usage, cost and time, where the source says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +64,89 @@ class ImportedRecord:
     """A record that is no message, a broken one too: kept as it is, beside the conversation."""
 
     raw: Raw
+    """Empty where the record is too large to be held; `problem` says so."""
     body: Json = None
     """What it says, when it could be read."""
+    problem: str = ""
+    """What is wrong with it and where, in words; empty = nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedConversation:
-    """A conversation as a source has it."""
+class ImportedFacts:
+    """What a source says of the whole conversation, as far as it is known by now: of any number, what is given fills in or replaces."""
 
-    source_id: str
-    """Unique in the source and always the same, so that a second import adds only what is new."""
-    entries: tuple[ImportedMessage | ImportedRecord, ...]
-    """In the source's order; a parent stands before its children."""
-    fidelity: Fidelity
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    """Of what came since the facts before; they add up."""
     title: str = ""
     head: str | None = None
-    """The `source_id` of the message that the shown branch ends with; None = the last one."""
+    """The `source_id` of the message that the shown branch ends with; never told = the last one."""
     directory: str = ""
+    agent: str = ""
     model: str = ""
     created_at: int = 0
     """ms since the epoch; 0 = the source does not say."""
     updated_at: int = 0
+    archived: bool = False
+    key: str = ""
+    """What a program finds it by again, such as `cron:nightly`."""
     metadata: JsonObject = field(default_factory=empty)
     """What the source says of it and we have no place for."""
+
+
+Entry: TypeAlias = ImportedMessage | ImportedRecord | ImportedFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedConversation:
+    """A conversation as a source has it, on its way in."""
+
+    source_id: str
+    """Unique in the format and always the same, so that a second import adds only what is new."""
+    entries: Iterable[Entry]
+    """In the source's order; a parent stands before its children. Read once, before the next conversation is asked for: where a
+    conversation can be large it is made while it is read, and memory holds one entry."""
+    parent: str | None = None
+    """The `source_id` of the conversation that this one is a part of: a sub-agent's."""
+    parent_call: str | None = None
+    """The tool call there that it answers."""
+
+    def whole(self) -> WholeConversation:
+        """All of it at once, for what is small."""
+        entries = tuple(self.entries)
+        return WholeConversation(self, tuple(entry for entry in entries if not isinstance(entry, ImportedFacts)), together(entries))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeConversation:
+    """A conversation that was read to its end."""
+
+    conversation: ImportedConversation
+    entries: tuple[ImportedMessage | ImportedRecord, ...]
+    facts: ImportedFacts
 
     @property
     def messages(self) -> tuple[ImportedMessage, ...]:
         return tuple(entry for entry in self.entries if isinstance(entry, ImportedMessage))
+
+    @property
+    def fidelity(self) -> Fidelity:
+        return self.facts.fidelity
+
+
+def together(entries: Iterable[Entry]) -> ImportedFacts:
+    """What all the facts among the entries come to."""
+    found = ImportedFacts()
+    for entry in entries:
+        if isinstance(entry, ImportedFacts):
+            found = joined(found, entry)
+    return found
+
+
+def joined(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
+    """The earlier facts with what the later ones give."""
+    given = {name: value for name in _PLAIN if (value := getattr(later, name))}
+    metadata = {**earlier.metadata, **later.metadata}
+    return replace(earlier, **given, metadata=metadata, fidelity=earlier.fidelity + later.fidelity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +199,24 @@ class Sampled(Protocol):
     """An optional power: sources to try reading with, by name; a format that can't write has to have it."""
 
     samples: Mapping[str, bytes]
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """An optional power: where the program whose format it is keeps its conversations on this machine."""
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        """Files and folders, whether they exist or not; what its environment variables say goes before `home`."""
+        ...
+
+
+@runtime_checkable
+class Split(Protocol):
+    """An optional power: a folder of many sources, each of which is read, and remembered as read, by itself."""
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        """The sources in a folder that `sniff` claims, in an order that is always the same. Links are not followed."""
+        ...
 
 
 def _sum(one: Counts, other: Counts) -> dict[str, int]:

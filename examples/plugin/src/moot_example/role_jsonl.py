@@ -13,7 +13,16 @@ from typing import cast
 
 from moot.errors import UsageError
 from moot.types.canonical import JsonObject, dumps, loads_object
-from moot.types.format import ExportedConversation, Fidelity, ImportedConversation, ImportedMessage, ImportedRecord, Written
+from moot.types.format import (
+    Entry,
+    ExportedConversation,
+    Fidelity,
+    ImportedConversation,
+    ImportedFacts,
+    ImportedMessage,
+    ImportedRecord,
+    Written,
+)
 from moot.types.message import Role
 from moot.types.part import Part, is_tool, text_of, text_part
 
@@ -64,7 +73,7 @@ class RoleJsonl:
 
 
 def _conversation(head: JsonObject, raws: list[bytes]) -> ImportedConversation:
-    entries: list[ImportedMessage | ImportedRecord] = []
+    entries: list[Entry] = []
     kept, lost = Counter[str](), Counter[str]()
     last: str | None = None
     taken: set[str] = set()
@@ -77,10 +86,11 @@ def _conversation(head: JsonObject, raws: list[bytes]) -> ImportedConversation:
             taken.add(last)
             kept["messages"] += 1
         else:
-            entries.append(ImportedRecord(raw, value))
+            entries.append(ImportedRecord(raw, value, f"line {number + 1} is no message" if number else ""))
             if number:  # the first is the head
                 lost["records"] += 1
-    return ImportedConversation(str(head.get("id", "")), tuple(entries), Fidelity(kept, {}, lost), title=str(head.get("title", "")))
+    facts = ImportedFacts(Fidelity(kept, {}, lost), title=str(head.get("title", "")))
+    return ImportedConversation(str(head.get("id", "")), (*entries, facts))
 
 
 def _message(value: JsonObject, number: int, last: str | None, raw: bytes, taken: set[str]) -> ImportedMessage | None:

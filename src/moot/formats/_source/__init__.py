@@ -1,0 +1,12 @@
+"""Sources of other programs, read without harm: nothing is written, nothing outside them is followed, and what is wrong is said in words.
+
+| file | what it does |
+|---|---|
+| `lines.py` | JSON lines of any size, one at a time |
+| `folders.py` | the regular files below a folder |
+| `database.py` | a SQLite file of another program, as it stood at one moment |
+| `archives.py` | the files in a zip, within limits |
+| `tree.py` | parents before children, whatever the source says |
+"""
+
+__all__: list[str] = []
