@@ -6,10 +6,15 @@ import zstandard
 
 from moot.errors import StoreCorrupt, StoreError
 
-__all__ = ["unpack"]
+__all__ = ["pack", "unpack"]
 
 _LARGEST = 1 << 30
 """Bytes that one frame may come to; ours hold 1 MiB, or one event."""
+
+
+def pack(frame: bytes) -> bytes:
+    """The frame compressed, with its own checksum."""
+    return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(frame)
 
 
 def unpack(data: bytes, dictionary: str | None) -> bytes:

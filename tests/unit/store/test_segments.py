@@ -13,8 +13,9 @@ from hypothesis import strategies as some
 from moot.errors import StoreCorrupt, StoreError
 from moot.store import SqliteStore
 from moot.store.rows import EVENT
-from moot.store.segments import HEADER, _packed
+from moot.store.segments import HEADER, _packed, rewrite
 from moot.store.transaction import SEQ_BITS, Transaction, checksum
+from moot.store.verify.rows import log_rows
 from moot.store.zstd import unpack
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
@@ -80,6 +81,24 @@ async def test_broken_frames_are_named(store: SqliteStore) -> None:
         await store._writer.write(lambda tx, c=column, v=value: tx.row(f"UPDATE segment SET {c} = ? RETURNING 1", (v,)))
         with pytest.raises((StoreError, Exception), match="future"):
             await store.log.read("a")
+
+
+@pytest.mark.anyio
+async def test_replaced_events_are_others_wherever_they_lie(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    await store.log.append("a", [Event("meta", body=f"word {number}") for number in range(9)])
+    await store._writer.write(lambda transaction: seal(6, 2, transaction))
+    before = await store.log.read("a")
+
+    def forget(transaction: Transaction) -> None:
+        found = {row.seq: row for row in log_rows(transaction, 1, 0)}
+        rewrite(transaction, 1, {seq: found[seq]._replace(kind="tombstone", body=b'{"why":"asked"}') for seq in (2, 5, 8)})
+
+    await store._writer.write(forget)
+    after = await store.log.read("a")
+    assert [event.seq for event in after] == list(range(1, 10))
+    assert [event.seq for event in after if event.kind == "tombstone" and event.body == {"why": "asked"}] == [2, 5, 8]
+    assert [event for event in after if event.kind != "tombstone"] == [event for event in before if event.seq not in (2, 5, 8)]
 
 
 fields = some.one_of(some.none(), some.binary(max_size=20))

@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from moot.store import segments
 from moot.store.connect import Queries
 from moot.store.rows import EVENT, kept
-from moot.store.transaction import SEQ_BITS, checksum
+from moot.store.stored import LAST_SEQ, Row
+from moot.store.transaction import SEQ_BITS
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
 __all__ = ["Row", "log_rows", "read_chunks", "read_object"]
-
-LAST_SEQ = (1 << SEQ_BITS) - 1
-
-
-class Row(NamedTuple):
-    """One row of `event`, nothing of it read yet."""
-
-    id: int
-    at: int
-    run: int | None
-    exchange: str | None
-    kind: str
-    chunks: bytes
-    raw: bytes | None
-    phase: str | None
-    key: str | None
-    body: bytes | None
-    check: bytes
-
-    @property
-    def seq(self) -> int:
-        return self.id & LAST_SEQ
-
-    def is_sound(self) -> bool:
-        """Whether its own check fits it."""
-        return checksum(self.seq, self.kind, self.chunks, self.raw, self.phase, self.key, self.body) == self.check
-
-    def exchange_id(self, run: str | None) -> str | None:
-        """The exchange's whole id; `run` is the id of the run it belongs to."""
-        if self.exchange is None:
-            return None
-        return f"{run}{self.exchange[1:]}" if self.exchange[:1] == ":" else self.exchange[1:]
 
 
 def log_rows(queries: Queries, conversation: int, after: int, through: int = LAST_SEQ) -> Iterator[Row]:

@@ -1,0 +1,46 @@
+"""An event as it is stored: a row of the log, nothing of it read yet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.store.transaction import SEQ_BITS, checksum
+
+__all__ = ["LAST_SEQ", "Row", "checked"]
+
+LAST_SEQ = (1 << SEQ_BITS) - 1
+
+
+class Row(NamedTuple):
+    """One row of `event`."""
+
+    id: int
+    at: int
+    run: int | None
+    exchange: str | None
+    kind: str
+    chunks: bytes
+    raw: bytes | None
+    phase: str | None
+    key: str | None
+    body: bytes | None
+    check: bytes
+
+    @property
+    def seq(self) -> int:
+        return self.id & LAST_SEQ
+
+    def is_sound(self) -> bool:
+        """Whether its own check fits it."""
+        return checksum(self.seq, self.kind, self.chunks, self.raw, self.phase, self.key, self.body) == self.check
+
+    def exchange_id(self, run: str | None) -> str | None:
+        """The exchange's whole id; `run` is the id of the run it belongs to."""
+        if self.exchange is None:
+            return None
+        return f"{run}{self.exchange[1:]}" if self.exchange[:1] == ":" else self.exchange[1:]
+
+
+def checked(row: Row) -> Row:
+    """The same with the check that fits it."""
+    return row._replace(check=checksum(row.seq, row.kind, row.chunks, row.raw, row.phase, row.key, row.body))
