@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from moot.errors import MootError, UsageError
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, Format, Sampled, WholeConversation
+from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sampled, WholeConversation
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
+
+THINGS = {
+    "messages",
+    "reasoning",
+    "signatures",
+    "tool calls",
+    "files",
+    "pictures",
+    "other parts",
+    "times",
+    "models",
+    "usage",
+    "costs",
+    "titles",
+    "branches",
+    "sub-agents",
+    "records",
+}
+"""The words of `Counts`."""
 
 FOREIGN = (
     b"",
@@ -56,6 +76,11 @@ def source(format: Format, folder: Path, data: bytes) -> Path:
 
 def check_itself(format: Format) -> None:
     assert format.version >= 1 and format.suffix.startswith(".") and format.suffix == format.suffix.lower()
+    if isinstance(format, Holding):
+        assert format.words and "\n" not in format.words and format.words[0].islower(), "its words are no line of a list"
+        assert set(format.holds) <= THINGS, f"nobody knows what {sorted(set(format.holds) - THINGS)} are"
+    if isinstance(format, Outward):
+        assert isinstance(format, Holding), "what is only written says what it holds"
 
 
 def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> None:
@@ -66,11 +91,26 @@ def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> 
         return
     data, fidelity = made
     path = source(format, folder, data)
+    if isinstance(format, Outward):
+        check_outward(format, path, fidelity, len(texts))
+        return
     assert format.sniff(path, data[: 1 << 16]), "it does not know its own file"
     [read] = check_read(format, path)
     assert [(one.role, text_of(one.parts)) for one in read.messages] == [(one.role, text_of(one.parts)) for one in conversation.messages]
     assert _count(fidelity, "messages") == len(texts), f"{len(texts)} messages were written, and it counts {fidelity}"
     assert _count(read.fidelity, "messages") == len(texts), f"{len(texts)} messages were read, and it counts {read.fidelity}"
+
+
+def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int) -> None:
+    """What is only written claims nothing, says so when it is to be read, and counts what it was given."""
+    assert not format.sniff(path, path.read_bytes()[: 1 << 16]), "it claims what it can't read"
+    try:
+        read_whole(format, path)
+    except UsageError as error:
+        assert "read" in str(error)
+    else:
+        raise AssertionError("it is only written, and reads something")
+    assert _count(fidelity, "messages") == messages
 
 
 def check_what_is_lost_is_said(format: Format) -> None:
@@ -153,7 +193,7 @@ def check_a_broken_record(format: Format, folder: Path, data: bytes, at: int, ju
 def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> None:
     """In a format of lines, a line that is junk takes no other along, is kept, and is counted as lost."""
     made = written(format, exported(texts))
-    if made is None or made[0].count(b"\n") <= len(texts):
+    if made is None or made[0].count(b"\n") <= len(texts) or isinstance(format, Outward | Legible) or _is_document(made[0]):
         return
     lines = made[0].splitlines(keepends=True)
     junk = b'{"cut off\n'
@@ -162,6 +202,14 @@ def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> N
     assert sum(len(one.messages) for one in read) == len(texts), "one broken line took messages along"
     assert any(entry.raw == junk for one in read for entry in one.entries), "the broken line is gone"
     assert sum(sum(one.fidelity.lost.values()) for one in read) >= 1, "the broken line is not counted"
+
+
+def _is_document(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True
 
 
 def _count(fidelity: Fidelity, name: str) -> int:
@@ -174,6 +222,8 @@ def _total(fidelity: Fidelity) -> int:
 
 def samples(format: Any) -> list[bytes]:
     """What there is to read: its samples, and what it writes."""
+    if isinstance(format, Outward):
+        return []
     made = written(format, exported(["hello", "hi there", "and?"]))
     own = list(format.samples.values()) if isinstance(format, Sampled) else []
     return [*own, *([made[0]] if made else [])]

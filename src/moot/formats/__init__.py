@@ -4,10 +4,15 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 
 | file | what it does |
 |---|---|
+| `json_.py` | `json`: all that the messages hold, as one document |
+| `jsonl.py` | `jsonl`: the same in lines |
 | `recording.py` | `recording`: conversations with their runs and what vendors sent; captures of other programs |
 | `_lines.py` | its lines, written and read |
 | `_facts.py` | its values as JSON |
 | `_captures.py` | whose a capture is, and the runs in it |
+| `_portable.py` | the values of `json` and `jsonl` |
+| `_json_values.py` | the values in a JSON text, with the bytes they stand in |
+| `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
 """
 
 __all__: list[str] = []

@@ -93,7 +93,11 @@ FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.lib
 
 FORMATS = Registry(
     "moot.formats",
-    {"recording": "moot.formats.recording:RecordingFormat"},
+    {
+        "json": "moot.formats.json_:JsonDocument",
+        "jsonl": "moot.formats.jsonl:JsonLines",
+        "recording": "moot.formats.recording:RecordingFormat",
+    },
     needs=("name", "version", "suffix", "sniff", "read", "write"),
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from moot.types.canonical import Json, JsonObject, empty
 from moot.types.conversation import Conversation
@@ -17,8 +17,10 @@ from moot.types.message import Message, Role
 from moot.types.part import Part
 
 Counts: TypeAlias = Mapping[str, int]
-"""What → how many, in the same words everywhere: `messages`, `reasoning`, `tool calls`, `files`, `pictures`, `times`, `usage`, `costs`,
-`titles`, `branches`, `records`."""
+"""What → how many, in the same words everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`, `other parts`,
+`times`, `models`, `usage`, `costs`, `titles`, `branches`, `sub-agents`, `records`."""
+
+Keeping: TypeAlias = Literal["kept", "approximated"]
 
 _PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated_at", "archived", "key")
 
@@ -156,6 +158,10 @@ class ExportedConversation:
     conversation: Conversation
     messages: tuple[Message, ...]
     """The shown branch, oldest first. File parts carry `data:` or http(s) URLs: blobs are already resolved."""
+    others: tuple[Message, ...] = ()
+    """Those of the branches that are not shown, a parent before its children; none when only the shown branch is wanted."""
+    children: tuple[ExportedConversation, ...] = ()
+    """The conversations of its sub-agents; their `parent_tool_call` says which call they answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,32 @@ class Format(Protocol):
 
 
 @runtime_checkable
+class Holding(Protocol):
+    """An optional power: what of ours a file of the format holds, thing by thing in the words of `Counts`."""
+
+    words: str
+    """What such a file is good for, in a line."""
+    holds: Mapping[str, Keeping]
+    """`kept`: reading what was written gives it back as it was. What is not named is lost."""
+
+
+@runtime_checkable
+class Outward(Protocol):
+    """An optional trait: a format that is only written. It claims no source and reads none."""
+
+    outward: Literal[True]
+
+
+@runtime_checkable
+class Legible(Protocol):
+    """An optional trait: what it writes is text that reads well in a terminal."""
+
+    legible: Literal[True]
+
+
+@runtime_checkable
 class Sampled(Protocol):
-    """An optional power: sources to try reading with, by name; a format that can't write has to have it."""
+    """An optional power: sources to try reading with, by name; a format that can only be read has to have it."""
 
     samples: Mapping[str, bytes]
 

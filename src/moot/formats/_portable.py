@@ -1,0 +1,134 @@
+"""The values of the formats `json` and `jsonl`: a conversation and its messages as objects, and back; see docs/export.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from moot.formats._writing import things_of
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord, Keeping
+from moot.types.message import Message
+from moot.types.part import Part
+
+__all__ = ["HOLDS", "VERSION", "MessageReader", "conversation_value", "facts_of", "message_value", "named"]
+
+VERSION = 1
+
+HOLDS: dict[str, Keeping] = dict.fromkeys(
+    (
+        "messages",
+        "reasoning",
+        "signatures",
+        "tool calls",
+        "files",
+        "pictures",
+        "other parts",
+        "times",
+        "models",
+        "usage",
+        "costs",
+        "titles",
+        "branches",
+        "sub-agents",
+    ),
+    "kept",
+)
+
+_FACTS = ("id", "title", "agent", "agent_type", "model", "directory", "forked_from", "created_at", "updated_at")
+
+
+def conversation_value(exported: ExportedConversation, parent: str | None) -> JsonObject:
+    conversation = exported.conversation
+    value: JsonObject = {name: fact for name in _FACTS if (fact := getattr(conversation, name)) not in ("", 0, None)}
+    if exported.messages:
+        value["head"] = exported.messages[-1].id
+    if parent is not None:
+        value |= {"parent": parent, "parent_call": conversation.parent_tool_call}
+    return value | _took(conversation)
+
+
+def _took(conversation: Conversation) -> JsonObject:
+    usage = conversation.usage.to_json()
+    value: JsonObject = {"usage": usage} if usage else {}
+    return value if conversation.cost is None else {**value, "cost": conversation.cost}
+
+
+def message_value(message: Message, parent: str | None) -> JsonObject:
+    value: JsonObject = {"id": message.id, "role": message.role, "parent": parent, "status": message.status}
+    if message.created_at:
+        value["created_at"] = message.created_at
+    return {**value, "metadata": message.metadata, "parts": list[Json](message.parts)}
+
+
+def named(value: JsonObject, name: str) -> str:
+    """A text of that name; empty for anything else."""
+    found = value.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def facts_of(value: JsonObject) -> ImportedFacts:
+    """What a file says of the whole conversation."""
+    archived = value.get("archived") is True
+    return ImportedFacts(
+        Fidelity({"titles": 1} if named(value, "title") else {}),
+        named(value, "title"),
+        named(value, "head") or None,
+        named(value, "directory"),
+        named(value, "agent"),
+        named(value, "model"),
+        _time(value, "created_at"),
+        _time(value, "updated_at"),
+        archived,
+        metadata={name: value[name] for name in ("usage", "cost", "forked_from") if name in value},
+    )
+
+
+class MessageReader:
+    """The messages of one conversation, in the order in which they stand; what is wrong with one costs that one."""
+
+    def __init__(self) -> None:
+        self._seen = set[str]()
+
+    @property
+    def seen(self) -> frozenset[str]:
+        return frozenset(self._seen)
+
+    def read(self, value: Json, raw: bytes, where: str) -> Iterator[ImportedMessage | ImportedRecord | ImportedFacts]:
+        message = self._message(value, raw)
+        if isinstance(message, str):
+            yield ImportedRecord(raw, value, f"{where}: {message}")
+            yield ImportedFacts(Fidelity(lost={"records": 1}))
+            return
+        self._seen.add(message.source_id)
+        yield message
+        made = Message(message.source_id, message.role, message.parts, message.metadata, created_at=message.created_at)
+        counts = things_of(ExportedConversation(Conversation(""), (made,)))
+        yield ImportedFacts(Fidelity(counts))
+
+    def _message(self, value: Json, raw: bytes) -> ImportedMessage | str:
+        """The message, or what is wrong with it."""
+        if not isinstance(value, dict):
+            return "no object"
+        id, role, parent, parts, metadata = (value.get(name) for name in ("id", "role", "parent", "parts", "metadata"))
+        if not isinstance(id, str) or not id or id in self._seen:
+            return f"the id {id!r} is none, or was there before"
+        if role not in ("system", "user", "assistant"):
+            return f"the role {role!r} is none of system, user, assistant"
+        if not isinstance(parts, list) or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
+            return "its parts are no list of objects with a `type`"
+        return ImportedMessage(
+            role,
+            tuple(cast("list[Part]", parts)),
+            id,
+            raw,
+            parent if isinstance(parent, str) and parent in self._seen else None,
+            _time(value, "created_at"),
+            metadata if isinstance(metadata, dict) else {},
+        )
+
+
+def _time(value: JsonObject, name: str) -> int:
+    found = value.get(name)
+    return found if type(found) is int and 0 <= found < 1 << 53 else 0

@@ -1,0 +1,113 @@
+"""What a conversation holds, counted thing by thing, and what a format makes of it: the report of every format that has a table `holds`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Counts, ExportedConversation, Fidelity, Keeping
+from moot.types.message import Message
+from moot.types.part import Part, is_tool
+
+__all__ = ["families", "fidelity_of", "file_word", "linked", "steps_of", "things_of"]
+
+_BORDERS = ("text", "step-start")
+
+
+def fidelity_of(exported: ExportedConversation, holds: Mapping[str, Keeping], *lost: Part) -> Fidelity:
+    """Everything in the conversation, as kept, approximated or lost by the table; `lost` are parts that did not go along all the same."""
+    kept, approximated = dict[str, int](), dict[str, int]()
+    gone = Counter(thing for part in lost for thing in _part_things(part))
+    left = dict(gone)
+    for thing, count in things_of(exported).items():
+        rest = count - gone[thing]
+        where = {"kept": kept, "approximated": approximated}.get(holds.get(thing, ""))
+        if where is None:
+            left[thing] = count
+        elif rest > 0:
+            where[thing] = rest
+    return Fidelity(kept, approximated, left)
+
+
+def things_of(exported: ExportedConversation) -> Counts:
+    """What there is in it: each thing with its count."""
+    found = Counter[str]()
+    conversation = exported.conversation
+    if conversation.title:
+        found["titles"] = 1
+    found["branches"] += _ends(exported)
+    found["sub-agents"] += len(exported.children)
+    for message in (*exported.messages, *exported.others):
+        found.update(_message_things(message))
+    return {thing: count for thing, count in found.items() if count}
+
+
+def file_word(part: Part) -> str:
+    """`pictures` or `files`."""
+    return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
+
+
+def steps_of(message: Message) -> list[JsonObject]:
+    """The model calls that its metadata tells of."""
+    steps = message.metadata.get("steps")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+
+def _ends(exported: ExportedConversation) -> int:
+    """Branches that are not shown."""
+    parents = {message.parent for message in exported.others}
+    return sum(message.id not in parents for message in exported.others)
+
+
+def _message_things(message: Message) -> Iterator[str]:
+    yield "messages"
+    if message.created_at:
+        yield "times"
+    if message.metadata.get("model"):
+        yield "models"
+    for step in steps_of(message):
+        if step.get("usage"):
+            yield "usage"
+        if step.get("cost") is not None:
+            yield "costs"
+    for part in message.parts:
+        yield from _part_things(part)
+
+
+def _part_things(part: Part) -> Iterable[str]:
+    kind = str(part.get("type", ""))
+    if kind in _BORDERS:
+        return ()
+    if kind == "reasoning":
+        return ("reasoning", "signatures") if _sealed(part.get("providerMetadata")) else ("reasoning",)
+    if is_tool(part):
+        return ("tool calls",)
+    return (file_word(part),) if kind == "file" else ("other parts",)
+
+
+def _sealed(metadata: Json) -> bool:
+    """Whether a vendor's own words hang on it: a signature, an id, something encrypted."""
+    return isinstance(metadata, dict) and bool(metadata)
+
+
+def linked(exported: ExportedConversation) -> Iterator[tuple[Message, str | None]]:
+    """Each message with its parent among them, the shown branch first; a parent stands before its children."""
+    before: str | None = None
+    known = set[str]()
+    for message in exported.messages:
+        yield message, before
+        before = message.id
+        known.add(before)
+    for message in exported.others:
+        yield message, message.parent if message.parent in known else None
+        known.add(message.id)
+
+
+def families(exported: ExportedConversation) -> Iterator[tuple[ExportedConversation, str | None]]:
+    """The conversation and all below it, each behind the one that it belongs to, with that one's id."""
+    stack: list[tuple[ExportedConversation, str | None]] = [(exported, None)]
+    while stack:
+        one, parent = stack.pop()
+        yield one, parent
+        stack += [(child, one.conversation.id) for child in reversed(one.children)]

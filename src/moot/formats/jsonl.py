@@ -1,0 +1,109 @@
+"""The format `jsonl`: conversations as lines of JSON, one that says what follows, then a line for each message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._portable import HOLDS, VERSION, MessageReader, conversation_value, facts_of, message_value, named
+from moot.formats._source.lines import Line, json_lines
+from moot.formats._writing import families, fidelity_of, linked
+from moot.types.canonical import JsonObject, dumps, loads_object
+from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord, Written
+
+__all__ = ["JsonLines"]
+
+MARK = "lines"
+"""What `moot` says in a line with which a conversation begins."""
+
+
+class JsonLines:
+    """`Format`."""
+
+    name = "jsonl"
+    version = 1
+    suffix = ".jsonl"
+    words = "a line for each message, for programs that read as they go"
+    holds = HOLDS
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return _header(_object(head.partition(b"\n")[0])) is not None
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        lines = _Lines(path)
+        while (header := lines.header()) is not None:
+            value = _header(header.value) or {}
+            entries = _entries(lines, header, value)
+            yield ImportedConversation(
+                named(value, "id") or f"line-{header.number}", entries, named(value, "parent") or None, named(value, "parent_call") or None
+            )
+            for _ in entries:
+                pass  # whoever did not read it to its end goes on to the next one all the same
+        if not lines.any:
+            raise UsageError(f"{str(path)!r} has no line with which a conversation begins")
+
+    def write(self, exported: ExportedConversation) -> Written:
+        lines: list[bytes] = []
+        fidelity = Fidelity()
+        for one, parent in families(exported):
+            lines.append(dumps({"moot": MARK, "version": VERSION, "conversation": conversation_value(one, parent)}))
+            lines += [dumps(message_value(message, before)) for message, before in linked(one)]
+            fidelity += fidelity_of(one, self.holds)
+        return Written(b"".join(line + b"\n" for line in lines), fidelity)
+
+
+class _Lines:
+    """The lines of a file, and whether one was put back."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = json_lines(path)
+        self._back: Line | None = None
+        self.any = False
+
+    def next(self) -> Line | None:
+        line, self._back = self._back or next(self._lines, None), None
+        return line
+
+    def back(self, line: Line) -> None:
+        self._back = line
+
+    def header(self) -> Line | None:
+        """The next line with which a conversation begins; what stands before the first one is nobody's."""
+        while (line := self.next()) is not None:
+            if _header(line.value) is not None:
+                self.any = True
+                return line
+        return None
+
+
+def _entries(lines: _Lines, header: Line, value: JsonObject) -> Iterator[Entry]:
+    facts = facts_of(value)
+    yield ImportedRecord(header.raw, header.value)
+    yield ImportedFacts(facts.fidelity, facts.title, None, facts.directory, facts.agent, facts.model, facts.created_at, facts.updated_at)
+    messages = MessageReader()
+    while (line := lines.next()) is not None:
+        if _header(line.value) is not None:
+            lines.back(line)
+            break
+        if line.value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+            yield ImportedFacts(Fidelity(lost={"records": 1}))
+        else:
+            yield from messages.read(line.value, line.raw, f"line {line.number}")
+    yield ImportedFacts(head=facts.head if facts.head in messages.seen else None, metadata=facts.metadata)
+
+
+def _object(line: bytes) -> JsonObject | None:
+    try:
+        return loads_object(line)
+    except ValueError:
+        return None
+
+
+def _header(value: JsonObject | None) -> JsonObject | None:
+    """What a line says of a conversation that begins with it; None for any other line."""
+    if value is None or value.get("moot") != MARK:
+        return None
+    found = value.get("conversation")
+    return found if isinstance(found, dict) else None
