@@ -12,6 +12,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_captures.py` | whose a capture is, and the runs in it |
 | `_portable.py` | the values of `json` and `jsonl` |
 | `_json_values.py` | the values in a JSON text, with the bytes they stand in |
+| `_source/` | sources of other programs, read without harm |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
 """
 
