@@ -173,6 +173,11 @@ NAMES_ALL = (
     "providers/openrouter.py",  # gateways: they resell the others' models under names of their own
     "providers/vercel.py",
     "testing/*",
+    "formats/cherry/*",  # files of programs that call providers: their own names for them
+    "formats/clai/*",
+    "formats/mtm/*",
+    "formats/tai/*",
+    "formats/talkcody/*",
 )
 
 

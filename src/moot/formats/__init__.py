@@ -14,6 +14,8 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_json_values.py` | the values in a JSON text, with the bytes they stand in |
 | `_source/` | sources of other programs, read without harm |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
+| `tai/` | `tai`: TAI, its sessions and its configuration |
+| `_steps.py` | a message as the model calls it is made of, for those that are written |
 """
 
 __all__: list[str] = []

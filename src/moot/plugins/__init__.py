@@ -97,6 +97,7 @@ FORMATS = Registry(
         "json": "moot.formats.json_:JsonDocument",
         "jsonl": "moot.formats.jsonl:JsonLines",
         "recording": "moot.formats.recording:RecordingFormat",
+        "tai": "moot.formats.tai.format:Tai",
     },
     needs=("name", "version", "suffix", "sniff", "read", "write"),
 )

@@ -7,6 +7,10 @@
 | `database.py` | a SQLite file of another program, as it stood at one moment |
 | `archives.py` | the files in a zip, within limits |
 | `tree.py` | parents before children, whatever the source says |
+| `documents.py` | a JSON file as its pieces |
+| `turns.py` | records in a row to messages |
+| `tally.py` | counts of what is kept, approximated and lost |
+| `times.py` | times, however they are written |
 """
 
 __all__: list[str] = []

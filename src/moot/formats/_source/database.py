@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject, dumps
 
-__all__ = ["SQLITE", "opened", "tables"]
+__all__ = ["SQLITE", "Connection", "Row", "columns", "made", "object_of", "opened", "raw_of", "rows", "tables"]
 
+Connection: TypeAlias = sqlite3.Connection
+Row: TypeAlias = sqlite3.Row
 SQLITE = b"SQLite format 3\x00"
 """How such a file begins."""
 _BESIDE = ("", "-wal", "-journal")
@@ -35,6 +41,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
+                connection.text_factory = _text
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA query_only = ON")
                 yield connection
@@ -46,6 +53,60 @@ def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """Each table or view → its columns."""
     names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
     return {name: frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))) for name in names}
+
+
+def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
+    """`tables` of a file, for looking whose it is; empty when it can't be said. It is copied only when what it holds lies beside it yet."""
+    if not head.startswith(SQLITE):
+        return {}
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA trusted_schema = OFF")
+            found = tables(connection)
+        if found or not path.with_name(path.name + "-wal").is_file():
+            return found
+        with opened(path) as connection:
+            return tables(connection)
+    except (sqlite3.Error, UsageError):
+        return {}
+
+
+def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[sqlite3.Row | str]:
+    """The rows, and what is wrong, as the last, where the file is damaged behind them."""
+    try:
+        yield from connection.execute(query, values)
+    except sqlite3.Error as error:
+        yield f"the rest of the rows can't be read: {error}"
+
+
+def object_of(row: sqlite3.Row) -> JsonObject:
+    """A row as JSON; bytes as `{"base64": …}`."""
+    return {name: _json(value) for name, value in zip(row.keys(), tuple(row), strict=True)}
+
+
+def raw_of(row: sqlite3.Row) -> bytes:
+    """A row as the bytes that it is kept as: one line of canonical JSON."""
+    return dumps(object_of(row)) + b"\n"
+
+
+def made(schema: str, inserts: Iterable[tuple[str, Iterable[tuple[Any, ...]]]]) -> bytes:
+    """The bytes of a new database: its schema, and statements, each with its rows."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema)
+        for statement, given in inserts:
+            connection.executemany(statement, given)
+        connection.commit()
+        return connection.serialize()
+
+
+def _text(value: bytes) -> str:
+    """Text as far as it is text: one bad value makes no table unreadable."""
+    return value.decode("utf-8", "replace")
+
+
+def _json(value: Any) -> Json:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _copied(path: Path, folder: Path) -> Path:

@@ -1,0 +1,86 @@
+"""A message of ours as the model calls it is made of, for formats that keep one record for each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from moot.types.canonical import dumps
+from moot.types.message import Message
+from moot.types.part import Part, is_settled, is_tool, note_of
+
+__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text"]
+
+_SILENT = frozenset({"step-start", "source-url", "source-document"})
+
+
+@dataclass(slots=True)
+class Step:
+    """One model call with the outputs of its tool calls."""
+
+    reasoning: list[Part] = field(default_factory=list[Part])
+    text: str = ""
+    calls: list[Part] = field(default_factory=list[Part])
+    files: list[Part] = field(default_factory=list[Part])
+    others: list[Part] = field(default_factory=list[Part])
+    """Of types that only moot has."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.reasoning or self.text or self.calls or self.files or self.others)
+
+
+def model_calls(message: Message) -> list[Step]:
+    """Its model calls, at least one. What comes behind a call that is answered is a call of its own, whether a border is there or not."""
+    steps = [Step()]
+    for part in message.parts:
+        step = steps[-1]
+        kind = part.get("type")
+        spoken = kind in ("text", "reasoning")
+        if not step.is_empty and (kind == "step-start" or (spoken and step.calls and is_settled(step.calls[-1]))):
+            steps.append(step := Step())
+        if kind == "text":
+            step.text += str(part.get("text", ""))
+        elif kind == "reasoning":
+            step.reasoning.append(part)
+        elif is_tool(part):
+            step.calls.append(part)
+        elif kind in ("file", "reasoning-file"):
+            step.files.append(part)
+        elif kind not in _SILENT and not note_of(part):
+            step.others.append(part)
+    return steps if len(steps) == 1 or not steps[-1].is_empty else steps[:-1]
+
+
+def output_text(call: Part) -> str:
+    """What a call gave, as the text that a model reads."""
+    if call.get("state") == "output-error":
+        return str(call.get("errorText", ""))
+    if call.get("state") == "output-denied":
+        approval = call.get("approval")
+        return str(approval.get("reason") or "denied") if isinstance(approval, dict) else "denied"
+    output = call.get("output")
+    return output if isinstance(output, str) else dumps(output).decode()
+
+
+def data_of(part: Part) -> bytes | None:
+    """The content of a file part with a `data:` URL; None for any other, and for one that is broken."""
+    head, comma, body = str(part.get("url", "")).partition(",")
+    if not comma or not head.startswith("data:"):
+        return None
+    try:
+        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def file_text(part: Part) -> str | None:
+    """The text of a file part that is text."""
+    if not str(part.get("mediaType", "")).startswith("text/") or (data := data_of(part)) is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,10 @@
+"""The format `tai`: what TAI (tailored-ai) keeps in its home, `agent.db` and `config.yaml`.
+
+| file | what it does |
+|---|---|
+| `format.py` | `Tai`: where it lies, what it looks like |
+| `reading.py` | sessions as conversations |
+| `writing.py` | a conversation as an `agent.db` |
+"""
+
+__all__: list[str] = []

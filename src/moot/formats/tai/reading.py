@@ -1,0 +1,106 @@
+"""Sessions of an `agent.db` as conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from moot.formats._source.database import Connection, object_of, raw_of, rows
+from moot.formats._source.documents import lenient
+from moot.formats._source.times import ms_of
+from moot.formats._source.turns import Turns, call_part
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ImportedConversation, ImportedFacts
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["conversations"]
+
+_SUMMARY = "[Conversation Summary]"
+"""How the row begins by which /compact replaces all others."""
+
+
+def conversations(connection: Connection) -> Iterator[ImportedConversation]:
+    """Oldest first. Messages whose session is gone are conversations too, under the id that they name."""
+    known: set[str] = set()
+    for row in rows(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
+        if isinstance(row, str):
+            break
+        session = object_of(row)
+        known.add(str(session["id"]))
+        yield _conversation(connection, session)
+    orphans = "SELECT DISTINCT session_id FROM messages WHERE session_id NOT IN (SELECT id FROM sessions) ORDER BY session_id"
+    for row in rows(connection, orphans):
+        if not isinstance(row, str) and str(row[0]) not in known:
+            yield _conversation(connection, {"id": str(row[0])})
+
+
+def _conversation(connection: Connection, session: JsonObject) -> ImportedConversation:
+    key = _text(session.get("key"))
+    parent = key.split(":")[1] if key.startswith("delegate:") and key.count(":") >= 2 else None
+    return ImportedConversation(str(session["id"]), _entries(connection, session), parent or None)
+
+
+def _entries(connection: Connection, session: JsonObject) -> Iterator[Entry]:
+    turns = Turns()
+    for row in rows(connection, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", session["id"]):
+        if isinstance(row, str):
+            yield from turns.end()
+            yield turns.broken(b"", row)
+            break
+        yield from _message(turns, object_of(row), raw_of(row))
+    yield from turns.end()
+    model, provider = _text(session.get("model")), _text(session.get("provider"))
+    turns.tally.weaken("times")  # whole seconds are all that it keeps
+    yield ImportedFacts(
+        turns.tally.fidelity(),
+        key=_text(session.get("key")),
+        model=f"{model}@{provider}" if model and provider else model,
+        created_at=ms_of(session.get("created_at")),
+        updated_at=ms_of(session.get("updated_at")),
+    )
+
+
+def _message(turns: Turns, row: JsonObject, raw: bytes) -> Iterator[Entry]:
+    id, role, content = str(row.get("id")), row.get("role"), row.get("content")
+    at = ms_of(row.get("created_at"))
+    match role:
+        case "user" | "system":
+            parts = _texts(content)
+            summary = isinstance(content, str) and content.startswith(_SUMMARY)
+            yield from turns.say(cast("Role", role), id, raw, parts, at=at, metadata={"compacted": True} if summary else None)
+            if summary:
+                turns.tally.lose("records")  # nobody knows how many stood there
+        case "assistant":
+            calls, problem = _calls(row.get("tool_calls"))
+            turns.step(id, raw, [*_texts(content), *calls], at=at)
+            if problem:
+                yield turns.broken(b"", f"message {id}: {problem}")
+        case "tool":
+            turns.output(_text(row.get("tool_call_id")), id, raw, at=at, output=content if content is not None else "", failed=False)
+        case _:
+            yield from turns.end()
+            yield turns.broken(raw, f"message {id} has the role {role!r}", body=row)
+
+
+def _texts(content: Json) -> list[Part]:
+    return [text_part(content)] if isinstance(content, str) and content else []
+
+
+def _calls(column: Json) -> tuple[list[Part], str]:
+    """The calls that a row holds, and what is wrong with them."""
+    if column is None or column == "":
+        return [], ""
+    try:
+        calls = lenient(column) if isinstance(column, str) else column
+    except ValueError:
+        return [], "its tool_calls are no JSON"
+    if not isinstance(calls, list):
+        return [], "its tool_calls are no list"
+    objects = [call for call in calls if isinstance(call, dict)]
+    parts = [call_part(_text(call.get("id")), _text(call.get("name")), call.get("arguments")) for call in objects]
+    return parts, "" if len(objects) == len(calls) else "some of its tool_calls are no objects"
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
