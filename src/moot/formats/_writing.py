@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,7 +11,7 @@ from moot.types.format import Counts, ExportedConversation, Fidelity, Keeping
 from moot.types.message import Message
 from moot.types.part import Part, is_tool
 
-__all__ = ["families", "fidelity_of", "file_word", "linked", "steps_of", "things_of"]
+__all__ = ["families", "fidelity_of", "file_word", "linked", "pretty", "steps_of", "things_of"]
 
 _BORDERS = ("text", "step-start")
 
@@ -111,3 +112,8 @@ def families(exported: ExportedConversation) -> Iterator[tuple[ExportedConversat
         one, parent = stack.pop()
         yield one, parent
         stack += [(child, one.conversation.id) for child in reversed(one.children)]
+
+
+def pretty(value: Json) -> str:
+    """A value as a person reads it."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -94,6 +94,8 @@ FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.lib
 FORMATS = Registry(
     "moot.formats",
     {
+        "html": "moot.formats.html.format:Html",
+        "ipynb": "moot.formats.notebook:Notebook",
         "json": "moot.formats.json_:JsonDocument",
         "jsonl": "moot.formats.jsonl:JsonLines",
         "recording": "moot.formats.recording:RecordingFormat",

@@ -1,0 +1,129 @@
+"""The page: what it may do, what it is about, its prompts, its messages, and the branches that are not shown."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from moot.formats.html.elements import Safe, element, joined, text
+from moot.formats.html.messages import first_line, message_of, moment, money, tokens
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation
+from moot.types.message import Message
+
+__all__ = ["page", "policy"]
+
+_FEW = 2
+"""Up to so many prompts need no list."""
+
+
+def page(exported: ExportedConversation) -> str:
+    """The whole page. The same conversation gives the same bytes."""
+    title = exported.conversation.title or "Conversation"
+    head = element(
+        "head",
+        Safe('<meta charset="utf-8">'),
+        element("meta", http_equiv="Content-Security-Policy", content=policy()),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="robots", content="noindex, nofollow"),
+        element("title", text(title)),
+        element("style", Safe(_style())),
+    )
+    body = element("body", _about(exported, title), _contents(exported.messages), _main(exported), _end())
+    return f'<!doctype html>\n<html lang="en">{head}\n{body}</html>\n'
+
+
+def policy() -> str:
+    """What a page may do: wear its one style, and show pictures that stand in it."""
+    digest = b64encode(sha256(_style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+
+
+def _about(exported: ExportedConversation, title: str) -> Safe:
+    conversation = exported.conversation
+    facts = [moment(conversation.created_at), *(element("span", text(fact)) for fact in _facts(conversation, len(exported.messages)))]
+    return element("header", element("h1", text(title), dir="auto"), element("p", *facts, klass="facts"), klass="top")
+
+
+def _facts(conversation: Conversation, messages: int) -> Iterator[str]:
+    yield f"{messages:,} message{'' if messages == 1 else 's'}"
+    if conversation.model:
+        yield conversation.model
+    if conversation.agent not in ("", "default"):
+        yield conversation.agent
+    if words := tokens(conversation.usage):
+        yield words
+    if conversation.cost is not None:
+        yield money(conversation.cost)
+
+
+def _contents(messages: Sequence[Message]) -> Safe:
+    """The prompts, each with a way to it."""
+    prompts = [(f"m{number}", message) for number, message in enumerate(messages, 1) if message.role == "user"]
+    if len(prompts) <= _FEW:
+        return Safe("")
+    lines = [element("li", element("a", text(first_line(message)), href=f"#{anchor}", dir="auto")) for anchor, message in prompts]
+    listed = element("details", element("summary", text(f"{len(prompts)} prompts")), element("ol", *lines), open=len(prompts) <= 30)
+    return element("nav", listed, aria_label="Prompts")
+
+
+def _main(exported: ExportedConversation) -> Safe:
+    children, further = _children(exported)
+    articles = [message_of(message, f"m{number}", children) for number, message in enumerate(exported.messages, 1)]
+    return element("main", *articles, *_branches(exported, children), *further)
+
+
+def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
+    """What sub-agents said: by the call that they answer, and that of those whose call is not here."""
+    calls = {str(part.get("toolCallId")) for message in (*exported.messages, *exported.others) for part in message.parts}
+    placed: dict[str, Safe] = {}
+    further: list[Safe] = []
+    for number, child in enumerate(exported.children, 1):
+        at = f"{prefix}{number}"
+        below, rest = _children(child, f"{at}-s")
+        articles = [message_of(message, f"{at}-m{position}", below) for position, message in enumerate(child.messages, 1)]
+        said = _folded(f"Sub-agent: {child.conversation.title or child.conversation.agent}", (*articles, *rest), "sub")
+        call = child.conversation.parent_tool_call
+        if call is not None and call in calls:
+            placed[call] = joined(placed.get(call, Safe("")), said)
+        else:
+            further.append(said)
+    return placed, further
+
+
+def _branches(exported: ExportedConversation, children: Mapping[str, Safe]) -> Iterator[Safe]:
+    """What was said on the branches that are not shown, each from where it parts from the others."""
+    known = {message.id: message for message in (*exported.messages, *exported.others)}
+    parents = {message.parent for message in exported.others}
+    seen = {message.id for message in exported.messages}
+    for number, last in enumerate((one for one in exported.others if one.id not in parents), 1):
+        way: list[Message] = []
+        current: Message | None = last
+        while current is not None and current.id not in seen:
+            way.append(current)
+            seen.add(current.id)
+            current = known.get(current.parent or "")
+        articles = [message_of(message, f"b{number}-m{position}", children) for position, message in enumerate(reversed(way), 1)]
+        behind = f", after “{first_line(current, 50)}”" if current is not None else ""
+        yield _folded(f"Another branch{behind}", articles, "branch")
+
+
+def _folded(title: str, inside: Iterable[Safe], klass: str) -> Safe:
+    summary = element("summary", element("span", text(title), klass="tool"))
+    return element("details", summary, element("div", *inside, klass="inside"), klass=klass)
+
+
+def _end() -> Safe:
+    return element(
+        "footer", text("Written by moot. Reasoning and tool calls open with a click; paper shows those that are open."), klass="end"
+    )

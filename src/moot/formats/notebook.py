@@ -1,0 +1,150 @@
+"""The format `ipynb`: a notebook whose cells are what was said; code of an answer in Python stands in cells of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from moot.errors import UsageError
+from moot.formats._writing import fidelity_of, file_word, pretty
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.message import Message
+from moot.types.part import Part, is_tool, tool_name
+
+__all__ = ["Notebook"]
+
+_WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
+_PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
+
+
+class Notebook:
+    """`Format` that is only written. Nothing in it has run: what a model wanted done is text, and no cell that somebody may run."""
+
+    name = "ipynb"
+    version = 1
+    suffix = ".ipynb"
+    words = "a notebook, with the Python of the answers in cells that run"
+    holds: Mapping[str, Keeping] = {
+        **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
+        **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
+    }
+    outward: Literal[True] = True
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return False
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        raise UsageError("a notebook can't be read back", fix="export with -f json to take a conversation elsewhere")
+
+    def write(self, exported: ExportedConversation) -> Written:
+        conversation = exported.conversation
+        cells: list[Json] = [_markdown("title", [f"# {conversation.title or 'Conversation'}"])]
+        for number, message in enumerate(exported.messages, 1):
+            cells += _cells(message, number)
+        moot: JsonObject = {"conversation": conversation.id, "model": conversation.model}
+        notebook: JsonObject = {
+            "cells": cells,
+            "metadata": {
+                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                "language_info": {"name": "python"},
+                "moot": moot,
+            },
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+        return Written(dumps(notebook) + b"\n", fidelity_of(exported, self.holds))
+
+
+def _cells(message: Message, number: int) -> Iterator[JsonObject]:
+    """A message as cells: text between its Python as Markdown."""
+    about: JsonObject = {
+        "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
+    }
+    said: list[str] = [f"### {_WHO[message.role]}"]
+    pictures: dict[str, Json] = {}
+    at = 0
+
+    def name() -> str:
+        nonlocal at
+        at += 1
+        return f"m{number}-{at}"
+
+    for part in message.parts:
+        if part.get("type") == "text" and message.role == "assistant":
+            text, begin = str(part.get("text", "")), 0
+            for found in _PYTHON.finditer(text):
+                said.append(text[begin : found.start()])
+                if any(piece.strip() for piece in said):
+                    yield _markdown(name(), said, pictures, about)
+                yield _code(name(), found[1].removesuffix("\n"), about)
+                said, pictures, begin = [], {}, found.end()
+            said.append(text[begin:])
+        else:
+            said.append(_said(part, pictures))
+    if any(piece.strip() for piece in said):
+        yield _markdown(name(), said, pictures, about)
+
+
+def _said(part: Part, pictures: dict[str, Json]) -> str:
+    """A part as Markdown; a picture is attached to the cell."""
+    kind = str(part.get("type", ""))
+    if is_tool(part):
+        return _call(part)
+    match kind:
+        case "text":
+            return str(part.get("text", ""))
+        case "reasoning":
+            return "\n".join(f"> {line}" for line in str(part.get("text", "")).splitlines())
+        case "file":
+            return _file(part, pictures)
+        case "step-start":
+            return ""
+        case _:
+            return f"**{kind}**\n\n{_fenced(pretty(dict(part)), 'json')}"
+
+
+def _call(part: Part) -> str:
+    pieces = [f"**{tool_name(part)}**", _fenced(pretty(part.get("input")), "json")]
+    output = part.get("output")
+    if output is not None:
+        pieces.append(_fenced(output if isinstance(output, str) else pretty(output)))
+    if part.get("errorText"):
+        pieces.append(_fenced(str(part["errorText"])))
+    return "\n\n".join(pieces)
+
+
+def _file(part: Part, pictures: dict[str, Json]) -> str:
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    name = str(part.get("filename") or file_word(part).removesuffix("s"))
+    head, _, data = url.partition(",")
+    if file_word(part) == "pictures" and head.startswith("data:") and head.endswith(";base64"):
+        attached = f"picture-{len(pictures) + 1}"
+        pictures[attached] = {media_type: data}
+        return f"![{_plain(name)}](attachment:{attached})"
+    return f"*{_plain(name)}* ({media_type})" if url.startswith("data:") else f"*{_plain(name)}* <{url}>"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\[\]()*_`<>\\\n]", " ", name)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _markdown(id: str, said: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
+    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, said)))}
+    return {**cell, "attachments": dict(pictures)} if pictures else cell
+
+
+def _code(id: str, source: str, about: JsonObject) -> JsonObject:
+    return {"cell_type": "code", "execution_count": None, "id": id, "metadata": about, "outputs": [], "source": _lines(source)}
+
+
+def _lines(text: str) -> list[Json]:
+    return list[Json](text.splitlines(keepends=True))
