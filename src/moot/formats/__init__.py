@@ -5,7 +5,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | file | what it does |
 |---|---|
 | `html/` | `html`: one page that needs nothing else; only written |
-| `notebook.py` | `ipynb`: a notebook; only written |
+| `ipynb.py` | `ipynb`: a notebook; only written |
 | `json_.py` | `json`: all that the messages hold, as one document |
 | `jsonl.py` | `jsonl`: the same in lines |
 | `recording.py` | `recording`: conversations with their runs and what vendors sent; captures of other programs |

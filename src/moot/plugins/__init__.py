@@ -95,7 +95,7 @@ FORMATS = Registry(
     "moot.formats",
     {
         "html": "moot.formats.html.format:Html",
-        "ipynb": "moot.formats.notebook:Notebook",
+        "ipynb": "moot.formats.ipynb:Ipynb",
         "json": "moot.formats.json_:JsonDocument",
         "jsonl": "moot.formats.jsonl:JsonLines",
         "recording": "moot.formats.recording:RecordingFormat",

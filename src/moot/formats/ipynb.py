@@ -14,13 +14,13 @@ from moot.types.format import ExportedConversation, ImportedConversation, Keepin
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, tool_name
 
-__all__ = ["Notebook"]
+__all__ = ["Ipynb"]
 
 _WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
 _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 
 
-class Notebook:
+class Ipynb:
     """`Format` that is only written. Nothing in it has run: what a model wanted done is text, and no cell that somebody may run."""
 
     name = "ipynb"
@@ -45,7 +45,7 @@ class Notebook:
         for number, message in enumerate(exported.messages, 1):
             cells += _cells(message, number)
         moot: JsonObject = {"conversation": conversation.id, "model": conversation.model}
-        notebook: JsonObject = {
+        document: JsonObject = {
             "cells": cells,
             "metadata": {
                 "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -55,7 +55,7 @@ class Notebook:
             "nbformat": 4,
             "nbformat_minor": 5,
         }
-        return Written(dumps(notebook) + b"\n", fidelity_of(exported, self.holds))
+        return Written(dumps(document) + b"\n", fidelity_of(exported, self.holds))
 
 
 def _cells(message: Message, number: int) -> Iterator[JsonObject]:
