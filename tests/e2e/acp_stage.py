@@ -21,6 +21,7 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
 from moot.types.event import SENT
+from moot.types.mcp import McpServer
 from moot.types.part import Part, is_tool, text_of, text_part
 from moot.types.run import TERMINAL, Prompt, Run
 
@@ -92,6 +93,7 @@ async def acp_stage(
     rules: tuple[Rule, ...] = (),
     name: str = "double",
     own: str = "",
+    servers: tuple[McpServer, ...] = (),
     **options: Any,
 ) -> AsyncGenerator[AcpStage]:
     """The stage. A script of text is one of the double's own; `own` is the agent's mode, `options` are laid over the others."""
@@ -109,6 +111,7 @@ async def acp_stage(
             models=Models(main="scripted@mine"),
             providers={"mine": server.provider("mine")},
             permissions=Permissions(mode=mode, rules=rules),
+            mcp={server.name: server for server in servers},
             agents={"default": Agent(), "tried": Agent("tried", agent_type=f"acp:{name}", options=given)},
         )
         async with open_engine(settings) as engine:

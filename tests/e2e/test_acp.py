@@ -13,6 +13,7 @@ from acp import schema
 from e2e.acp_stage import AcpStage, acp_stage
 from moot.config.settings import Rule
 from moot.types.approval import Answer
+from moot.types.mcp import McpServer
 from moot.types.run import Run
 
 pytestmark = pytest.mark.anyio
@@ -320,13 +321,14 @@ async def test_a_mode_and_a_model_are_taken_by_the_agents_own_names(tmp_path: Pa
 
 
 async def test_mcp_servers_are_handed_in_where_the_agent_can_reach_them(tmp_path: Path) -> None:
-    mcp = {
-        "files": {"command": "sh", "args": ["-c", "cat"]},
-        "docs": {"url": "http://127.0.0.1:1/mcp"},
-        "old": {"url": "http://x", "protocol": "sse"},
-    }
+    servers = (
+        McpServer("files", "sh", ("-c", "cat")),
+        McpServer("docs", url="http://127.0.0.1:1/mcp"),
+        McpServer("old", url="http://x", protocol="sse"),
+        McpServer("off", "sh", enabled=False),
+    )
     can = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
-    async with acp_stage(tmp_path, {"initialize": can, "prompt": [{"say": "ok"}]}, mcp=mcp) as on:
+    async with acp_stage(tmp_path, {"initialize": can, "prompt": [{"say": "ok"}]}, servers=servers) as on:
         run = await on.run()
         (opened,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/new"]
         files, docs = opened["params"]["mcpServers"]
@@ -335,12 +337,22 @@ async def test_mcp_servers_are_handed_in_where_the_agent_can_reach_them(tmp_path
         schema.NewSessionRequest.model_validate(opened["params"])
 
 
-async def test_a_key_of_an_mcp_server_never_comes_into_the_log(tmp_path: Path) -> None:
-    mcp = {"files": {"command": "sh", "env": {"KEY": "hush"}}}
-    async with acp_stage(tmp_path, "echo", mcp=mcp) as on:
+async def test_a_key_of_an_mcp_server_reaches_the_agent_and_never_the_log(tmp_path: Path) -> None:
+    key = 'a "quoted" key \\ with ünicode'
+    servers = (McpServer("files", "sh", env={"KEY": key, "SHOUT": "1"}), McpServer("docs", url="http://x", headers={"X-Key": key}))
+    heard = tmp_path / "heard.jsonl"
+    can = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
+    async with acp_stage(tmp_path, {"initialize": can, "prompt": [{"say": "ok"}], "heard": str(heard)}, servers=servers) as on:
         run = await on.run()
-        assert run.error is not None and "agents.tried.options.mcp.files.env would stand in the log" in run.error.message
-        assert "hush" not in str(run.error)
+        (opened,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/new"]
+        files, docs = opened["params"]["mcpServers"]
+        assert files["env"] == [{"name": "KEY", "value": "[secret]"}, {"name": "SHOUT", "value": "1"}]
+        assert docs["headers"] == [{"name": "X-Key", "value": "[secret]"}]
+    told = [json.loads(line) for line in heard.read_text().splitlines()]
+    (opened,) = [message for message in told if message.get("method") == "session/new"]
+    assert opened["params"]["mcpServers"][0]["env"][0]["value"] == key
+    files = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert files and not [path for path in files if b"with \xc3\xbcnicode" in path.read_bytes()]
 
 
 async def test_a_model_that_the_agent_has_not_is_named_with_those_that_it_has(tmp_path: Path) -> None:

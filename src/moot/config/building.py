@@ -9,6 +9,7 @@ from moot.config.settings import Models, Permissions, ProviderSettings, Rule, Se
 from moot.types.agent import Agent, HistorySettings
 from moot.types.canonical import JsonObject
 from moot.types.limits import Limits
+from moot.types.mcp import McpServer
 
 NANO = 1_000_000_000
 
@@ -25,6 +26,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         models=Models(*(models[name] for name in _TYPES), fallback=tuple(models["fallback"])),
         providers={name: _provider(name, part) for name, part in whole["providers"].items()},
         agents={"default": Agent()} | {name: _agent(name, part) for name, part in whole["agents"].items()},
+        mcp={name: _mcp_server(name, part) for name, part in whole["mcp"].items()},
         permissions=Permissions(
             mode=permissions["mode"],
             rules=tuple(Rule(**rule) for rule in permissions["rules"]),
@@ -49,6 +51,11 @@ def _provider(name: str, part: _Part) -> ProviderSettings:
     return ProviderSettings(name=name, **known, options={key: value for key, value in part.items() if key not in _PROVIDER})
 
 
+def _mcp_server(name: str, part: _Part) -> McpServer:
+    words: _Part = {"args": tuple(part["args"])}
+    return McpServer(name, **part | words)
+
+
 def _server(part: _Part) -> ServerSettings:
     lists: _Part = {name: tuple(part[name]) for name in ("allowed_hosts", "allowed_origins")}
     return ServerSettings(**part | lists)
@@ -64,6 +71,7 @@ def _agent(name: str, part: _Part) -> Agent:
         rules=part["rules"],
         tools=None if part["tools"] is None else tuple(part["tools"]),
         skills=tuple(part["skills"]),
+        mcp=None if part["mcp"] is None else tuple(part["mcp"]),
         role=part["role"],
         temperature=part["temperature"],
         max_steps=part["max_steps"],

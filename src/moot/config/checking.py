@@ -17,6 +17,7 @@ from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
 from moot.types.canonical import JsonObject
 
 _QUOTED = re.compile(r"'([^']*)'")
+_SERVER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -45,7 +46,7 @@ def check(root: Node) -> Configuration:
             return check(root)
         problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
         raise _joined(problems) from None  # the values that it quotes may be secrets
-    problems = [problem for look in (_near_misses, _strangers, _tools, _agent_types) for problem in look(root, configuration)]
+    problems = [problem for look in (_near_misses, _strangers, _tools, _agent_types, _servers) for problem in look(root, configuration)]
     if problems:
         raise _joined(problems)
     return configuration
@@ -146,6 +147,28 @@ def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
         for name, path in [*named, *settled]
         if name not in TOOLS and _nearly(name, TOOLS.names())
     ]
+
+
+def _servers(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """A server is a program or an address; an agent names those that there are."""
+    found: list[ConfigError] = []
+    for name, part in configuration.mcp.items():
+        place = place_of(root, ("mcp", name), key=True)
+        if not _SERVER.fullmatch(name):
+            found.append(_at(place, f"mcp: {name!r} is no name for a server; expected letters, digits, _ and -"))
+        if bool(part.command) == bool(part.url):
+            found.append(_at(place, f"mcp.{name}: expected a command, as in {{command: npx, args: [..]}}, or a url"))
+        for key in ("headers",) if part.command else ("args", "env"):
+            if getattr(part, key):
+                why = "a program gets no headers" if part.command else f"what stands behind a url gets no {key}"
+                found.append(_at(place_of(root, ("mcp", name, key), key=True), f"mcp.{name}.{key}: {why}"))
+    for agent, part in configuration.agents.items():
+        for at, name in enumerate(part.mcp or ()):
+            if name not in configuration.mcp:
+                path = ("agents", agent, "mcp", at)
+                hint = _close(name, sorted(configuration.mcp)) if configuration.mcp else "; the section mcp is empty"
+                found.append(_at(place_of(root, path), f"{_dotted(path)}: no server named {name!r}{hint}"))
+    return found
 
 
 def doubts(root: Node) -> ConfigError | None:

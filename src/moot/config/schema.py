@@ -92,6 +92,7 @@ class AgentPart(_Part):
     rules: str = ""
     tools: list[str] | None = None
     skills: list[str] = []
+    mcp: list[str] | None = None
     role: Literal["read", "write"] = "write"
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_steps: int | None = Field(default=None, ge=1)
@@ -100,6 +101,16 @@ class AgentPart(_Part):
     fallback: list[str] = []
     hooks: AgentHooksPart = AgentHooksPart()
     options: dict[str, Any] = {}
+
+
+class McpPart(_Part):
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    protocol: Literal["http", "sse"] = "http"
+    headers: dict[str, str] = {}
+    enabled: bool = True
 
 
 class RulePart(_Part):
@@ -160,7 +171,7 @@ class Configuration(_Part):
     models: ModelsPart = ModelsPart()
     providers: dict[str, ProviderPart] = {}
     agents: dict[str, AgentPart] = {}
-    mcp: dict[str, dict[str, Any]] = {}
+    mcp: dict[str, McpPart] = {}
     permissions: PermissionsPart = PermissionsPart()
     hooks: dict[str, Any] = {}
     cron: dict[str, Any] = {}
@@ -182,6 +193,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("agents", "*", "reasoning"): ReasoningPart,
     ("agents", "*", "history"): HistoryPart,
     ("agents", "*", "hooks"): AgentHooksPart,
+    ("mcp", "*"): McpPart,
     ("permissions",): PermissionsPart,
     ("permissions", "rules", "*"): RulePart,
     ("server",): ServerPart,

@@ -20,5 +20,5 @@ SECTIONS = (
     "ui",
 )
 
-NO_EFFECT_YET = ("mcp", "hooks", "cron", "webhooks", "commands")
+NO_EFFECT_YET = ("hooks", "cron", "webhooks", "commands")
 """Sections that are read and checked, and that nothing of this version acts on."""

@@ -10,6 +10,7 @@ from typing import Literal
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject, empty
 from moot.types.limits import Limits
+from moot.types.mcp import McpServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Settings:
     """Those of the file, and built-in ones whose key stands in the environment."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     """Always has `default`."""
+    mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     permissions: Permissions = field(default_factory=Permissions)
     storage: Storage = field(default_factory=Storage)
     server: ServerSettings = field(default_factory=ServerSettings)

@@ -17,7 +17,7 @@ from moot.runtime.journal import LEG, PARKED, worked
 from moot.runtime.leftovers import kill_leftovers
 from moot.runtime.leg import Leg, mend
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent, in_project
+from moot.runtime.setup import find_agent, in_project, servers_of
 from moot.types import chunk
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
@@ -87,7 +87,7 @@ async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
         agent = in_project(find_agent(runtime.settings, run.agent, run.settings), standing.project)
     except MootError:
         agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
-    request = RunRequest(run, standing.conversation, agent, limits, run.settings)
+    request = RunRequest(run, standing.conversation, agent, limits, run.settings, servers_of(runtime.settings, agent))
     leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}

@@ -15,6 +15,7 @@ from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject
 from moot.types.context import StepSetup
 from moot.types.conversation import Conversation, Project
+from moot.types.mcp import McpServer
 from moot.types.model import Effort, Model, ModelRole, ModelSettings
 from moot.types.run import Run
 from moot.types.served import Served
@@ -48,6 +49,12 @@ def in_project(agent: Agent, project: Project) -> Agent:
     """The agent as it works in a project: told what the project's people say of it, and held to their rules."""
     told = [text.strip() for text in (project.context, agent.rules, project.rules)]
     return dataclasses.replace(agent, rules="\n\n".join(filter(None, told))) if project.context or project.rules else agent
+
+
+def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
+    """The MCP servers that the agent is to have."""
+    wanted = settings.mcp if agent.mcp is None else agent.mcp
+    return tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
 
 
 def mode_of(settings: Settings, options: JsonObject) -> Mode:

@@ -12,6 +12,7 @@ program of its own. A script is an object:
 | `prompt` | steps of an answer; `$TEXT` in any text stands for what was asked, `$ANSWER` for the answer to the last request |
 | `after` | steps behind an answer |
 | `ids` | `text`: ids of answers are texts, whatever those of the questions were |
+| `heard` | a file to which every line that comes is added |
 | `deaf` | a cancel is not heard |
 | `sessions` | a file in which sessions are kept, so that another process can go on with them |
 
@@ -78,6 +79,9 @@ class Agent:
 
     def _read(self) -> None:
         for line in sys.stdin:
+            if heard := self.script.get("heard"):
+                with Path(heard).open("a", encoding="utf-8") as file:
+                    file.write(line)
             self.inbox.put(json.loads(line))
         self.inbox.put(None)
 

@@ -37,6 +37,8 @@ class Agent:
     tools: tuple[str, ...] | None = None
     """None = all that are not hidden; () = none."""
     skills: tuple[str, ...] = ()
+    mcp: tuple[str, ...] | None = None
+    """Servers of the section `mcp` that it is handed; None = all, () = none."""
     role: Literal["read", "write"] = "write"
     """read: tools with effects beyond reading are not offered."""
     temperature: float | None = None

@@ -10,6 +10,7 @@ from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
 from moot.types.exchange import Failure
 from moot.types.limits import Limits
+from moot.types.mcp import McpServer
 from moot.types.part import Part
 from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
@@ -128,6 +129,8 @@ class RunRequest:
     limits: Limits
     settings: JsonObject
     """`Run.settings`."""
+    servers: tuple[McpServer, ...] = ()
+    """MCP servers that the agent is to have."""
 
 
 @dataclass(frozen=True, slots=True)

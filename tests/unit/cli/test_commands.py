@@ -220,7 +220,7 @@ def test_a_broken_database_or_home_is_a_word_and_the_doctor_survives_it(moot: Mo
 def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (home / "config.yaml").write_text("models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nmcp: {x: {command: y}}\n")
+    (home / "config.yaml").write_text("models: {main: a@groq}\nproviders: {openai: {api_key: key-canary-0001}}\nhooks: {x: {command: y}}\n")
     (tmp_path / ".moot").mkdir()
     (tmp_path / ".moot" / "config.yaml").write_text("models: {main: evil@x}")
     monkeypatch.setenv("MOOT_SERVER__PORT", "4748")
@@ -230,7 +230,7 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert "mcp: read, but nothing" in shown.err
+    assert "hooks: read, but nothing" in shown.err
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)

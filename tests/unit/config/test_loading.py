@@ -273,7 +273,7 @@ def test_secrets_are_collected_and_never_in_an_error(home: Path) -> None:
 providers:
   mine: {base_url: 'http://u:pass-canary-1@h/v1', api_key: key-canary-1, headers: {x: header-canary}, token: opt-canary-1}
   other: {base_url: 'http://h', api_key: none}
-mcp: {x: {env: {A: env-canary-1}}}
+mcp: {x: {command: y, env: {A: env-canary-1}}}
 """
     assert set(loaded(home, text).secrets) == {"pass-canary-1", "key-canary-1", "header-canary", "opt-canary-1", "env-canary-1"}
     for fault in (
@@ -285,6 +285,23 @@ mcp: {x: {env: {A: env-canary-1}}}
         message = refused(home, f"providers: {{openai: {{{fault}}}}}").message
         assert "canary" not in message
         assert "12345678" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mcp: {x: {}}", "mcp.x: expected a command"),
+        ("mcp: {x: {command: y, url: 'http://z'}}", "mcp.x: expected a command"),
+        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: a program gets no headers"),
+        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: what stands behind a url gets no env"),
+        ("mcp: {x: {url: ftp}}", "mcp.x.url: expected a URL"),
+        ("mcp: {'x y': {command: z}}", "'x y' is no name for a server"),
+        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: no server named 'fiels'; did you mean 'files'?"),
+        ("agents: {a: {mcp: [files]}}", "the section mcp is empty"),
+    ],
+)
+def test_a_server_that_can_not_be_meant_so_is_told(home: Path, text: str, words: str) -> None:
+    assert words in refused(home, text).message
 
 
 def test_a_failed_reload_keeps_the_last_good_configuration(home: Path) -> None:

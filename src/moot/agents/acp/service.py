@@ -12,7 +12,7 @@ import anyio
 from moot.agents.acp.link import Link
 from moot.agents.acp.opening import Wanted, prepare
 from moot.agents.acp.prompts import content_of
-from moot.agents.acp.servers import servers_of
+from moot.agents.acp.servers import handed
 from moot.agents.acp.serving import Serving
 from moot.agents.acp.terminals import Terminals
 from moot.agents.acp.words import refused
@@ -33,7 +33,7 @@ from moot.types.run import RunOutcome, RunRequest
 
 __all__ = ["Acp"]
 
-OPTIONS = ("mcp", "mode", "model", "patience")
+OPTIONS = ("mode", "model", "patience")
 WAY_OUT = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
@@ -125,7 +125,7 @@ class _Leg:
             planning=self._context.mode == "plan",
             mode=text_of(self._request, "mode"),
             model=self._model(),
-            servers=servers_of(self._request),
+            servers=tuple(map(handed, self._request.servers)),
             patience=float(patience),
         )
 

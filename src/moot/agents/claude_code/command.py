@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +13,10 @@ from moot.agents.outside.options import Launch
 from moot.errors import ConfigError
 from moot.types.agent import Mode
 from moot.types.canonical import JsonObject, dumps
+from moot.types.mcp import McpServer
 from moot.types.run import RunRequest
 
-__all__ = ["INSTALL", "MODES", "Begins", "arguments_of", "environment_of", "kept_names", "model_of", "program"]
+__all__ = ["INSTALL", "MODES", "Begins", "arguments_of", "environment_of", "handed", "kept_names", "model_of", "program"]
 
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
@@ -81,6 +82,16 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins
         words.append("--fork-session")
         words += [f"--resume-session-at={begins.at}"] if begins.at else []
     return tuple(words)
+
+
+def handed(servers: Sequence[McpServer]) -> JsonObject:
+    """Servers as Claude Code takes them."""
+    return {
+        server.name: {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
+        if server.command
+        else {"type": server.protocol, "url": server.url, "headers": dict(server.headers)}
+        for server in servers
+    }
 
 
 def model_of(request: RunRequest) -> str:

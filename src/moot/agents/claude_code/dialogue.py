@@ -14,7 +14,9 @@ from moot.agents.claude_code.permissions import QUESTION, call_of, reply_to
 from moot.agents.claude_code.questions import answers_to, asked_in
 from moot.agents.claude_code.serving import Served
 from moot.agents.outside.process import Program
+from moot.agents.outside.servers import unreached
 from moot.agents.outside.turn import Turn
+from moot.convert._vendor import as_object
 from moot.convert.claude_code import call_id
 from moot.errors import MootError
 from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
@@ -24,6 +26,8 @@ __all__ = ["Dialogue"]
 
 _GRACE = 1.0
 """Seconds that it has to end once it is done, or interrupted."""
+_CONNECTING = 60.0
+"""Seconds that MCP servers get to be there; what is not goes on connecting beside the answer."""
 _TASKS = frozenset({"local_agent", "local_workflow"})
 _TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _LOST = "No conversation found with session ID"
@@ -50,15 +54,19 @@ class Dialogue:
         self._over = anyio.Event()
         self._answered = anyio.Event()
         """Set by the next result, and by the end."""
+        self._waits = ""
+        """The request whose answer is waited for."""
+        self._heard = anyio.Event()
+        """It came, or nothing comes any more."""
         self._reading = anyio.CancelScope(shield=True)
         self._failure: MootError | None = None
 
-    async def run(self, opening: Sequence[JsonObject]) -> None:
-        """Says these messages and answers until it is done. Cancelled, it interrupts first."""
+    async def run(self, prompt: JsonObject, servers: JsonObject) -> None:
+        """Hands over the MCP servers, says the prompt and answers until it is done. Cancelled, it interrupts first."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._read, group)
             try:
-                await self._guarded(self._say, *opening)
+                await self._guarded(self._begin, prompt, servers)
                 await self._over.wait()
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
@@ -69,6 +77,26 @@ class Dialogue:
                 group.cancel_scope.cancel()
         if self._failure is not None:
             raise self._failure
+
+    async def _begin(self, prompt: JsonObject, servers: JsonObject) -> None:
+        await self._say(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
+        if servers:  # they are there before the prompt: what it finds then are its tools
+            request = self.request(subtype="mcp_set_servers", servers=servers)
+            self._waits = str(request["request_id"])
+            await self._say(request)
+            with anyio.move_on_after(_CONNECTING):
+                await self._heard.wait()
+        await self._say(prompt)
+
+    async def _connected(self, message: JsonObject) -> None:
+        """The answer about the servers: says which are not there."""
+        response = as_object(message.get("response"))
+        if not self._waits or response.get("request_id") != self._waits:
+            return
+        self._waits = ""
+        for name, why in as_object(as_object(response.get("response")).get("errors")).items():
+            await self._context.append(unreached(name, str(why)))
+        self._heard.set()
 
     def request(self, **fields: Json) -> JsonObject:
         """A request of ours."""
@@ -94,6 +122,7 @@ class Dialogue:
                 self._close_when_done()
         self._over.set()
         self._answered.set()
+        self._heard.set()
 
     def _close_when_done(self) -> None:
         """Lets it end when nothing more comes: a result ends a turn, but a sub-agent in the background wakes it for another."""
@@ -112,6 +141,8 @@ class Dialogue:
             case "control_request":
                 scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
                 group.start_soon(self._guarded, self._answer, _exactly(line, message), scope, over)
+            case "control_response":
+                await self._connected(message)
             case "control_cancel_request":
                 await self._withdraw(str(message.get("request_id", "")))
             case "system":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from moot.agents.claude_code.command import INSTALL, Begins, arguments_of, environment_of, kept_names, model_of, program
+from moot.agents.claude_code.command import INSTALL, Begins, arguments_of, environment_of, handed, kept_names, model_of, program
 from moot.agents.claude_code.dialogue import Dialogue
 from moot.agents.claude_code.prompting import content_of
 from moot.agents.claude_code.serving import Served, own_tools
@@ -103,10 +103,8 @@ class _Leg:
             await note_child(context, said.number, runs.child)
             dialogue = Dialogue(context, turn, runs, served)
             await dialogue.run(
-                (
-                    dialogue.request(subtype="initialize", hooks=None, forwardSubagentText=True),
-                    {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None, "session_id": ""},
-                )
+                {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None, "session_id": ""},
+                handed(request.servers),
             )
             if dialogue.results:
                 return dialogue, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from moot.convert._codex_calls import unwrapped
@@ -11,7 +11,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.effect import Effect
 from moot.types.outside import Option, OptionKind, OutsideAnswer, OutsideCall
 
-__all__ = ["Wish", "wish_of"]
+__all__ = ["Wish", "item_asked", "wish_of"]
 
 _ACCEPT = Option("accept", "Yes", "allow_once")
 _SESSION = Option("acceptForSession", "Yes, for as long as this session lasts", "allow_always")
@@ -36,8 +36,18 @@ def wish_of(method: str, params: JsonObject, item: JsonObject, tool_call: str) -
             return _files(params, item, tool_call)
         case "item/permissions/requestApproval":
             return _permissions(params, tool_call)
+        case "mcpServer/elicitation/request" if _meta(params).get("codex_approval_kind") == "mcp_tool_call":
+            return _server_tool(params, tool_call)
         case _:
             return None
+
+
+def item_asked(params: JsonObject, items: Mapping[str, JsonObject]) -> str:
+    """The id of the item that a request is about; empty = none that was seen. A call of an MCP server's tool is known by what it calls."""
+    if id := as_text(params.get("itemId")):
+        return id
+    asked = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})
+    return next((id for id, item in items.items() if (item.get("server"), item.get("tool"), item.get("arguments") or {}) == asked), "")
 
 
 def _command(params: JsonObject, item: JsonObject, tool_call: str) -> Wish:
@@ -127,6 +137,34 @@ def _permissions(params: JsonObject, tool_call: str) -> Wish:
         return {"permissions": wanted if answer.approved else {}, "scope": "turn"}
 
     return Wish(call, reply)
+
+
+def _server_tool(params: JsonObject, tool_call: str) -> Wish:
+    meta = _meta(params)
+    name = f"mcp__{as_text(params.get('serverName'))}__{as_text(meta.get('tool_name'))}"
+    lasting = {"session": _SESSION, "always": Option("always", "Yes, and always, in Codex's own settings", "allow_always")}
+    persists = {lasting[as_text(word)]: word for word in as_list(meta.get("persist")) if as_text(word) in lasting}
+    arguments = dumps(meta.get("tool_params") or {})
+    call = OutsideCall(
+        tool_call=tool_call,
+        name=name,
+        title=as_text(params.get("message")) or f"Call {name}",
+        arguments=arguments,
+        effects=frozenset({"read", "write", "execute", "network"}),
+        subject=arguments.decode(),
+        options=(_ACCEPT, *persists, _DECLINE),
+    )
+
+    def reply(answer: OutsideAnswer) -> Json:
+        lasts = persists.get(answer.option) if answer.option is not None else None
+        meta: JsonObject = {"_meta": {"persist": lasts}} if lasts is not None else {}
+        return {"action": "accept" if answer.approved else "decline", "content": {} if answer.approved else None, **meta}
+
+    return Wish(call, reply)
+
+
+def _meta(params: JsonObject) -> JsonObject:
+    return as_object(params.get("_meta"))
 
 
 def _replying(decisions: list[tuple[Option, Json]]) -> Callable[[OutsideAnswer], Json]:

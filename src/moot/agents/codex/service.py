@@ -75,4 +75,5 @@ async def _plan(request: RunRequest, context: RunContext) -> Plan:
         approval=choice_of(request, "approval", APPROVALS) or "untrusted",
         instructions="\n\n".join(filter(None, (agent.instructions, agent.rules))),
         schema=schema if isinstance(schema, dict) else None,
+        servers=request.servers,
     )

@@ -10,11 +10,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from moot import __version__
-from moot.agents.codex.asking import wish_of
+from moot.agents.codex.asking import item_asked, wish_of
 from moot.agents.outside.leg import Said, note_child, outcome_of
 from moot.agents.outside.process import Program
 from moot.agents.outside.prompts import Told, told_parts
 from moot.agents.outside.rpc import METHOD_NOT_FOUND, Incoming, Rpc, RpcRefused
+from moot.agents.outside.servers import unreached
 from moot.agents.outside.told import LIMIT, told
 from moot.agents.outside.turn import Turn
 from moot.convert._vendor import as_list, as_object, as_text
@@ -23,6 +24,7 @@ from moot.errors import MootError, ProviderError
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.exchange import Ended, Failure
+from moot.types.mcp import McpServer
 from moot.types.message import Message
 from moot.types.outside import Session
 from moot.types.run import RunOutcome, RunRequest
@@ -55,6 +57,7 @@ class Plan:
     approval: str
     instructions: str
     schema: JsonObject | None = None
+    servers: tuple[McpServer, ...] = ()
 
     def session(self) -> JsonObject:
         """What a session is begun, resumed and forked with."""
@@ -63,6 +66,8 @@ class Plan:
             facts["model"] = self.model
         if self.instructions:
             facts["developerInstructions"] = self.instructions
+        if self.servers:
+            facts["config"] = {"mcp_servers": {server.name: _handed(server) for server in self.servers}}
         return facts
 
     def asked(self) -> JsonObject:
@@ -205,6 +210,9 @@ class Talk:
             self._items[as_text(item.get("id"))] = item
         elif incoming.method == "item/completed":
             self._items.pop(as_text(as_object(params.get("item")).get("id")), None)
+        elif incoming.method == "mcpServer/startupStatus/updated":
+            if params.get("status") == "failed" and group is not None:
+                group.start_soon(self._context.append, unreached(as_text(params.get("name")), as_text(params.get("error"))))
         elif incoming.method == "serverRequest/resolved":
             scope = self._asked.get(str(params.get("requestId")))
             if scope is not None:
@@ -213,7 +221,7 @@ class Talk:
             self._over.set()
 
     async def _answer(self, incoming: Incoming) -> None:
-        item = as_text(incoming.params.get("itemId"))
+        item = item_asked(incoming.params, self._items)
         wish = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
         if wish is None:
             await self._answer_alone(incoming)
@@ -257,3 +265,10 @@ def _id_of(begun: Json) -> str:
     if not id:
         raise ProviderError("Codex began no session, or told of it in words that moot does not know", kind="protocol")
     return id
+
+
+def _handed(server: McpServer) -> JsonObject:
+    """As a configuration of Codex has it."""
+    if server.command:
+        return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+    return {"url": server.url, "http_headers": dict(server.headers)}

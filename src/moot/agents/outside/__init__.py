@@ -11,6 +11,7 @@ both directions. The service of an agent brings the words of its protocol and no
 | `process.py` | `Program`: the process, lines in and out, what it complains of, its end |
 | `prompts.py` | what a person said, with its files, as words and pictures |
 | `rpc.py` | `Rpc`: JSON-RPC on lines, both directions |
+| `servers.py` | MCP servers that are handed over: their keys out of the log, a word on those that are not there |
 | `told.py` | earlier messages as text, for a session that has not seen them |
 | `turn.py` | `Turn`: one exchange, recorded and translated |
 """

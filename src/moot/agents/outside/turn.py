@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 
+from moot.agents.outside.servers import hiding
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -40,6 +41,7 @@ class Turn:
         self._hears = translator if isinstance(translator, Hears) else None
         self._state = translator.open(exchange.options)
         self._order = anyio.Lock()
+        self._hidden = hiding(request.servers)
         self._began = context.ports.now()
 
     @classmethod
@@ -86,8 +88,8 @@ class Turn:
         return await self._record(lines, sent=False)
 
     async def said(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """The same for lines of ours; call it before they are written. They must hold no secret."""
-        return await self._record(lines, sent=True)
+        """The same for lines of ours, without the keys of MCP servers; call it before they are written. They must hold no other secret."""
+        return await self._record(tuple(map(self._hidden, lines)), sent=True)
 
     async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> tuple[Chunk, ...]:
         chunks: tuple[Chunk, ...] = ()

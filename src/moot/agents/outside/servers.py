@@ -1,0 +1,32 @@
+"""MCP servers that an outside agent is handed, and their keys, which neither a command line nor the log may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from moot.guard.secrets import HIDDEN, SHORTEST
+from moot.types import chunk
+from moot.types.canonical import dumps
+from moot.types.event import Event
+from moot.types.mcp import McpServer
+
+__all__ = ["hiding", "unreached"]
+
+
+def unreached(name: str, why: str) -> Event:
+    """A note in the answer: a server that was to be handed over is not there."""
+    text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached"
+    return Event("chunks", (chunk.data("note", {"text": text}, id=f"mcp:{name}"),))
+
+
+def hiding(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
+    """What a line of ours to the agent is in the log: without the values of variables and headers, as JSON has them."""
+    values = {value for server in servers for value in (*server.env.values(), *server.headers.values()) if len(value) >= SHORTEST}
+    secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True)]
+
+    def hidden(line: bytes) -> bytes:
+        for secret in secrets:
+            line = line.replace(secret, HIDDEN.encode())
+        return line
+
+    return hidden
