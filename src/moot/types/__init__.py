@@ -21,6 +21,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |
+| `mcp.py` | servers of the Model Context Protocol |
 | `served.py` | what a run serves another program that uses moot as a model |
 | `crash.py` | named instants at which a test may kill the process |
 
