@@ -8,6 +8,9 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `ipynb.py` | `ipynb`: a notebook; only written |
 | `json_.py` | `json`: all that the messages hold, as one document |
 | `jsonl.py` | `jsonl`: the same in lines |
+| `anthropic.py` | `anthropic`: messages as Anthropic's API takes them |
+| `md.py` | `md`: a conversation written down in Markdown |
+| `openai.py` | `openai`: messages as OpenAI's chat completions take them |
 | `recording.py` | `recording`: conversations with their runs and what vendors sent; captures of other programs |
 | `_lines.py` | its lines, written and read |
 | `_facts.py` | its values as JSON |
@@ -18,6 +21,9 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
 | `tai/` | `tai`: TAI, its sessions and its configuration |
 | `_steps.py` | a message as the model calls it is made of, for those that are written |
+| `ui.py` | `ui`: messages as the AI SDK's user interfaces keep them |
+| `_documents.py` | what the plain ones share: messages in an array, an object, or lines |
+| `_saying.py` | what people and agents said, record by record, made into messages |
 """
 
 __all__: list[str] = []

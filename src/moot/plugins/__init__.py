@@ -94,12 +94,16 @@ FACES = Registry("moot.faces", {"cli": "moot.cli.app:main", "library": "moot.lib
 FORMATS = Registry(
     "moot.formats",
     {
+        "anthropic": "moot.formats.anthropic:Anthropic",
         "html": "moot.formats.html.format:Html",
         "ipynb": "moot.formats.ipynb:Ipynb",
         "json": "moot.formats.json_:JsonDocument",
         "jsonl": "moot.formats.jsonl:JsonLines",
+        "md": "moot.formats.md:Markdown",
+        "openai": "moot.formats.openai:OpenAI",
         "recording": "moot.formats.recording:RecordingFormat",
         "tai": "moot.formats.tai.format:Tai",
+        "ui": "moot.formats.ui:Ui",
     },
     needs=("name", "version", "suffix", "sniff", "read", "write"),
 )

@@ -6,6 +6,8 @@
 | `folders.py` | the regular files below a folder |
 | `database.py` | a SQLite file of another program, as it stood at one moment |
 | `archives.py` | the files in a zip, within limits |
+| `pieces.py` | JSON arrays of any size, one element at a time; the bytes that a value stands in |
+| `fields.py` | fields of somebody else's JSON, and its times and sums of money |
 | `tree.py` | parents before children, whatever the source says |
 | `documents.py` | a JSON file as its pieces |
 | `turns.py` | records in a row to messages |

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from moot.errors import UsageError
-from moot.types.canonical import JsonObject, loads_object
+from moot.formats._source.pieces import parsed
+from moot.types.canonical import JsonObject
 
 __all__ = ["LONGEST_LINE", "Line", "json_lines"]
 
@@ -55,10 +57,10 @@ def _lines(file: BinaryIO) -> Iterator[bytes | None]:
 
 
 def _line(number: int, raw: bytes) -> Line:
-    try:
-        return Line(number, raw, loads_object(raw))
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        value = parsed(raw)
+        if isinstance(value, dict):
+            return Line(number, raw, value)
     if b"\x00" in raw:
         return Line(number, raw, None, f"line {number} has NUL bytes, as a loss of power leaves them")
     if not raw.endswith(b"\n"):

@@ -1,0 +1,344 @@
+"""What people and agents said, record by record, made into messages: what every reader of another program's sessions shares.
+
+A prompt is a user message. What was done for it until the next prompt is one assistant message: a `step-start` before each model call,
+tool calls with their outputs. In a session that branches, an answer that goes on from the middle of another one begins with the same
+records, so each branch can be read by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, is_settled, is_tool
+
+__all__ = ["Branches", "Output", "Said", "branches", "call", "counted", "entries_of", "file", "reasoning", "step", "told"]
+
+_PREFIX = "~"
+"""Ends the id of an answer that is the beginning of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What came of a tool call, in a record behind it."""
+
+    call: str
+    value: Json
+    error: bool = False
+    name: str = ""
+    """Of the tool, where the record says it."""
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One record of a source."""
+
+    id: str
+    """Unique in the source; a record with the id of an earlier one is given a new one."""
+    role: Role
+    """user = a prompt; assistant = a model call, or outputs; system = instructions."""
+    raw: bytes
+    parts: tuple[Part, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    parent: str | None = None
+    """In a session that branches: the record before it."""
+    at: int = 0
+    step: JsonObject | None = None
+    """What is known of the model call, as `step` makes it; None = the record is none."""
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """How the records of a session hang together."""
+
+    forks: frozenset[str]
+    """Records that another one follows than the next: what they stand in is held until the end."""
+    behind: dict[str, str | None]
+    """Record that is no speech → the nearest one before it that is."""
+
+
+def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
+    """A thought; `metadata`: dialect → its signature."""
+    part: Part = {"type": "reasoning", "text": text, "state": "done"}
+    return {**part, "providerMetadata": metadata} if metadata else part
+
+
+def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
+    """A tool call without its output."""
+    part: Part = {"type": "dynamic-tool", "toolName": name or "unknown", "toolCallId": id}
+    if title:
+        part["title"] = title
+    return {**part, "state": "input-available", "input": arguments}
+
+
+def file(url: str, media_type: str, name: str = "") -> Part:
+    """A file by its address, which may be one that only its program can open."""
+    part: Part = {"type": "file", "mediaType": media_type or _media_type(url), "url": url}
+    return {**part, "filename": name} if name else part
+
+
+def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
+    """What is known of a model call: finish_reason, usage, cost, ms; what is None is left out."""
+    given: JsonObject = {"model": f"{model}@{provider}" if provider and model else model}
+    return given | {name: value for name, value in facts.items() if value is not None and value != {}}
+
+
+def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
+    """What a first look at a session that branches has to find out, of (id, parent, whether it is speech) in the source's order."""
+    forks: set[str] = set()
+    behind: dict[str, str | None] = {}
+    last: str | None = None
+    for id, parent, speaks in records:
+        parent = behind.get(parent, parent) if parent is not None else None
+        if not speaks:
+            behind[id] = parent
+            continue
+        if parent is not None and parent != last:
+            forks.add(parent)
+        last = id
+    return Branches(frozenset(forks), behind)
+
+
+def entries_of(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None) -> Iterator[Entry]:
+    """The entries of a conversation, counted; without `tree` each record follows the one before."""
+    return counted(told(said, tree))
+
+
+def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None) -> Iterator[Entry]:
+    """Records as messages; what is no record of speech passes by."""
+    talk = _Linear() if tree is None else _Branching(tree)
+    for one in said:
+        if isinstance(one, Said):
+            yield from talk.take(one)
+        else:
+            yield one
+    yield from talk.close()
+
+
+def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The same, with what was kept and lost counted at the end."""
+    kept, lost = Counter[str](), Counter[str]()
+    titled = False
+    for entry in entries:
+        if isinstance(entry, ImportedMessage):
+            kept.update(_things(entry))
+        elif isinstance(entry, ImportedRecord):
+            (lost if entry.problem else kept)["records"] += 1
+        elif entry.title and not titled:
+            kept["titles"] += 1
+            titled = True
+        yield entry
+    yield ImportedFacts(Fidelity(kept, {}, lost))
+
+
+def _things(message: ImportedMessage) -> Counter[str]:
+    found = Counter[str](messages=1)
+    if message.created_at:
+        found["times"] += 1
+    for part in message.parts:
+        kind = part.get("type")
+        if is_tool(part):
+            found["tool calls"] += 1
+        elif kind == "reasoning":
+            found["reasoning"] += 1
+        elif kind == "file":
+            found["pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"] += 1
+    steps = message.metadata.get("steps")
+    for one in steps if isinstance(steps, list) else []:
+        if isinstance(one, dict):
+            found["usage"] += bool(one.get("usage"))
+            found["costs"] += one.get("cost") is not None
+    return Counter({name: count for name, count in found.items() if count})
+
+
+class _Group:
+    """The records of a message to be."""
+
+    def __init__(self, id: str, parent: str | None, inherited: tuple[Said, ...] = ()) -> None:
+        self.id = id
+        self.parent = parent
+        self.inherited = inherited
+        """Records of the answer that this one goes on from, which are told here once more."""
+        self.own: list[Said] = []
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        return (*self.inherited, *self.own)
+
+    def message(self) -> ImportedMessage:
+        said = self.said
+        role = said[0].role
+        parts, steps = _parts(said, role)
+        own = steps[len([one for one in self.inherited if one.step is not None]) :]
+        raw = b"".join(one.raw for one in said)
+        at = next((one.at for one in (self.own or said) if one.at), 0)
+        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(said, own))
+
+
+def _parts(said: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
+    parts: list[Part] = []
+    steps: list[JsonObject] = []
+    taken: set[str] = set()
+    number = 0
+    for one in said:
+        if role == "assistant" and (one.parts or one.step is not None):
+            number += 1
+            parts.append({"type": "step-start"})
+        parts += [_unique(part, taken, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
+        for output in one.outputs:
+            _settle(parts, output, taken, number)
+        if one.step is not None:
+            steps.append({"step": number, **one.step})
+    return tuple(parts), steps
+
+
+def _unique(part: Part, taken: set[str], step: int, at: int) -> Part:
+    """A call under an id that is alone in the message: programs and vendors use some twice."""
+    id = str(part.get("toolCallId") or "")
+    own = id if id and id not in taken else f"{id}#{step}.{at}"
+    taken.add(own)
+    return part if own == id else {**part, "toolCallId": own, "toolMetadata": {"vendorId": id}}
+
+
+def _settle(parts: list[Part], output: Output, taken: set[str], step: int) -> None:
+    """Gives the output to its call: the oldest of that id which has none; a call that nobody saw is made up from it."""
+    for index, part in enumerate(parts):
+        if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
+            parts[index] = _with_output(part, output)
+            return
+    unseen = _unique(call(output.call, output.name, None), taken, step, len(parts))
+    parts.append(_with_output(unseen, output))
+
+
+def _vendor_id(part: Part) -> Json:
+    metadata = part.get("toolMetadata")
+    return metadata.get("vendorId") if isinstance(metadata, dict) else None
+
+
+def _with_output(part: Part, output: Output) -> Part:
+    if output.denied:
+        return {**part, "state": "output-denied", "approval": {"id": output.call, "approved": False, "reason": _words(output.value)}}
+    if output.error:
+        return {**part, "state": "output-error", "errorText": _words(output.value)}
+    return {**part, "state": "output-available", "output": output.value}
+
+
+def _words(value: Json) -> str:
+    if isinstance(value, dict) and value.get("type") == "content":
+        pieces = value.get("value")
+        texts = [str(one.get("text", "")) for one in pieces if isinstance(one, dict)] if isinstance(pieces, list) else []
+        return "\n".join(texts)
+    return value if isinstance(value, str) else "failed" if value is None else str(value)
+
+
+def _metadata(said: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
+    metadata: JsonObject = {}
+    for one in said:
+        metadata |= one.metadata or {}
+    if not steps:
+        return metadata
+    last = next((one for one in reversed(steps) if one.get("model")), steps[-1])
+    model, _, provider = str(last.get("model", "")).rpartition("@")
+    metadata |= {"model": model or provider} if last.get("model") else {}
+    metadata |= {"provider": provider} if model else {}
+    if reason := steps[-1].get("finish_reason"):
+        metadata["finish_reason"] = reason
+    return {**metadata, "steps": list[Json](steps)}
+
+
+class _Linear:
+    """One record after the other."""
+
+    def __init__(self) -> None:
+        self._open: _Group | None = None
+        self._seen: dict[str, int] = {}
+        self._last: str | None = None
+
+    def take(self, one: Said) -> Iterator[Entry]:
+        group = self._open
+        if group is not None and one.role == "assistant" == group.said[0].role:
+            group.own.append(one)
+            return
+        yield from self.close()
+        self._open = _Group(_fresh(self._seen, one.id), self._last)
+        self._open.own.append(one)
+
+    def close(self) -> Iterator[Entry]:
+        if self._open is not None:
+            message, self._open = self._open.message(), None
+            self._last = message.source_id
+            yield message
+
+
+class _Branching:
+    """Records that name the one before them."""
+
+    def __init__(self, tree: Branches) -> None:
+        self._tree = tree
+        self._open: _Group | None = None
+        self._seen: dict[str, int] = {}
+        self._in: dict[str, tuple[str, bool]] = {}
+        """Record → the message it is in, and whether it is an answer's."""
+        self._kept: dict[str, _Group] = {}
+        """Messages with a record that several follow."""
+        self._ends: dict[str, str] = {}
+        """Message → its last record."""
+
+    def take(self, one: Said) -> Iterator[Entry]:
+        parent = self._tree.behind.get(one.parent, one.parent) if one.parent is not None else None
+        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._in else None)
+        group = self._open
+        if group is not None and one.role == "assistant" == group.said[0].role and one.parent == group.said[-1].id:
+            self._add(group, one)
+            return
+        yield from self.close()
+        parent, inherited = yield from self._behind(one)
+        self._open = _Group(one.id, parent, inherited)
+        self._add(self._open, one)
+
+    def close(self) -> Iterator[Entry]:
+        if self._open is not None:
+            group, self._open = self._open, None
+            yield group.message()
+
+    def _add(self, group: _Group, one: Said) -> None:
+        group.own.append(one)
+        self._in[one.id] = (group.id, group.said[0].role == "assistant")
+        self._ends[group.id] = one.id
+        if one.id in self._tree.forks:
+            self._kept[group.id] = group
+
+    def _behind(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
+        """The message that this record stands behind, and what it has of an answer that it goes on from in the middle."""
+        if one.parent is None:
+            return None, ()
+        message, is_answer = self._in[one.parent]
+        group = self._kept.get(message)
+        if not is_answer or group is None or (one.role != "assistant" and self._ends[message] == one.parent):
+            return message, ()
+        said = group.said
+        shared = said[: next(at for at, known in enumerate(said) if known.id == one.parent) + 1]
+        if one.role == "assistant":
+            return group.parent, shared
+        begun = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
+        self._in[one.parent] = (begun.id, True)
+        self._ends[begun.id], self._kept[begun.id] = one.parent, begun
+        yield begun.message()
+        return begun.id, ()
+
+
+def _fresh(seen: dict[str, int], id: str) -> str:
+    """The id, or one made of it when it is taken."""
+    count = seen.get(id, 0)
+    seen[id] = count + 1
+    return id if not count else _fresh(seen, f"{id}#{count}")
+
+
+def _media_type(url: str) -> str:
+    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else "application/octet-stream"

@@ -1,0 +1,87 @@
+"""Fields of somebody else's JSON: what is not there, or not of the kind expected, is empty and no error."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from moot.types.canonical import Json, JsonObject
+
+__all__ = ["at", "flag", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
+
+_LATEST = 253_402_300_799_000
+"""ms: the year 9999."""
+
+
+def at(value: Json, *names: str) -> Json:
+    """What stands below these names."""
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def obj(value: Json, *names: str) -> JsonObject:
+    found = at(value, *names)
+    return found if isinstance(found, dict) else {}
+
+
+def items(value: Json, *names: str) -> list[Json]:
+    found = at(value, *names)
+    return found if isinstance(found, list) else []
+
+
+def objects(value: Json, *names: str) -> list[JsonObject]:
+    return [item for item in items(value, *names) if isinstance(item, dict)]
+
+
+def text(value: Json, *names: str) -> str:
+    found = at(value, *names)
+    return found if isinstance(found, str) else ""
+
+
+def flag(value: Json, *names: str) -> bool:
+    return at(value, *names) is True
+
+
+def whole_number(value: Json, *names: str) -> int | None:
+    """A count: what is no whole number, or less than nothing, is unknown."""
+    found = at(value, *names)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return found if type(found) is int and 0 <= found < 1 << 53 else None
+
+
+def money(value: Json, *names: str) -> int | None:
+    """Dollars as nano-dollars; None = unknown."""
+    found = at(value, *names)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or not 0 <= found < 1e9:
+        return None
+    return round(found * 1_000_000_000)
+
+
+def milliseconds(value: Json, *names: str) -> int:
+    """A time as ms since the epoch: of ISO 8601 text, or a number of s, ms, µs or ns, told apart by size; 0 = none.
+
+    Text without a zone is taken for UTC.
+    """
+    found = at(value, *names)
+    if isinstance(found, str):
+        return _of_text(found)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
+        return 0
+    for below, factor in ((1e11, 1000), (1e14, 1), (1e17, 1e-3)):
+        if found < below:
+            return int(found * factor)
+    return min(int(found / 1_000_000), _LATEST)
+
+
+def _of_text(written: str) -> int:
+    try:
+        time = datetime.fromisoformat(written.strip().replace(" UTC", "+00:00"))
+    except ValueError:
+        return 0
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return min(max(int((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000), 0), _LATEST)

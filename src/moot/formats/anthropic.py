@@ -1,0 +1,154 @@
+"""The format `anthropic`: messages as Anthropic's API takes them (reference: Claude API, create a message).
+
+An object with `messages` and `system`, or anything in which a block of Anthropic's own stands: a JSON array of messages, an object with
+`messages`, lines of either. Whoever writes it gives `system` too, even an empty one: texts alone count as `openai`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._documents import Document, broken, documents, facts_of, glance
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
+from moot.formats._source.fields import flag, items, objects, text
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["Anthropic"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use", "search_result"})
+
+_SAMPLE = b"""{"model": "claude-sonnet-4-5", "max_tokens": 500, "system": "Be brief.", "messages": [
+  {"role": "user", "content": "What is here?"},
+  {"role": "assistant", "content": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"},
+    {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {"command": "ls"}}]},
+  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt"}]},
+  {"role": "assistant", "content": [{"type": "text", "text": "One file: a.txt"}]}
+]}
+"""
+
+
+class Anthropic:
+    """`Format`."""
+
+    name = "anthropic"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {"request": _SAMPLE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        seen = glance(head)
+        if seen is None or not seen.messages:
+            return False
+        messages = [one for one in seen.messages if "role" in one]
+        if not messages or not all(_is_message(one) for one in messages):
+            return False
+        named = "anthropic_version" in seen.about or ("system" in seen.about and isinstance(seen.about["system"], str | list))
+        return named or any(text(block, "type") in _OWN for one in messages for block in items(one, "content"))
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for document in documents(path):
+            yield ImportedConversation(document.id, entries_of(_said(document)))
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("conversations can't be written as 'anthropic' yet")
+
+
+def _is_message(value: JsonObject) -> bool:
+    if value.get("role") not in _ROLES or "tool_calls" in value or "timestamp" in value or "parts" in value:
+        return False
+    content = value.get("content")
+    return not isinstance(content, list) or all(isinstance(block, dict) and "image_url" not in block for block in content)
+
+
+def _said(document: Document) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    yield facts_of(document.about)
+    if document.about:
+        yield ImportedRecord(document.around, document.about)
+    if parts := _content(document.about.get("system")):
+        yield Said("system", "system", document.around, tuple(parts))
+    for number, record in enumerate(document.records, 1):
+        role = _ROLES.get(text(record.value, "role"))
+        if record.value is None or role is None or record.problem:
+            yield broken(record)
+        else:
+            yield from _message(str(number), role, record.raw, record.value)
+
+
+def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Said]:
+    """What it says; the outputs in a user's message belong to the answer before it, and what stands beside them is a prompt."""
+    blocks = objects(value, "content")
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    if role == "user" and results:
+        outputs = tuple(Output(text(one, "tool_use_id"), _output(one), flag(one, "is_error")) for one in results)
+        yield Said(f"{id}.outputs", "assistant", raw, outputs=outputs)
+        blocks = [block for block in blocks if block.get("type") != "tool_result"]
+        if not blocks:
+            return
+    parts = _content(list[Json](blocks)) if blocks else _content(value.get("content"))
+    outputs = tuple(_server_output(block) for block in blocks if _is_server_result(block))
+    yield Said(id, role, raw, tuple(parts), outputs)
+
+
+def _content(content: Json) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    return [_block(block) for block in objects({"all": content}, "all") if not _is_server_result(block)]
+
+
+def _block(block: JsonObject) -> Part:
+    match block.get("type"):
+        case "text":
+            part = text_part(text(block, "text"))
+            return {**part, "providerMetadata": {"anthropic": {"citations": block["citations"]}}} if block.get("citations") else part
+        case "thinking":
+            return reasoning(
+                text(block, "thinking"), {"anthropic": {"signature": text(block, "signature")}} if text(block, "signature") else None
+            )
+        case "redacted_thinking":
+            return reasoning("", {"anthropic": {"redactedData": text(block, "data")}})
+        case "tool_use":
+            return call(text(block, "id"), text(block, "name"), block.get("input"))
+        case "server_tool_use":
+            return {**call(text(block, "id"), text(block, "name"), block.get("input")), "providerExecuted": True}
+        case "image" | "document":
+            return _source(block)
+        case _:
+            return {"type": "custom", "kind": "anthropic.block", "providerMetadata": {"anthropic": {"block": block}}}
+
+
+def _source(block: JsonObject) -> Part:
+    kind, name = text(block, "source", "type"), text(block, "title")
+    default = "image/*" if block.get("type") == "image" else "application/pdf"
+    if kind == "base64":
+        media_type = text(block, "source", "media_type") or default
+        return file(f"data:{media_type};base64,{text(block, 'source', 'data')}", media_type, name)
+    if kind == "url":
+        return file(text(block, "source", "url"), default, name)
+    if kind == "text":
+        return text_part(f"{name}:\n{text(block, 'source', 'data')}" if name else text(block, "source", "data"))
+    return {"type": "custom", "kind": "anthropic.block", "providerMetadata": {"anthropic": {"block": block}}}
+
+
+def _is_server_result(block: JsonObject) -> bool:
+    return text(block, "type").endswith("_tool_result")
+
+
+def _server_output(block: JsonObject) -> Output:
+    return Output(text(block, "tool_use_id"), block.get("content"))
+
+
+def _output(block: JsonObject) -> Json:
+    content = block.get("content")
+    if isinstance(content, str) or content is None:
+        return content
+    parts = _content(content)
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}

@@ -1,0 +1,251 @@
+"""The format `md`: a conversation as people write one down in Markdown, a heading for each message.
+
+    ---
+    moot: conversation
+    id: 01a1ffce
+    title: "Lists"                              a JSON string, as every value may be
+    ---
+
+    # Lists
+
+    ## User                                     also You, Human, Prompt; Assistant, AI, Bot, Model, Agent, ChatGPT, Claude; System
+
+    What is here?
+
+    ## Assistant · 2026-11-21T20:31:32Z · mock-1
+
+    <details>
+    <summary>Reasoning</summary>
+
+    I will look.
+
+    </details>
+
+    <details>
+    <summary>Tool: shell</summary>
+
+    ```json
+    {"command": "ls"}
+    ```
+
+    ```output
+    a.txt
+    ```
+
+    </details>
+
+    ![dot.png](data:image/png;base64,…)
+
+Each of these begins at the line's start; an empty line stands behind a heading, before the next one, and around what `details` holds.
+`error` in the place of `output` says that the call failed; a fence is longer than any inside. A line of a text that would be one of these
+signs (a heading with a role, `<details>`, `</details>`, a picture's line) has a backslash before it, and one that has backslashes there
+has one more. A file that nobody of ours wrote needs one heading of a person and one of an agent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._source.fields import milliseconds, text
+from moot.formats._source.pieces import parsed, whole
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["SIGN", "Markdown"]
+
+_NAMES: dict[str, Role] = {
+    **dict.fromkeys(("user", "you", "human", "prompt"), "user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "chatgpt", "claude"), "assistant"),
+    "system": "system",
+}
+_ROLE = rf"#{{1,3}} (?:\*\*)?({'|'.join(_NAMES)})(?:\*\*)?:?((?: · [^\n]*)?)"
+_HEADING = re.compile(_ROLE, re.IGNORECASE)
+_FILE = re.compile(r"(!?)\[([^\]\n]*)\]\((data:[^)\s]+)\)")
+SIGN = re.compile(rf"\\*(?:{_ROLE}|</?details>|{_FILE.pattern})", re.IGNORECASE)
+"""What a line of a text gets a backslash before; it has to match all of the line."""
+_FENCE = re.compile(r"(`{3,})(\w*)")
+_FRONT = re.compile(rb"---\n(.*?)\n---\n", re.DOTALL)
+_OURS = b"moot: conversation"
+
+
+class Markdown:
+    """`Format`."""
+
+    name = "md"
+    version = 1
+    suffix = ".md"
+    samples: ClassVar[Mapping[str, bytes]] = {"written down": b"# Lists\n\n## User\n\nWhat is here?\n\n## Assistant\n\nOne file: a.txt\n"}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if path.suffix.lower() not in (".md", ".markdown"):
+            return False
+        front = _FRONT.match(head)
+        if front is not None and _OURS in front[1].split(b"\n"):
+            return True
+        roles = {role for line in head.split(b"\n") if (role := _role(line)) is not None}
+        return {"user", "assistant"} <= roles
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        data = whole(path)
+        front = _FRONT.match(data)
+        about = _about(front[1]) if front is not None else {}
+        lines = data.splitlines(keepends=True) if b"\n" not in data else data[front.end() if front else 0 :].split(b"\n")
+        sections = _sections(lines)
+        if not any(role for role, _ in sections) and not about:
+            raise UsageError(f"{str(path)!r} has no heading that says who speaks, such as ## User")
+        id = text(about, "id") or hashlib.sha256(data).hexdigest()
+        yield ImportedConversation(id, entries_of(_said(data[: front.end()] if front else b"", about, sections)))
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("conversations can't be written as 'md' yet")
+
+
+def _role(line: bytes) -> Role | None:
+    found = _HEADING.fullmatch(line.decode("utf-8", "replace").rstrip("\r"))
+    return _NAMES[found[1].lower()] if found else None
+
+
+def _about(front: bytes) -> JsonObject:
+    """The lines `name: value` at the top."""
+    about: JsonObject = {}
+    for line in front.decode("utf-8", "replace").split("\n"):
+        name, colon, value = line.partition(": ")
+        about[name] = value
+        with suppress(ValueError):
+            about[name] = parsed(value.encode()) if colon and value.startswith('"') else value
+    return about
+
+
+def _sections(lines: list[bytes]) -> list[tuple[Role | None, list[bytes]]]:
+    """Role → its lines, the heading first; what stands before the first heading has no role."""
+    found: list[tuple[Role | None, list[bytes]]] = [(None, [])]
+    for line in lines:
+        role = _role(line)
+        if role is not None:
+            found.append((role, []))
+        found[-1][1].append(line)
+    return found
+
+
+def _said(
+    front: bytes, about: JsonObject, sections: list[tuple[Role | None, list[bytes]]]
+) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    before = b"\n".join(sections[0][1])
+    title = text(about, "title") or next(
+        (line[2:].decode("utf-8", "replace").strip() for line in sections[0][1] if line.startswith(b"# ")), ""
+    )
+    if (front + before).strip():
+        yield ImportedRecord(front + before, about or None)
+    yield ImportedFacts(title=title, model=text(about, "model"), created_at=milliseconds(about, "created"))
+    for number, (role, lines) in enumerate(sections):
+        if role is None:
+            continue
+        raw = b"\n".join(lines) + (b"\n" if number < len(sections) - 1 else b"")
+        heading, *rest = [line.decode("utf-8", "replace") for line in lines]
+        parts, outputs = _parts("\n".join(rest), number)
+        at, model = _facts(heading)
+        yield Said(str(number), role, raw, parts, outputs, at=at, step=step(model) if model and role == "assistant" else None)
+
+
+def _facts(heading: str) -> tuple[int, str]:
+    """The time and the model behind a heading's role."""
+    at, model = 0, ""
+    for word in heading.strip().split(" · ")[1:]:
+        if time := milliseconds(word):
+            at = time
+        else:
+            model = word
+    return at, model
+
+
+def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
+    """What a section holds, and what came of its calls."""
+    parts: list[Part] = []
+    outputs: list[Output] = []
+    held: list[str] = []
+    lines = iter(body.removeprefix("\n").removesuffix("\n").removesuffix("\n").split("\n"))
+    for line in lines:
+        shown = _FILE.fullmatch(line)
+        if line != "<details>" and shown is None:
+            held.append(_unescaped(line))
+            continue
+        _flush(held, parts)
+        if shown is not None:
+            parts.append(file(shown[3], "", shown[2]))
+            next(lines, "")
+            continue
+        inside = _inside(lines)
+        made = _details(inside, f"call-{section}-{len(outputs) + 1}")
+        if isinstance(made, str):
+            held += ["<details>", *inside, "</details>"]
+            continue
+        parts.append(made[0])
+        outputs += made[1]
+        next(lines, "")
+    _flush(held, parts, last=True)
+    return tuple(parts), tuple(outputs)
+
+
+def _flush(held: list[str], parts: list[Part], *, last: bool = False) -> None:
+    """The text so far; the empty line before the next part is none of it."""
+    body = "\n".join(held if last or not held or held[-1] else held[:-1])
+    if body:
+        parts.append(text_part(body))
+    held.clear()
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line.startswith("\\") and SIGN.fullmatch(line) else line
+
+
+def _inside(lines: Iterator[str]) -> list[str]:
+    found: list[str] = []
+    for line in lines:
+        if line == "</details>":
+            break
+        found.append(line)
+    return found
+
+
+def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
+    """A thought or a call; the summary, when it is neither."""
+    summary = lines[0] if lines else ""
+    if summary == "<summary>Reasoning</summary>":
+        body = [_unescaped(line) for line in lines[1:]]
+        return reasoning("\n".join(body[1:-1] if len(body) > 1 else body)), []
+    named = re.fullmatch(r"<summary>Tool: (.+)</summary>", summary)
+    if named is None:
+        return summary
+    blocks = dict(_blocks(iter(lines[1:])))
+    outputs = [Output(id, blocks[kind], kind == "error") for kind in ("output", "error") if kind in blocks]
+    return call(id, named[1], _value(blocks.get("json", ""))), outputs
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Fenced blocks: what they say they are → their text."""
+    for line in lines:
+        opened = _FENCE.fullmatch(line)
+        if opened is None:
+            continue
+        body: list[str] = []
+        for inner in lines:
+            if inner == opened[1]:
+                break
+            body.append(_unescaped(inner))
+        yield opened[2], "\n".join(body)
+
+
+def _value(written: str) -> Json:
+    try:
+        return parsed(written.encode()) if written else None
+    except ValueError:
+        return written

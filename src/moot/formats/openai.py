@@ -1,0 +1,157 @@
+"""The format `openai`: messages as OpenAI's chat completions take them (reference: OpenAI API, create chat completion; fine-tuning).
+
+A JSON array of messages, an object with `messages`, or lines of either: `{"messages": […]}` on a line is a conversation of its own, as
+in files for fine-tuning; a message on a line is one of the conversation that the file is. What is just as well `anthropic` (texts and
+nothing else) counts as this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._documents import Document, broken, documents, facts_of, glance
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
+from moot.formats._source.fields import items, objects, text
+from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["OpenAI"]
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "assistant",
+    "function": "assistant",
+}
+_PIECES = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+_THOUGHTS = ("reasoning_content", "reasoning")
+_SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+
+_SAMPLE = b"""{"model": "gpt-4o", "messages": [
+  {"role": "system", "content": "Be brief."},
+  {"role": "user", "content": [{"type": "text", "text": "What is here?"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}]},
+  {"role": "assistant", "content": null, "tool_calls": [
+    {"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": "{\\"command\\": \\"ls\\"}"}}]},
+  {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
+  {"role": "assistant", "reasoning_content": "One file.", "content": "One file: a.txt"}
+]}
+"""
+
+
+class OpenAI:
+    """`Format`."""
+
+    name = "openai"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {
+        "request": _SAMPLE,
+        "fine-tuning": b'{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"}]}\n' * 2,
+    }
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        seen = glance(head)
+        if seen is None or not seen.messages or "system" in seen.about or "anthropic_version" in seen.about:
+            return False
+        return all(_is_message(message) for message in seen.messages[:-1]) and _is_message(seen.messages[-1], cut=len(head) >= 1 << 16)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for document in documents(path):
+            yield ImportedConversation(document.id, entries_of(_said(document)))
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("conversations can't be written as 'openai' yet")
+
+
+def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
+    """Whether it can be nothing else than a message of ours; of one that is cut off less is seen."""
+    if value.get("role") not in _ROLES or "parts" in value or "timestamp" in value or "type" in value:
+        return False
+    content = value.get("content")
+    if isinstance(content, list):
+        return all(text(piece, "type") in _PIECES for piece in content)
+    return (
+        isinstance(content, str) or cut or (content is None and ("tool_calls" in value or "function_call" in value or "content" in value))
+    )
+
+
+def _said(document: Document) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    yield facts_of(document.about)
+    if document.about:
+        yield ImportedRecord(document.around, document.about)
+    for number, record in enumerate(document.records, 1):
+        value = record.value
+        role = _ROLES.get(text(value, "role"))
+        if value is None or role is None or record.problem:
+            yield broken(record)
+        else:
+            yield _message(str(number), role, record.raw, value)
+
+
+def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Said:
+    if value.get("role") in ("tool", "function"):
+        name = text(value, "name")
+        return Said(id, role, raw, outputs=(Output(text(value, "tool_call_id") or name, _output(value), name=name),))
+    parts = [reasoning(text(value, name)) for name in _THOUGHTS if text(value, name)][:1]
+    parts += _content(value.get("content"))
+    if text(value, "refusal"):
+        parts.append(text_part(text(value, "refusal")))
+    parts += [_call(one) for one in objects(value, "tool_calls")]
+    if isinstance(old := value.get("function_call"), dict):
+        parts.append(call(text(old, "name"), text(old, "name"), _arguments(text(old, "arguments"))))
+    return Said(id, role, raw, tuple(parts))
+
+
+def _content(content: Json) -> list[Part]:
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    return [_piece(piece) for piece in objects({"all": content}, "all")]
+
+
+def _piece(piece: JsonObject) -> Part:
+    match piece.get("type"):
+        case "text" | "refusal":
+            return text_part(text(piece, str(piece["type"])))
+        case "image_url":
+            url = text(piece, "image_url", "url") or text(piece, "image_url")
+            shown = file(url, "" if url.startswith("data:") else "image/*")
+            return {**shown, "detail": detail} if (detail := text(piece, "image_url", "detail")) else shown
+        case "input_audio":
+            kind = _SOUND.get(text(piece, "input_audio", "format"), "audio/wav")
+            return file(f"data:{kind};base64,{text(piece, 'input_audio', 'data')}", kind)
+        case "file" if url := text(piece, "file", "file_data"):
+            return file(url if url.startswith("data:") else f"data:application/pdf;base64,{url}", "", text(piece, "file", "filename"))
+        case _:
+            return {"type": "data-piece", "data": piece}
+
+
+def _call(value: JsonObject) -> Part:
+    kind = "custom" if "custom" in value else "function"
+    arguments = text(value, kind, "arguments" if kind == "function" else "input")
+    made = call(text(value, "id"), text(value, kind, "name"), _arguments(arguments) if kind == "function" else arguments)
+    return {**made, "toolMetadata": {"custom": True}} if kind == "custom" else made
+
+
+def _arguments(written: str) -> Json:
+    try:
+        return loads_exact(written) if written.strip() else {}
+    except ValueError:
+        return written
+
+
+def _output(value: JsonObject) -> Json:
+    content = value.get("content")
+    if isinstance(content, str):
+        return content
+    parts = _content(content)
+    if all(part["type"] == "text" for part in parts):
+        return "".join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)} if items(value, "content") else None

@@ -1,0 +1,83 @@
+"""The format `ui`: messages as the AI SDK's user interfaces keep them, `UIMessage` (reference: AI SDK UI, UIMessage).
+
+A JSON array of them, an object with `messages` as such a client posts it, or one on each line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._documents import Document, broken, documents, facts_of, glance
+from moot.formats._saying import counted
+from moot.formats._source.fields import milliseconds, obj, objects, text
+from moot.types.canonical import JsonObject
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedMessage, ImportedRecord, Written
+from moot.types.message import Role
+
+__all__ = ["Ui"]
+
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+
+_SAMPLE = b"""[
+  {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "What is here?"}]},
+  {"id": "m2", "role": "assistant", "metadata": {"model": "mock-1"}, "parts": [{"type": "step-start"},
+    {"type": "reasoning", "text": "I look.", "state": "done"},
+    {"type": "tool-shell", "toolCallId": "c1", "state": "output-available", "input": {"command": "ls"}, "output": "a.txt"},
+    {"type": "text", "text": "One file: a.txt"}]}
+]
+"""
+
+
+class Ui:
+    """`Format`."""
+
+    name = "ui"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {
+        "messages": _SAMPLE,
+        "lines": b'{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}\n' * 2,
+    }
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        seen = glance(head)
+        return seen is not None and bool(seen.messages) and "moot" not in seen.about and all(_is_message(one) for one in seen.messages)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for document in documents(path):
+            yield ImportedConversation(document.id, counted(_entries(document)))
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("conversations can't be written as 'ui' yet")
+
+
+def _is_message(value: JsonObject) -> bool:
+    parts = value.get("parts")
+    if value.get("role") not in _ROLES or not isinstance(value.get("id"), str) or not isinstance(parts, list):
+        return False
+    return all(text(part, "type") for part in parts)
+
+
+def _entries(document: Document) -> Iterator[Entry]:
+    yield facts_of(document.about)
+    if document.about:
+        yield ImportedRecord(document.around, document.about)
+    seen: set[str] = set()
+    last: str | None = None
+    for number, record in enumerate(document.records, 1):
+        value = record.value
+        role = _ROLES.get(text(value, "role"))
+        if value is None or role is None or record.problem:
+            yield broken(record)
+            continue
+        id = text(value, "id")
+        id = id if id and id not in seen else f"{id}#{number}"
+        parent = text(value, "parent")
+        seen.add(id)
+        at = milliseconds(value, "createdAt") or milliseconds(value, "created_at") or milliseconds(value, "metadata", "createdAt")
+        parts = tuple(part for part in objects(value, "parts") if text(part, "type"))
+        yield ImportedMessage(role, parts, id, record.raw, parent if parent in seen and parent != id else last, at, obj(value, "metadata"))
+        last = id
