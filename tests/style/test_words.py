@@ -173,6 +173,27 @@ NAMES_ALL = (
     "providers/openrouter.py",  # gateways: they resell the others' models under names of their own
     "providers/vercel.py",
     "testing/*",
+    *(
+        f"formats/{name}.py"
+        for name in [
+            "anthropic",
+            "openai",
+            "md",
+            "chatgpt",
+            "claude_ai",
+            "opencode",
+            "gemini",
+            "qwen",
+            "pi",
+            "gptme",
+            "vibe",
+            "llm",
+            "aichat",
+            "open_webui",
+            "lmstudio",
+            "ollama",
+        ]
+    ),
     "formats/cherry/*",  # files of programs that call providers: their own names for them
     "formats/clai/*",
     "formats/mtm/*",
