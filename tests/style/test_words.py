@@ -116,8 +116,9 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/_acp_facts.py",
         "convert/wire.py",
         "formats/_captures.py",
+        "formats/claude*",
     ),
-    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "convert/wire.py", "formats/_captures.py"),
+    "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "convert/wire.py", "formats/_captures.py", "formats/codex*"),
     "openai gpt": (
         "providers/*.py",
         "convert/openai*.py",

@@ -51,6 +51,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `anthropic_stream.py` | Anthropic messages: the way back |
 | `_anthropic_facts.py` | that wire's finish reasons, counts and citations |
 | `claude_code.py` | Claude Code's lines, with and without partial messages |
+| `claude_session.py` | the lines of its session files: what it did for one prompt as one message |
 | `_claude_calls.py` | its tool calls and their outputs |
 | `_claude_facts.py` | its usage, costs, failures and notes |
 | `_thinking.py` | how its models are asked to think |

@@ -95,6 +95,7 @@ FORMATS = Registry(
     "moot.formats",
     {
         "anthropic": "moot.formats.anthropic:Anthropic",
+        "claude": "moot.formats.claude.format:ClaudeFormat",
         "html": "moot.formats.html.format:Html",
         "ipynb": "moot.formats.ipynb:Ipynb",
         "json": "moot.formats.json_:JsonDocument",

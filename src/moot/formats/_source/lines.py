@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from moot.errors import UsageError
 from moot.formats._source.pieces import parsed
 from moot.types.canonical import JsonObject
 
-__all__ = ["LONGEST_LINE", "Line", "json_lines"]
+__all__ = ["LONGEST_LINE", "Line", "json_lines", "lines_at"]
 
 LONGEST_LINE = 64 << 20
 """Bytes; what is longer is passed over and never held."""
@@ -30,39 +30,55 @@ class Line:
     value: JsonObject | None
     problem: str = ""
     """What is wrong, and in which line; empty = `value` is there."""
+    offset: int = 0
+    """Bytes of the file before it."""
 
 
 def json_lines(path: Path) -> Iterator[Line]:
     """Each line that is not blank. Raises UsageError when the file can't be read."""
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(_lines(file), 1):
+            for number, (raw, offset) in enumerate(_lines(file), 1):
                 if raw is None:
-                    yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB")
-                elif raw.strip():
-                    yield _line(number, raw)
+                    yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
+                elif not raw.isspace():
+                    yield _line(number, raw, offset)
     except OSError as error:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines with their ends; None for one that is too long."""
+def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
+    """The lines that begin at these places of the file, numbered from 1. Raises UsageError when the file can't be read."""
+    try:
+        with path.open("rb") as file:
+            for number, offset in enumerate(offsets, 1):
+                file.seek(offset)
+                yield _line(number, file.readline(LONGEST_LINE), offset)
+    except OSError as error:
+        raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Lines with their ends, and where they begin; None for one that is too long."""
+    offset = 0
     while line := file.readline(LONGEST_LINE + 1):
-        if len(line) <= LONGEST_LINE:
-            yield line
-            continue
-        while not line.endswith(b"\n") and (line := file.readline(_CHUNK)):
-            pass
-        yield None
+        size = len(line)
+        if size <= LONGEST_LINE:
+            yield line, offset
+        else:
+            while not line.endswith(b"\n") and (line := file.readline(_CHUNK)):
+                size += len(line)
+            yield None, offset
+        offset += size
 
 
-def _line(number: int, raw: bytes) -> Line:
+def _line(number: int, raw: bytes, offset: int) -> Line:
     with suppress(ValueError):
         value = parsed(raw)
         if isinstance(value, dict):
-            return Line(number, raw, value)
+            return Line(number, raw, value, "", offset)
     if b"\x00" in raw:
-        return Line(number, raw, None, f"line {number} has NUL bytes, as a loss of power leaves them")
+        return Line(number, raw, None, f"line {number} has NUL bytes, as a loss of power leaves them", offset)
     if not raw.endswith(b"\n"):
-        return Line(number, raw, None, f"line {number}, the last, is cut off")
-    return Line(number, raw, None, f"line {number} is no JSON object")
+        return Line(number, raw, None, f"line {number}, the last, is cut off", offset)
+    return Line(number, raw, None, f"line {number} is no JSON object", offset)

@@ -1,0 +1,238 @@
+"""The lines of Claude Code's own session files: what it did for one prompt as one message, with the parts that its stream becomes.
+
+A model call stands in several lines, one a block, all with the message's id and its usage; a tool's output is a line of the user.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moot.convert._anthropic_facts import REASONS, usage_of
+from moot.convert._claude_calls import NAME, Call, output_of
+from moot.convert._claude_facts import noted, plan_of
+from moot.convert._tool_parts import OUTPUTS
+from moot.convert._vendor import as_list, as_object, as_text
+from moot.convert._writer import Parts
+from moot.convert.anthropic_stream import METADATA, State, take
+from moot.convert.fold import fold_parts
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import data
+from moot.types.part import Part, text_part
+
+__all__ = ["NO_OUTPUT", "Answer", "asked"]
+
+_PREFIX = "1.0"
+NO_OUTPUT = "the agent ended without an output of this call"
+_REFUSED = "The user doesn't want to "
+"""How the output of a call begins that a person said no to, where no field says so."""
+_SYNTHETIC = "<synthetic>"
+"""The model of lines that the program writes itself."""
+_MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
+
+
+def asked(content: Json) -> tuple[Part, ...]:
+    """What a person said, from the content of a user's line; outputs of tools in it are none of it."""
+    if isinstance(content, str):
+        return (text_part(content),) if content else ()
+    return tuple(part for block in as_list(content) if (part := _given(as_object(block))) is not None)
+
+
+def _given(block: JsonObject) -> Part | None:
+    kind = as_text(block.get("type"))
+    if kind == "text":
+        return text_part(as_text(block.get("text")))
+    if kind in ("image", "document"):
+        source = as_object(block.get("source"))
+        media_type = as_text(source.get("media_type")) or ("image/png" if kind == "image" else "application/pdf")
+        title: JsonObject = {"filename": block["title"]} if isinstance(block.get("title"), str) else {}
+        if encoded := as_text(source.get("data")):
+            if source.get("type") == "text":
+                encoded = base64.b64encode(encoded.encode("utf-8", "replace")).decode()
+            return {"type": "file", "mediaType": media_type, "url": f"data:{media_type};base64,{encoded}", **title}
+        if url := as_text(source.get("url")):
+            return {"type": "file", "mediaType": media_type, "url": url, **title}
+    if not kind or kind == "tool_result":
+        return None
+    return {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": {METADATA: {"block": block}}}
+
+
+@dataclass(slots=True)
+class _Step:
+    id: str
+    model: str = ""
+    usage: JsonObject | None = None
+    reason: str = ""
+    begun: int = 0
+    until: int = 0
+    cost: int | None = None
+
+
+class Answer:
+    """An assistant's message while its lines come in."""
+
+    __slots__ = ("_calls", "_made", "_parts", "_steps", "_used", "error", "last_at")
+
+    def __init__(self, at: int = 0) -> None:
+        self._parts: list[Part] = []
+        self._calls: dict[str, tuple[int, str]] = {}
+        """Calls without an output, by the vendor's id: where the part stands, and our id."""
+        self._used = set[str]()
+        self._steps: list[_Step] = []
+        self._made = 0
+        self.error = ""
+        """Why it failed at last, in the program's words."""
+        self.last_at = at
+        """The time of the newest line, ms; at first of the prompt."""
+
+    def begins_step(self, line: JsonObject) -> bool:
+        """Whether the line belongs to another model call than the newest."""
+        id = as_text(as_object(line.get("message")).get("id"))
+        return not self._steps or self._steps[-1].id != id
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call has no output yet."""
+        return bool(self._calls)
+
+    def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
+        """Takes a line of the model's; the vendor's ids of the calls in it."""
+        message = as_object(line.get("message"))
+        if line.get("isApiErrorMessage") is True or line.get("is_api_error_message") is True:
+            self.error = "\n".join(as_text(as_object(block).get("text")) for block in as_list(message.get("content")))
+            self.last_at = at or self.last_at
+            return ()
+        if message.get("model") == _SYNTHETIC:
+            return ()
+        self.error = ""
+        self._step(message, line, at)
+        content = message.get("content")
+        whole: JsonObject = {"type": "text", "text": content}
+        blocks = [whole] if isinstance(content, str) else as_list(content)
+        return tuple(id for block in blocks if (id := self._block(as_object(block))))
+
+    def _step(self, message: JsonObject, line: JsonObject, at: int) -> None:
+        id = as_text(message.get("id"))
+        step = next((step for step in reversed(self._steps) if step.id == id), None)
+        if step is None:
+            step = _Step(id, begun=self.last_at)
+            self._steps.append(step)
+            self._parts.append({"type": "step-start"})
+        step.model = as_text(message.get("model")) or step.model
+        step.usage = as_object(message.get("usage")) or step.usage  # every line says it, the last one says all
+        step.reason = as_text(message.get("stop_reason")) or step.reason
+        step.until = self.last_at = at or self.last_at
+        cost = line.get("costUSD")
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
+            step.cost = (step.cost or 0) + round(cost * 1e9)
+
+    def _block(self, block: JsonObject) -> str:
+        """Takes a block; of a call its id."""
+        kind = block.get("type")
+        if kind == "text" and not block.get("citations"):
+            if text := as_text(block.get("text")):
+                self._parts.append(text_part(text))
+                self._made += 1
+        elif kind == "thinking":
+            signature = as_text(block.get("signature"))
+            made_by: JsonObject = {METADATA: {"signature": signature, "provider": NAME}} if signature else _MADE_BY
+            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._made}", "text": as_text(block.get("thinking")), "state": "done"}
+            self._parts.append({**part, "providerMetadata": made_by})
+            self._made += 1
+        elif kind == "tool_use":
+            return self._call(block)
+        elif kind:
+            self._other(block)
+        return ""
+
+    def _call(self, block: JsonObject) -> str:
+        vendor_id, name = as_text(block.get("id")), as_text(block.get("name")) or "unknown"
+        id, number = vendor_id or f"call_{_PREFIX}_{len(self._used)}", len(self._used)
+        while id in self._used:
+            id, number = f"{vendor_id}#{len(self._steps)}.{number}", number + 1
+        self._used.add(id)
+        self._calls[vendor_id] = (len(self._parts), id)
+        given = block.get("input")
+        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
+        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": given if given is not None else {}}
+        self._parts.append(call)
+        if name == "TodoWrite" and (plan := plan_of(given)) is not None:
+            self._parts = list(fold_parts(self._parts, (data("plan", plan, id="plan"),)))
+        return vendor_id
+
+    def _other(self, block: JsonObject) -> None:
+        """Blocks that come rarely, as the stream's own translator has them."""
+        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._made), NAME)
+        state, begun = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
+        state, ended = take(state, {"type": "content_block_stop", "index": 0})
+        self._parts = list(fold_parts(self._parts, (*begun, *ended)))
+        self._used.update(state.parts.used)
+        self._made = state.parts.next
+
+    def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
+        """Takes the output of a call; False when no call waits for it."""
+        known = self._calls.pop(as_text(block.get("tool_use_id")), None)
+        if known is None:
+            return False
+        place, id = known
+        call = Call(id, as_text(block.get("tool_use_id")))
+        told: JsonObject = {"tool_use_result": line.get("toolUseResult", line.get("tool_use_result"))}
+        if _refused(block, line):
+            told["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
+        chunk = output_of(call, block, told)
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk)
+        self.last_at = at or self.last_at
+        return True
+
+    def steered(self, id: str, parts: tuple[Part, ...]) -> None:
+        """Takes in what a person said while it worked."""
+        self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
+
+    def note(self, line: JsonObject) -> None:
+        """Takes an event of the program that a person should be told of; others are passed over."""
+        if text := noted(line):
+            self._parts = list(fold_parts(self._parts, (data("note", {"text": text}, id=f"{_PREFIX}.{line.get('subtype')}"),)))
+
+    def cost(self, amount: int) -> None:
+        """Takes what the newest model calls have cost together, nano-dollars."""
+        if self._steps:
+            self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
+
+    def parts(self, *, over: bool) -> tuple[Part, ...]:
+        """The parts as they are now; `over`: nothing more is to come."""
+        told: list[Part] = list(self._parts)
+        for place, _ in self._calls.values() if over else ():
+            told[place] = {**told[place], "state": "output-error", "errorText": NO_OUTPUT}
+        if self.error:
+            told.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
+        return tuple(told)
+
+    def metadata(self) -> JsonObject:
+        """What it was made with, as that of our own runs."""
+        last = self._steps[-1] if self._steps else _Step("")
+        facts: JsonObject = {"agent": NAME}
+        if last.model:
+            facts |= {"model": last.model, "provider": METADATA}
+        facts["finish_reason"] = "error" if self.error else REASONS.get(last.reason, "other") if last.reason else "other"
+        facts["steps"] = list(self._told())
+        return facts
+
+    def _told(self) -> Iterator[Json]:
+        for number, step in enumerate(self._steps, 1):
+            told: JsonObject = {"step": number, "model": step.model}
+            told |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
+            told |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
+            if step.until > step.begun > 0:
+                told["ms"] = step.until - step.begun
+            if step.id:
+                told["response_id"] = step.id  # the same in copies of a session: it was paid once
+            yield told
+
+
+def _refused(block: JsonObject, line: JsonObject) -> bool:
+    """Whether a person said no."""
+    if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
+        return True
+    said = block.get("content")
+    return block.get("is_error") is True and isinstance(said, str) and said.startswith(_REFUSED) and "rejected" in said[:160]

@@ -1,0 +1,80 @@
+"""What a session says of itself, gathered from many lines: title, directory, times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moot.types.canonical import JsonObject, empty
+from moot.types.format import Fidelity, ImportedFacts
+from moot.types.part import Part, text_of
+
+__all__ = ["About"]
+
+_FACTS = (("version", "agent_version"), ("gitBranch", "git_branch"), ("entrypoint", "entrypoint"))
+_SUMMARIES = 1000
+_TITLE = 80
+
+
+@dataclass(slots=True)
+class About:
+    """Facts as they come in."""
+
+    directory: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+    head: str | None = None
+    spent: float = 0.0
+    """Dollars, by the newest line that says it."""
+    named: str = ""
+    """What a person or else the agent called it."""
+    by_person: bool = False
+    asked: str = ""
+    """How the first prompt begins."""
+    summaries: dict[int, str] = field(default_factory=dict[int, str])
+    """Line of the tree → how a session that ends with it was summed up; files of some versions begin with summaries of others."""
+    metadata: JsonObject = field(default_factory=empty)
+
+    def learn(self, line: JsonObject, at: int) -> None:
+        """Takes what every line of the tree says."""
+        self.created_at = self.created_at or at
+        self.updated_at = max(self.updated_at, at)
+        if not self.directory and isinstance(found := line.get("cwd"), str):
+            self.directory = found
+        for name, ours in _FACTS:
+            if (told := line.get(name)) and isinstance(told, str):
+                self.metadata[ours] = told
+        if isinstance(session := line.get("sessionId"), str):
+            self.metadata["session_id"] = session
+
+    def ask(self, parts: tuple[Part, ...]) -> None:
+        """Takes a prompt: the first one with words names the conversation as long as nothing else does."""
+        if not self.asked:
+            self.asked = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+
+    def name(self, line: JsonObject) -> None:
+        """Takes a line that gives a title."""
+        match line.get("type"), line.get("leafUuid"):
+            case "custom-title", _ if isinstance(title := line.get("customTitle"), str) and title.strip():
+                self.named, self.by_person = title.strip(), True
+            case "ai-title", _ if isinstance(title := line.get("aiTitle"), str) and title.strip() and not self.by_person:
+                self.named = title.strip()
+            case "summary", str() as leaf if isinstance(title := line.get("summary"), str) and title.strip():
+                self.summaries[hash(leaf)] = title.strip()
+                if len(self.summaries) > _SUMMARIES:
+                    del self.summaries[next(iter(self.summaries))]
+            case _:
+                pass
+
+    def facts(self, fidelity: Fidelity, model: str, summary: str, agent: str) -> ImportedFacts:
+        """All that is known by now."""
+        return ImportedFacts(
+            fidelity,
+            title=self.named or summary or self.asked,
+            head=self.head,
+            directory=self.directory,
+            agent=agent,
+            model=model,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            metadata=dict(self.metadata),
+        )

@@ -1,0 +1,187 @@
+"""A session file as a conversation, line by line: the tree of its lines, cut into one message for each prompt and one for its answer.
+
+What a line becomes depends on the lines before it alone, so a file that has grown gives the same messages, some of them longer. Of each
+line of the tree a number is kept that finds its message, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from moot.formats._source.lines import Line
+from moot.formats.claude._about import About
+from moot.formats.claude._drafts import NOWHERE, Draft, Drafts
+from moot.formats.claude._kinds import ENTRY_TYPES, asked_aside, millis, prompt_of, results_of
+from moot.formats.claude._sidechains import Sidechains
+from moot.types.canonical import JsonObject
+from moot.types.format import Entry, ImportedFacts, ImportedRecord
+
+__all__ = ["Session"]
+
+_TITLES = frozenset({"custom-title", "ai-title", "summary"})
+
+
+class Session:
+    """One conversation at work."""
+
+    def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
+        self._agent = agent
+        self._sidechains = sidechains
+        """Where lines of sub-agents go; None = these are the lines of one."""
+        self._about = About()
+        self._drafts = Drafts()
+        self._places: dict[int, int] = {}
+        """Line of the tree → the place of its message."""
+        self._calls: dict[str, int] = {}
+        """Calls without an output → the place of their message."""
+        self._tail = NOWHERE
+
+    def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
+        """What the lines are; what they say of the conversation comes after its first message, and at the end."""
+        told = False
+        for line in lines:
+            yield from self._take(line)
+            yield from self._drafts.finished()
+            if not told and len(self._drafts) > 1:
+                told = True
+                yield self._known()
+        yield from self._drafts.finished(all=True)
+        yield self._known()
+
+    def _known(self) -> ImportedFacts:
+        drafts = self._drafts
+        summary = next((said for leaf, said in reversed(self._about.summaries.items()) if leaf in self._places), "")
+        return self._about.facts(drafts.fidelity(), drafts.model, summary, self._agent)
+
+    # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, line: Line) -> Iterator[ImportedRecord]:
+        value = line.value
+        if value is None:
+            self._drafts.lost["records"] += 1
+            yield ImportedRecord(line.raw, problem=line.problem)
+            return
+        kind, uuid = value.get("type"), value.get("uuid")
+        if self._sidechains is not None and value.get("isSidechain") is True:
+            self._sidechains.take(line.offset, value)
+            return
+        if kind not in ENTRY_TYPES or not isinstance(uuid, str) or not uuid:
+            kept = self._beside(line, value)
+        elif hash(uuid) in self._places:
+            self._drafts.approximated["records"] += 1  # some versions wrote lines once more when they resumed
+            yield ImportedRecord(line.raw, value)
+            return
+        else:
+            kept = self._in_tree(line, value, uuid)
+        if not kept:
+            self._drafts.kept["records"] += 1
+            yield ImportedRecord(line.raw, value)
+
+    def _in_tree(self, line: Line, value: JsonObject, uuid: str) -> bool:
+        """Takes a line of the tree; whether it is a part of a message."""
+        parent = value.get("parentUuid") or value.get("logicalParentUuid")
+        place = self._place_of(parent)
+        at = millis(value.get("timestamp"))
+        self._about.learn(value, at)
+        match value["type"]:
+            case "assistant":
+                draft = self._said(line, value, uuid, place, at)
+            case "user":
+                draft = self._user(line, value, uuid, place, at)
+            case _:
+                draft = self._event(line, value, uuid, place)
+        if draft is not None:
+            place = draft.place
+        self._places[hash(uuid)] = place
+        if place != NOWHERE:
+            self._tail = place
+            if (held := self._drafts.held(place)) is not None:
+                held.last = hash(uuid)
+        return draft is not None
+
+    def _place_of(self, parent: object) -> int:
+        """Where the line hangs; one whose parent is not there hangs on what came before it."""
+        if not isinstance(parent, str):
+            return NOWHERE
+        found = self._places.get(hash(parent))
+        if found is None:
+            self._drafts.approximated["branches"] += 1
+            return self._tail
+        return found
+
+    def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft:
+        draft = self._drafts.answer(place)
+        if draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
+            draft = known
+        if draft is None or (draft.is_full() and draft.answer.begins_step(value)):
+            draft = self._drafts.begin(uuid, place, at, None, hash(value.get("parentUuid")))
+        draft.grow(line.raw)
+        for id in draft.answer.said(value, at):
+            self._calls[id] = draft.place
+        if self._sidechains is not None:
+            for call, prompt in asked_aside(value):
+                self._sidechains.asked(call, prompt)
+        self._about.head = draft.id
+        return draft
+
+    def _user(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft | None:
+        if results := results_of(value):
+            return self._outputs(line, value, results, at)
+        if parts := prompt_of(value):
+            draft = self._drafts.begin(uuid, place, at, parts, hash(value.get("parentUuid")))
+            self._about.ask(parts)
+            self._about.head = uuid
+        else:  # a summary, an interruption
+            draft = self._drafts.answer(place) if value.get("isMeta") is not True else None
+        if draft is not None:
+            draft.grow(line.raw)
+        return draft
+
+    def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft | None:
+        """The message of the call that the line answers, wherever in the tree it stands: calls run side by side."""
+        found: Draft | None = None
+        for block in results:
+            id = str(block.get("tool_use_id"))
+            draft = self._drafts.held(self._calls.pop(id, None))
+            if draft is None or not draft.answer.output(block, value, at):
+                self._drafts.approximated["tool calls"] += 1
+                continue
+            if self._sidechains is not None:
+                self._sidechains.answered(id, value)
+            found = draft
+        if found is not None:
+            found.grow(line.raw)
+        return found
+
+    def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft | None:
+        """The answer that the line says something about, if it does: a summary of the context, words of a person while it works."""
+        draft = self._drafts.answer(place)
+        told = value.get("attachment")
+        if draft is None:
+            return None
+        if value.get("subtype") == "compact_boundary":
+            draft.answer.note(value)
+        elif isinstance(told, dict) and told.get("type") == "queued_command" and told.get("commandMode", "prompt") == "prompt":
+            parts = prompt_of({"message": {"content": told.get("prompt")}, "isMeta": told.get("isMeta")})
+            if not parts:
+                return None
+            draft.answer.steered(uuid, parts)
+        else:
+            return None
+        draft.grow(line.raw)
+        return draft
+
+    def _beside(self, line: Line, value: JsonObject) -> bool:
+        """Takes a line that is not in the tree; whether it is a part of a message."""
+        if value.get("type") in _TITLES:
+            self._about.name(value)
+        spent = value.get("totalCostUSD")
+        if value.get("type") != "cost-state" or not isinstance(spent, int | float) or isinstance(spent, bool):
+            return False
+        before, self._about.spent = self._about.spent, float(spent)
+        draft = self._drafts.answer(self._tail)
+        if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= spent - before < 1e6:
+            return False
+        draft.answer.cost(round((spent - before) * 1e9))
+        draft.grow(line.raw)
+        return True

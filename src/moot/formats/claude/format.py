@@ -1,0 +1,103 @@
+"""The format `claude`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._source.folders import files_below
+from moot.formats._source.lines import json_lines, lines_at
+from moot.formats.claude._kinds import is_session_line
+from moot.formats.claude._parents import call_that_began
+from moot.formats.claude._samples import SAMPLES
+from moot.formats.claude._session import Session
+from moot.formats.claude._sidechains import Sidechains
+from moot.types.canonical import loads
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, Written
+
+__all__ = ["ClaudeFormat"]
+
+AGENT = "claude-code"
+_LOOKED_AT = 50
+"""Lines in which a session has to show itself."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
+"""What a first line holds that is longer than what is looked at."""
+
+
+class ClaudeFormat:
+    """`Format`, `Placed`, `Split`, `Sampled`."""
+
+    name = "claude"
+    version = 1
+    suffix = ".jsonl"
+    samples = SAMPLES
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and next(self.sources(path), None) is not None
+        lines = head.split(b"\n")
+        if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
+            return True
+        return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        session, own = _session_of(path)
+        if path.stem.startswith("agent-") and session:
+            call = call_that_began(path, session)
+            yield ImportedConversation(f"{session}/{path.stem}", Session(AGENT).entries(json_lines(path)), session, call)
+            return
+        id = own or session or path.stem
+        sidechains = Sidechains()
+        entries = Session(AGENT, sidechains).entries(json_lines(path))
+        yield ImportedConversation(id, entries)
+        for _ in entries:
+            pass  # whoever passed over the session itself still gets its sub-agents
+        for side in sidechains.found:
+            told: Iterator[Entry] = Session(AGENT).entries(lines_at(path, side.offsets))
+            yield ImportedConversation(f"{id}/{side.id}", told, id, sidechains.call_of(side))
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        told = environ.get("CLAUDE_CONFIG_DIR", "")
+        folders = [Path(one) for one in told.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
+        return [folder / "projects" for folder in folders]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        for path in files_below(folder, self.suffix):
+            try:
+                with path.open("rb") as file:
+                    head = file.read(1 << 16)
+            except OSError:
+                continue
+            if head and self.sniff(path, head):
+                yield path
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("sessions of Claude Code can only be read here")
+
+
+def _is_ours(line: bytes) -> bool:
+    if not line.startswith(b"{"):
+        return False
+    try:
+        value = loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and is_session_line(value)
+
+
+def _session_of(path: Path) -> tuple[str, str]:
+    """The session that the file's lines name, and the one that its name does. Raises UsageError when no line is of a session."""
+    ours = False
+    for number, line in enumerate(json_lines(path)):
+        if line.value is not None:
+            ours = ours or is_session_line(line.value)
+            if isinstance(session := line.value.get("sessionId"), str) and session:
+                return session, path.stem if _UUID.fullmatch(path.stem) else ""
+        if number > _LOOKED_AT and not ours:
+            break
+    if not ours:
+        raise UsageError(f"{str(path)!r} holds no session of Claude Code", fix="say which format it is with -f")
+    return "", path.stem if _UUID.fullmatch(path.stem) else ""
