@@ -40,6 +40,7 @@ def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT
     )
     try:
         if writing:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file that is made now, or is written anew as a whole
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")

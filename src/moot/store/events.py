@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from moot.convert.fold import Folder
@@ -23,10 +24,11 @@ _DAMAGED = "meta"
 
 
 class Events:
-    """The reader of one thread; remembers which run number is which run."""
+    """The reader over both; remembers which run number is which run, and the frames that it unpacked last."""
 
     def __init__(self) -> None:
         self._runs: dict[int, str] = {}
+        self._frames = segments.FrameCache()
 
     def page(
         self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None, *, newest: bool = False
@@ -80,7 +82,7 @@ class Events:
         found: list[tuple[Any, ...]] = []
         head = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)).fetchone()
         if head is not None and head[0] > after:
-            found = list(_sealed(queries, conversation, after, through, limit, run))
+            found = list(self._sealed(queries, conversation, after, min(through, head[0]), limit, run))
             after = head[0]
         if len(found) < limit:
             of_run = "" if run is None else " AND run = ?"
@@ -90,12 +92,20 @@ class Events:
             ).fetchall()
         return found
 
+    def _sealed(
+        self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows out of segments; only the frames that are needed are unpacked."""
+        found = segments.rows(queries, conversation, after, through, self._frames)
+        return islice(found if run is None else (row for row in found if row[2] == run), limit)
+
     def _event(self, queries: Queries, row: tuple[Any, ...]) -> Event:
         id, at, run_no, _, kind, chunks, raw, phase, key, body, check = row
         run = None
         if run_no is not None and (run := self._runs.get(run_no)) is None:
             run = self._runs[run_no] = self._run_id(queries, run_no)
-        if checksum(id & 0xFFFFFFFF, kind, chunks, raw, phase, key, body) != check:
+        # a sealed row has none when it came out of its frame as it was written
+        if check is not None and checksum(id & 0xFFFFFFFF, kind, chunks, raw, phase, key, body) != check:
             return Event(_DAMAGED, (), raw, run, None, None, None, {"damaged": True, "kind": kind}, at, id & 0xFFFFFFFF)
         return event_of(row, run)
 
@@ -104,15 +114,3 @@ class Events:
             self._runs.clear()
         row = queries.execute("SELECT id FROM run WHERE no = ?", (no,)).fetchone()
         return f"run {no}" if row is None else row[0]
-
-
-def _sealed(queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> Iterator[tuple[Any, ...]]:
-    """Rows out of segments; only the frames that are needed are unpacked."""
-    left = limit
-    for row in segments.rows(queries, conversation, after, through):
-        if run is not None and row[2] != run:
-            continue
-        yield row
-        left -= 1
-        if left == 0:
-            return

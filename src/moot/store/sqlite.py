@@ -33,6 +33,7 @@ from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
+from moot.types.upkeep import Upkeep
 from moot.types.verify import Translations, Verifying
 
 __all__ = ["SqliteStore", "open_store"]
@@ -40,7 +41,11 @@ __all__ = ["SqliteStore", "open_store"]
 
 SELDOM = Registry(
     "moot.store.seldom",
-    {"translations": "moot.store.translating:StoreTranslations", "verifier": "moot.store.verify:StoreVerifier"},
+    {
+        "translations": "moot.store.translating:StoreTranslations",
+        "upkeep": "moot.store.upkeep:StoreUpkeep",
+        "verifier": "moot.store.verify:StoreVerifier",
+    },
 )
 """Parts that few commands want, so that the others import nothing of them."""
 
@@ -79,6 +84,8 @@ class SqliteStore:
     def __init__(self, path: Path, state: Path, *, durability: Literal["normal", "full"], clock: Clock, protected: bool) -> None:
         protection = FileLock(state / "commit.lock") if protected else None
         self._path = path
+        self._sealer = FileLock(state / "sealer.lock")
+        self._clock = clock
         self._protected = protected
         self._reader = Reader(path)
         self._writer = Writer(path, clock, state / "writers.lock", durability=durability, version=newest(), protection=protection)
@@ -111,6 +118,11 @@ class SqliteStore:
     def translations(self) -> Translations:
         """Newer translations of old exchanges."""
         return SELDOM.load("translations")(self._writer, self._reader)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What keeps it small."""
+        return SELDOM.load("upkeep")(self._writer, self._reader, self._sealer, self._clock)
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

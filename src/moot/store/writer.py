@@ -100,6 +100,17 @@ class Writer:
         self._put(unit)
         return await outcome(unit)
 
+    async def alone(self, work: Callable[[Connection], T]) -> T:
+        """What `work` makes of the writing connection between two transactions."""
+
+        def between() -> T:
+            with self._protection or nullcontext():
+                return work(self._connected()[0])
+
+        unit = Unit(self._loop.create_future(), between, background=True)
+        self._put(unit)
+        return await outcome(unit)
+
     def data_version(self) -> asyncio.Future[int]:
         """A number that changes when another connection has committed, and never by our own commits."""
         unit = Unit(self._loop.create_future(), self._data_version, background=True)

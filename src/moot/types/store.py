@@ -25,6 +25,7 @@ from moot.types.search import Search
 from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
+from moot.types.upkeep import Upkeep
 from moot.types.usage import Usage
 from moot.types.verify import Translations, Verifying
 
@@ -349,6 +350,8 @@ class Store(Holdings, Protocol):
     def tokens(self) -> Tokens: ...
     @property
     def verifier(self) -> Verifying: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
     @property
     def translations(self) -> Translations: ...
 

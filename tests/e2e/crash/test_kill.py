@@ -30,7 +30,7 @@ BEFORE: dict[str, tuple[str, ...]] = {
 }
 """Points that only a resumed run passes: where the run was killed first."""
 
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py")
 """Points that another test kills at, by its path."""
 
 

@@ -1,126 +1,269 @@
-"""The one reader over sealed segments and rows."""
+"""The one reader over sealed segments and rows, and what seals them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
-from hypothesis import given
-from hypothesis import strategies as some
 
-from moot.errors import StoreCorrupt, StoreError
-from moot.store import SqliteStore
-from moot.store.rows import EVENT
-from moot.store.segments import HEADER, _packed, rewrite
-from moot.store.transaction import SEQ_BITS, Transaction, checksum
+from moot.config.settings import Settings
+from moot.convert.translators import translator_of
+from moot.errors import NotFound, StoreError
+from moot.store import SqliteStore, open_store, segments
+from moot.store.connect import Connection
+from moot.store.sealing import due, put, stretch
+from moot.store.segments import FrameCache, packed, rewrite
+from moot.store.transaction import Transaction
 from moot.store.verify.rows import log_rows
-from moot.store.zstd import unpack
-from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.store import End, Fold
+from moot.types.upkeep import Sealed
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1 << 62
 
 
-def pack(rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """A frame as the sealer will write it."""
-    frame = b""
-    for id, at, run, *fields, check in rows:
-        coded = [field.encode() if isinstance(field, str) else field for field in fields]
-        lengths = [-1 if field is None else len(field) for field in coded]
-        frame += HEADER.pack(id & 0xFFFFFFFF, at, -1 if run is None else run, *lengths, check) + b"".join(field or b"" for field in coded)
-    return frame
+async def seal(store: SqliteStore, **how: Any) -> Sealed:
+    """Seals all that may be; how far it came."""
+    return [Sealed(), *[done async for done in store.upkeep.seal(**how)]][-1]
 
 
-def seal(through: int, per_frame: int, transaction: Transaction) -> None:
-    """Puts the first events of conversation 1 into one segment."""
-    base = 1 << SEQ_BITS
-    rows = transaction.execute(f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ? ORDER BY id", (base, base + through)).fetchall()
-    data, index = b"", []
-    for start in range(0, len(rows), per_frame):
-        part = rows[start : start + per_frame]
-        frame = zstandard.ZstdCompressor().compress(pack(part))
-        index.append([part[0][0] - base, part[-1][0] - base, len(data), len(frame)])
-        data += frame
-    transaction.execute("INSERT INTO segment VALUES (1, 1, ?, 'zstd', NULL, ?, ?)", (through, dumps(index), data))
-    transaction.execute("DELETE FROM event WHERE id > ? AND id <= ?", (base, base + through))
-    transaction.execute("UPDATE log_head SET sealed_through = ? WHERE conversation = 1", (through,))
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("through", "per_frame"), [(12, 5), (20, 20), (7, 1)])
-async def test_a_sealed_log_reads_as_before(store: SqliteStore, make: Any, through: int, per_frame: int) -> None:
-    accepted = await store.records.submit(make.submission())
+async def ended(store: SqliteStore, make: Any, events: int, accepted: Any = None) -> Any:
+    """A run with so many frames, and others between them, that has ended."""
+    accepted = accepted or await store.records.submit(make.submission())
     id, run = accepted.conversation.id, accepted.run.id
-    for number in range(6):
-        events = [make.frame(accepted, str(number)), Event("journal", run=run, phase="start", key=f"k{number}", body={"n": None})]
-        await store.log.append(id, [*events, Event("meta", (), b"")], fence=accepted.fence)
-    whole, of_run = await store.log.read(id), await store.log.read(id, run=run)
+    for number in range(events):
+        more = [Event("journal", run=run, phase="start", key=f"k{number}", body={"n": None}), Event("meta", (), b"", body=number)]
+        await store.log.append(id, [make.frame(accepted, str(number)), *(more if number % 5 == 0 else ())], fence=accepted.fence)
+    last = Event("chunks", ({"type": "finish"},), run=run, phase="end", key="run", body={"status": "finished"})
+    parts = ({"type": "text", "text": "".join(map(str, range(events))), "state": "done"},)
+    await store.log.append(id, [last], fence=accepted.fence, changes=[Fold(parts, {}, "finished"), End("finished")])
+    return accepted
+
+
+async def tables(store: SqliteStore) -> tuple[int, int, int]:
+    """Rows of the log, segments, and how far the first conversation is sealed."""
+
+    def look(connection: Connection) -> tuple[int, int, int]:
+        asked = ("count(*) FROM event", "count(*) FROM segment", "max(sealed_through) FROM log_head")
+        events, sealed, through = (int(connection.execute(f"SELECT {what}").fetchone()[0]) for what in asked)
+        return events, sealed, through
+
+    return await store._reader.read(look)
+
+
+async def test_a_sealed_log_reads_as_before(store: SqliteStore, make: Any) -> None:
+    accepted = await ended(store, make, 700)
+    id, run = accepted.conversation.id, accepted.run.id
+    whole, of_run = await store.log.read(id, limit=9999), await store.log.read(id, run=run, limit=9999)
     message = await store.conversations.message(accepted.run.message)
-    await store._writer.write(lambda transaction: seal(through, per_frame, transaction))
-    assert await store.log.read(id) == whole
-    assert await store.log.read(id, run=run) == of_run
+    done = await seal(store)
+    assert (done.conversations, done.events) == (1, len(whole))
+    assert done.after < done.before / 5
+    assert await tables(store) == (0, 1, len(whole))
+    assert await store.log.read(id, limit=9999) == whole
+    assert await store.log.read(id, run=run, limit=9999) == of_run
     assert await store.conversations.message(accepted.run.message) == message
-    for after in range(len(whole) + 1):
-        for limit in (1, 4, 100):
+    for after in (0, 1, 510, 511, 512, 513, 600, len(whole) - 1, len(whole)):
+        for limit in (1, 4, 600):
             assert await store.log.read(id, after=after, limit=limit) == whole[after : after + limit]
-    seqs = await store.log.append(id, [make.frame(accepted, "more")], fence=accepted.fence)
-    assert seqs[0] == len(whole) + 1
+    assert await store.log.last_seq(id) == len(whole)
 
 
-@pytest.mark.anyio
-async def test_broken_frames_are_named(store: SqliteStore) -> None:
-    await store.conversations.create(Conversation("a"))
-    await store.log.append("a", [Event("meta", body=number) for number in range(4)])
-    await store._writer.write(lambda transaction: seal(3, 3, transaction))
-    await store._writer.write(lambda transaction: transaction.row("UPDATE segment SET data = zeroblob(50) RETURNING 1"))
-    with pytest.raises(StoreCorrupt, match="unpack"):
-        await store.log.read("a")
-    assert [event.body for event in await store.log.read("a", after=3)] == [3]
-    for column, value in (("dictionary", "future-1"), ("codec", "future")):
-        await store._writer.write(lambda tx, c=column, v=value: tx.row(f"UPDATE segment SET {c} = ? RETURNING 1", (v,)))
-        with pytest.raises((StoreError, Exception), match="future"):
-            await store.log.read("a")
+async def test_a_conversation_goes_on_behind_what_is_sealed(store: SqliteStore, make: Any) -> None:
+    first = await ended(store, make, 40)
+    await seal(store)
+    sealed = await store.log.last_seq(first.conversation.id)
+    second = await store.records.submit(make.submission(first.conversation, "and then?"))
+    seqs = await store.log.append(second.conversation.id, [make.frame(second, "more")], fence=second.fence)
+    assert seqs[0] == sealed + 3
+    whole = await store.log.read(first.conversation.id, limit=9999)
+    assert [event.seq for event in whole] == list(range(1, sealed + 4))
+    for after in range(sealed - 2, sealed + 2):
+        assert await store.log.read(first.conversation.id, after=after, limit=2) == whole[after : after + 2]
+    assert (await seal(store)).events == 2  # the prompt: the run behind it goes on
+    assert await seal(store) == Sealed()
+    await ended(store, make, 6, second)
+    whole = await store.log.read(first.conversation.id, limit=9999)
+    await seal(store)
+    assert await tables(store) == (0, 1, len(whole))  # small segments become one
+    assert await store.log.read(first.conversation.id, limit=9999) == whole
+    fork = await store.tree.fork(first.conversation.id)
+    assert len(await store.conversations.branch(fork.id)) == len(await store.conversations.branch(first.conversation.id))
 
 
-@pytest.mark.anyio
-async def test_replaced_events_are_others_wherever_they_lie(store: SqliteStore) -> None:
-    await store.conversations.create(Conversation("a"))
-    await store.log.append("a", [Event("meta", body=f"word {number}") for number in range(9)])
-    await store._writer.write(lambda transaction: seal(6, 2, transaction))
-    before = await store.log.read("a")
+async def test_a_run_that_waits_stays_with_what_comes_behind_it(store: SqliteStore, make: Any) -> None:
+    first = await ended(store, make, 9)
+    waits = await store.records.submit(make.submission(first.conversation, "wait"))
+    through = waits.run.first_seq - 1
+    await store.log.append(first.conversation.id, [make.frame(waits, "x")], fence=waits.fence)
+    await seal(store)
+    assert (await tables(store))[2] == through
+    assert len(await store.log.read(first.conversation.id, run=waits.run.id)) == 1
+
+
+async def test_only_quiet_conversations_are_sealed_and_a_dry_look_changes_nothing(store: SqliteStore, make: Any) -> None:
+    await ended(store, make, 9)
+    before = await tables(store)
+    assert await seal(store, quiet=600.0) == Sealed()
+    assert (await seal(store, dry=True)).events == before[0]
+    assert await tables(store) == before
+    other = await ended(store, make, 3)
+    await seal(store, conversation=other.conversation.id)
+    assert (await tables(store))[0] == before[0]
+    with pytest.raises(NotFound):
+        await seal(store, conversation="nobody")
+
+
+async def test_two_processes_do_not_seal_at_once(store: SqliteStore, settings: Settings, make: Any) -> None:
+    await ended(store, make, 9)
+    other = await open_store(settings)
+    assert other._sealer.take(wait=False)
+    assert await seal(store) == Sealed()
+    other._sealer.release()
+    assert (await seal(store)).events > 0
+    await other.close()
+
+
+async def test_what_changed_between_reading_and_writing_is_not_lost(store: SqliteStore, make: Any) -> None:
+    accepted = await ended(store, make, 9)
+    (what,) = await store._reader.read(lambda connection: due(connection, NOW))
+    made = await store._reader.read(lambda connection: stretch(connection, what))
+    assert made is not None
+    await store._writer.write(lambda transaction: rewrite(transaction, 1, {3: made.rows[2]._replace(body=b'"gone"')}))
+    assert not await store._writer.write(lambda transaction: put(made, packed(made.rows), transaction))
+    again = await store._reader.read(lambda connection: stretch(connection, what))
+    assert again is not None
+    assert await store._writer.write(lambda transaction: put(again, packed(again.rows), transaction))
+    assert not await store._writer.write(lambda transaction: put(again, packed(again.rows), transaction))
+    assert (await store.log.read(accepted.conversation.id, after=2, limit=1))[0].body == "gone"
+
+
+async def test_replaced_events_are_others_wherever_they_lie(store: SqliteStore, make: Any) -> None:
+    accepted = await ended(store, make, 600)
+    id = accepted.conversation.id
+    await seal(store)
+    await store.log.append(id, [Event("meta", body="behind")])
+    before = await store.log.read(id, limit=9999)
+    asked = (2, 600, before[-1].seq)
 
     def forget(transaction: Transaction) -> None:
         found = {row.seq: row for row in log_rows(transaction, 1, 0)}
-        rewrite(transaction, 1, {seq: found[seq]._replace(kind="tombstone", body=b'{"why":"asked"}') for seq in (2, 5, 8)})
+        rewrite(
+            transaction, 1, {seq: found[seq]._replace(kind="tombstone", raw=None, chunks=b"[]", body=b'{"why":"asked"}') for seq in asked}
+        )
 
     await store._writer.write(forget)
-    after = await store.log.read("a")
-    assert [event.seq for event in after] == list(range(1, 10))
-    assert [event.seq for event in after if event.kind == "tombstone" and event.body == {"why": "asked"}] == [2, 5, 8]
-    assert [event for event in after if event.kind != "tombstone"] == [event for event in before if event.seq not in (2, 5, 8)]
+    after = await store.log.read(id, limit=9999)
+    assert [event.seq for event in after] == [event.seq for event in before]
+    assert [event.seq for event in after if event.kind == "tombstone" and event.body == {"why": "asked"}] == list(asked)
+    assert [event for event in after if event.kind != "tombstone"] == [event for event in before if event.seq not in asked]
 
 
-fields = some.one_of(some.none(), some.binary(max_size=20))
-texts = some.one_of(some.none(), some.text(max_size=9))
-packed_rows = some.tuples(
-    some.integers(1, 2**32 - 1).map(lambda seq: 7 << SEQ_BITS | seq), some.integers(0, 2**62),
-    some.one_of(some.none(), some.integers(1, 2**60)),
-    texts, some.text(max_size=9), some.binary(max_size=20), fields, texts, texts, fields, some.binary(min_size=8, max_size=8),
-)  # fmt: skip
+async def damage(store: SqliteStore, sql: str) -> None:
+    await store._writer.write(lambda transaction: transaction.row(f"UPDATE segment SET {sql} RETURNING 1"))
 
 
-@given(some.lists(packed_rows, max_size=4))
-def test_packed_rows_come_back(rows: list[tuple[Any, ...]]) -> None:
-    assert list(_packed(unpack(zstandard.ZstdCompressor().compress(pack(rows)), None), 7 << SEQ_BITS)) == rows
+async def found_by_verify(store: SqliteStore) -> list[tuple[str, str]]:
+    receipt = [receipt async for receipt in store.verifier.verify(translator_of)][-1]
+    return [(damage.kind, damage.where) for damage in receipt.damages]
 
 
-event_fields = some.tuples(some.integers(1, 2**32 - 1), some.text(), some.binary(), fields, texts, texts, fields)
+async def test_one_flipped_byte_costs_its_frame_and_is_found(store: SqliteStore, make: Any) -> None:
+    id = (await store.conversations.create(Conversation("a"))).id
+    await store.log.append(id, [Event("meta", body=f"event {number}") for number in range(1100)])
+    before = await store.log.read(id, limit=9999)
+    await seal(store)
+    frame = "json_extract(CAST(frames AS TEXT), '$[1][2]')"
+    byte = f"substr(data, {frame} + 40, 1)"
+    other = f"CASE hex({byte}) WHEN '00' THEN x'01' ELSE x'00' END"
+    await damage(store, f"data = CAST(substr(data, 1, {frame} + 39) || {other} || substr(data, {frame} + 41) AS BLOB)")
+    after = await store.log.read(id, limit=9999)
+    assert [event.seq for event in after] == [event.seq for event in before]
+    assert after[:512] == before[:512]
+    assert after[1024:] == before[1024:]
+    assert all(event.kind == "meta" and event.body == {"damaged": True, "kind": "meta"} for event in after[512:1024])
+    assert await found_by_verify(store) == [("changed", "events 513 to 1024")]
 
 
-@given(event_fields, event_fields)
-def test_no_two_events_share_a_check(one: Any, other: Any) -> None:
-    seq, kind, chunks, raw, phase, key, body = one
-    assert len(checksum(seq, kind, chunks, raw, phase, key, body)) == 8
-    empty_is_null = (one[4] or None) != (other[4] or None) or one[:4] + one[5:] != other[:4] + other[5:]
-    assert (checksum(*one) == checksum(*other)) is (not empty_is_null)
+@pytest.mark.parametrize("sql", ["data = zeroblob(50)", "data = zeroblob(0)", "frames = x'00'", "frames = '[]'", "frames = '[[1,2,3]]'"])
+async def test_a_broken_segment_leaves_the_conversation_readable(store: SqliteStore, make: Any, sql: str) -> None:
+    accepted = await ended(store, make, 20)
+    id = accepted.conversation.id
+    await seal(store)
+    await store.log.append(id, [Event("meta", body="behind")])
+    last = await store.log.last_seq(id)
+    await damage(store, sql if "frames" not in sql else f"{sql.replace('= ', '= CAST(')} AS BLOB)")
+    events = await store.log.read(id, limit=9999)
+    assert [event.seq for event in events] == list(range(1, last + 1))
+    assert events[-1].body == "behind"
+    assert ("changed", f"events 1 to {last - 1}") in await found_by_verify(store)
+    await seal(store)  # what is broken is not packed again
+    assert await tables(store) == (0, 2, last)
+
+
+async def test_what_a_newer_moot_wrote_is_said(store: SqliteStore, make: Any) -> None:
+    accepted = await ended(store, make, 3)
+    await seal(store)
+    for column, value in (("dictionary", "future-1"), ("dictionary", "../zstd"), ("codec", "future")):
+        await damage(store, f"{column} = '{value}'")
+        with pytest.raises((StoreError, Exception), match=r"future|zstd"):
+            await store.log.read(accepted.conversation.id)
+
+
+async def test_one_event_is_read_without_unpacking_the_run(store: SqliteStore, make: Any) -> None:
+    await ended(store, make, 1500)
+    await seal(store)
+    cache = FrameCache()
+
+    def look(connection: Connection) -> tuple[int, int]:
+        found = [list(segments.rows(connection, 1, 700, 701, cache)) for _ in range(3)]
+        assert found[0] == found[1] == found[2]
+        return len(found[0]), len(cache._frames)
+
+    assert await store._reader.read(look) == (1, 1)
+
+
+def test_the_frames_that_are_kept_are_bounded() -> None:
+    cache = FrameCache(3000)
+    row = (1, 0, None, None, "raw", b"x" * 800, None, None, None, None, None)
+    for number in range(9):
+        cache.put((bytes([number]), None, 0), [row])
+    assert [cache.get((bytes([number]), None, 0)) for number in range(9)] == [None] * 6 + [[row]] * 3
+    cache.put((b"large", None, 0), [row] * 9)
+    assert cache.get((b"large", None, 0)) is None
+    assert cache._size == 3000
+
+
+async def test_pages_that_are_free_are_given_back(store: SqliteStore, settings: Settings, make: Any) -> None:
+    await store.conversations.create(Conversation("a"))
+    for _ in range(40):
+        await store.log.append("a", [Event("meta", (), b"all alike " * 10_000)])
+    before = (await store.upkeep.sizes()).database
+    await seal(store)
+    sizes = await store.upkeep.sizes()
+    assert sizes.gives_back
+    assert sizes.free > before / 2
+    assert (sizes.rows.events, sizes.sealed.events, sizes.segments) == (0, 40, 1)
+    assert [one.id for one in sizes.largest] == ["a"]
+    left = [left async for left in store.upkeep.give_back()]
+    assert left == sorted(left, reverse=True)
+    assert (await store.upkeep.sizes()).free == 0
+    assert (await store.upkeep.sizes()).database < before / 4
+    await store.close()
+    assert settings.database.stat().st_size < before / 4
+
+
+async def test_a_database_that_is_written_anew_has_nothing_in_free_pages(store: SqliteStore, settings: Settings, make: Any) -> None:
+    await store.conversations.create(Conversation("a"))
+    await store.log.append("a", [Event("meta", (), b"a word that was said" * 100)])
+    await seal(store)
+    await store._writer.write(lambda tx: rewrite(tx, 1, {1: next(log_rows(tx, 1, 0))._replace(raw=None)}))
+    assert [event.raw for event in await store.log.read("a")] == [None]
+    await store.upkeep.write_anew()
+    await store.close()
+    for path in Path(settings.database.parent).glob("moot.db*"):
+        assert b"a word that was said" not in path.read_bytes()

@@ -50,6 +50,10 @@ class ConversationJudge:
         """Those that have begun and not ended."""
         self._counted = dict.fromkeys(_COUNTED, 0)
         """Rows that the log speaks of, by table."""
+        self._lost = 0
+        """The first of the events that lie in a broken frame, as far as they have come; 0 = the last one did not."""
+        self._blind: set[int] = set()
+        """Runs with such events: what they gave can't be judged."""
         self.blobs: set[str] = set()
         """Those that are named and there."""
         receipt.conversations += 1
@@ -74,6 +78,10 @@ class ConversationJudge:
         if seq != self._last + 1:
             self._missing(self._last + 1, seq - 1)
         self._last = seq
+        if not row.check:
+            self._lost = self._lost or seq
+            return
+        self._pass_by(queries, seq - 1)
         receipt.events += 1
         if not row.is_sound():
             self._findings.add("changed", f"event {seq}", "bytes that fit its check", f"others, in an event of kind {row.kind!r}", seq)
@@ -85,6 +93,22 @@ class ConversationJudge:
             run.feed(chunks)
         if row.kind != "raw" and row.body is not None:
             self._said(queries, row, run, exchange)
+
+    def _pass_by(self, queries: Queries, last: int) -> None:
+        """Names the events that were lost up to that one, if there are, and judges no run any more that they are of."""
+        if not self._lost:
+            return
+        where = f"event {last}" if last == self._lost else f"events {self._lost} to {last}"
+        self._findings.add("changed", where, "frames of a segment that fit their digests", "others", self._lost)
+        found: Any = queries.execute(
+            "SELECT no, id FROM run WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?", (self._no, last, self._lost)
+        ).fetchall()
+        for no, id in (*found, (0, "")):
+            self._blind.add(no)
+            self._runs.pop(no, None)
+            for exchange in [name for name, judge in self._exchanges.items() if judge.exchange.run == id]:
+                del self._exchanges[exchange]
+        self._lost = 0
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
         """The event's chunks as readers get them, made again from its raw bytes when it has any."""
@@ -123,7 +147,7 @@ class ConversationJudge:
             self._close(run)
 
     def _run(self, queries: Queries, row: Row) -> RunJudge | None:
-        if row.run is None:
+        if row.run is None or row.run in self._blind:
             return None
         judge = self._runs.get(row.run)
         if judge is None:
@@ -139,6 +163,8 @@ class ConversationJudge:
     def _exchange(self, queries: Queries, row: Row, run: RunJudge | None) -> ExchangeJudge | None:
         """The exchange that the event belongs to; its start opens it."""
         id = row.exchange_id(run.id if run is not None else None)
+        if (row.run or 0) in self._blind:
+            return None
         if id is None:
             if row.kind == "raw":
                 self._findings.add("record", f"event {row.seq}", "an exchange", "raw bytes of none", row.seq)
@@ -233,6 +259,7 @@ class ConversationJudge:
     # ── the end of the log ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, queries: Queries) -> None:
+        self._pass_by(queries, self._last)
         head: Any = queries.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (self._no,)).fetchone()
         if head is None:
             self._findings.add("missing", "the head of the log", f"next seq {self._last + 1}", "no row")
@@ -243,7 +270,7 @@ class ConversationJudge:
         for judge in list(self._runs.values()):
             self._live(queries, judge)
         for no, id, status in queries.execute("SELECT no, id, status FROM run WHERE conversation = ?", (self._no,)):
-            if no in self._ended or no in self._runs:
+            if no in self._ended or no in self._runs or no in self._blind:
                 continue
             self._receipt.runs += 1
             if status in TERMINAL:
@@ -252,7 +279,7 @@ class ConversationJudge:
                 self._receipt.live += 1
         for table, counted in self._counted.items():
             (stored,) = queries.execute(_COUNTED[table], (self._no,)).fetchone()
-            if stored != counted:
+            if stored != counted and not self._blind:
                 self._findings.add("record", f"the {table}s", f"{counted}, as the log says", f"{stored} rows")
 
     def _live(self, queries: Queries, judge: RunJudge) -> None:

@@ -22,7 +22,7 @@ def log_rows(queries: Queries, conversation: int, after: int, through: int = LAS
     sealed = head[0] if head is not None else 0
     if sealed > after:
         for row in segments.rows(queries, conversation, after, min(through, sealed)):
-            yield Row(*row)
+            yield segments.whole(row)
     base = conversation << SEQ_BITS
     found: Iterator[Any] = queries.execute(
         f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ? ORDER BY id", (base + max(after, sealed), base + through)

@@ -1,0 +1,309 @@
+"""A frame: up to 512 events as columns, so that what many of them share is said once. Pure, and it gives back every bit.
+
+Events of one run, exchange, kind, phase and key whose fields read alike are a group: a template for each field, with a hole where they
+differ, and a column for each hole. What a vendor's frame and its chunks both say is one column that fills holes of both. A column is
+text, one value a line; or lengths and bytes; or whole numbers, as their differences. The time of an event is kept as its distance to the
+one before; seqs are dense and so are not kept, and a check is not where it follows from its event.
+
+The whole is msgpack, written and read by `_Frame`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise, repeat
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from moot.store.stored import Row
+
+__all__ = ["pack", "unpack"]
+
+Size: TypeAlias = Literal["B", "H", "I", "Q"]
+
+_VALUE = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?|\d+)', re.DOTALL)
+"""A string or a number; a string that does not end goes to the end, so that no bytes make the search go back."""
+_CANONICAL = re.compile(rb"(?:0|[1-9]\d{0,17})(?:\n(?:0|[1-9]\d{0,17}))*+")
+_JOINT = b"\0"
+_LONGEST = 1 << 14
+"""Bytes of an event beyond which its own words weigh more than what it shares."""
+_MOST = 400
+"""Values of an event that are looked at one by one."""
+_TEMPLATES = 24
+"""Tried for an event before it is taken apart anew."""
+_SIZES: tuple[tuple[Size, int], ...] = (("B", 1 << 8), ("H", 1 << 16), ("I", 1 << 32), ("Q", 1 << 64))
+
+Fields: TypeAlias = tuple[bytes, bytes | None, bytes | None]
+"""chunks, raw, body"""
+Shared: TypeAlias = tuple[int | None, str | None, str, str | None, str | None]
+"""run, exchange, kind, phase, key"""
+Values: TypeAlias = Sequence[bytes]
+
+
+class _Ints(msgspec.Struct, array_like=True):
+    """Whole numbers."""
+
+    first: int
+    size: Size
+    steps: bytes
+    """From one to the next, zigzag."""
+    apart: list[int] | None = None
+    """The numbers themselves, where steps would be too large."""
+
+
+class _Column(msgspec.Struct, array_like=True):
+    """What fills one hole of each event of a group."""
+
+    data: bytes | None = None
+    """A value a line, or with `numbers` as lengths one behind the other; None = the numbers are the values."""
+    numbers: _Ints | None = None
+
+
+class _Template(msgspec.Struct, array_like=True):
+    """One field of a group's events: what stands before, between and behind holes, and the columns that fill those."""
+
+    texts: list[bytes]
+    holes: list[int]
+
+
+class _Packed(msgspec.Struct, array_like=True):
+    """A group."""
+
+    shared: Shared
+    count: int
+    columns: list[_Column]
+    chunks: _Template
+    raw: _Template | None
+    body: _Template | None
+
+
+class _Frame(msgspec.Struct, array_like=True):
+    times: _Ints
+    order: bytes
+    """The group of each event."""
+    groups: list[_Packed]
+    checks: dict[int, bytes]
+    """By place, those that don't follow from their event."""
+
+
+_DECODER = msgspec.msgpack.Decoder(_Frame)
+
+
+def pack(rows: Sequence[Row]) -> bytes:
+    """Rows that lie one behind the other, as one value."""
+    groups, order = _grouped(rows)
+    checks = {place: row.check for place, row in enumerate(rows) if not row.is_sound()}
+    return msgspec.msgpack.encode(_Frame(_ints([row.at for row in rows]), _order(order), [group.packed() for group in groups], checks))
+
+
+def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
+    """The rows; `base` is the conversation's part of their ids. A check that follows from its event is None."""
+    frame = _DECODER.decode(data)
+    ats = _read_ints(frame.times)
+    groups = [_reader(group) for group in frame.groups]
+    ids = range(base | first, (base | first) + len(ats))
+    rows: list[tuple[Any, ...]] = [
+        (id, at, *groups[group]()) for id, at, group in zip(ids, ats, _read_order(frame.order, len(ats)), strict=True)
+    ]
+    for place, check in frame.checks.items():
+        rows[place] = (*rows[place][:10], check)
+    return rows
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Group:
+    """Events that read alike but for the holes."""
+
+    def __init__(self, shared: Shared, fields: Fields, constants: Sequence[bytes] = ()) -> None:
+        self._shared = shared
+        self._fields = fields
+        """Of one of them."""
+        self._constants = constants
+        """What stands before, between and behind the holes of the joined fields; none for an event of its own."""
+        self._rows: list[list[bytes]] = []
+
+    def takes(self, joined: bytes) -> bool:
+        """Whether the event fits; then it is one of the group."""
+        first, *between, last = self._constants
+        end = len(joined) - len(last)
+        if end < (at := len(first)) or not joined.startswith(first) or not joined.endswith(last):
+            return False
+        values: list[bytes] = []
+        for constant in between:
+            if (found := joined.find(constant, at, end)) < 0:
+                return False
+            values.append(joined[at:found])
+            at = found + len(constant)
+        values.append(joined[at:end])
+        self._rows.append(values)
+        return True
+
+    def packed(self) -> _Packed:
+        if not self._constants:
+            plain = [None if field is None else _Template([field], []) for field in self._fields]
+            return _packed(self._shared, 1, [], plain)
+        columns: dict[Values, int] = {}
+        of_holes = [columns.setdefault(column, len(columns)) for column in zip(*self._rows, strict=True)]
+        templates = [_Template([], [])]
+        for place, constant in enumerate(self._constants):
+            begin, *others = constant.split(_JOINT)
+            templates[-1].texts.append(begin)
+            templates += [_Template([other], []) for other in others]
+            templates[-1].holes.extend(of_holes[place : place + 1])
+        there = [None if field is None else template for field, template in zip(self._fields, templates, strict=True)]
+        return _packed(self._shared, len(self._rows), [_column(column) for column in columns], there)
+
+
+def _packed(shared: Shared, count: int, columns: list[_Column], templates: Sequence[_Template | None]) -> _Packed:
+    chunks, raw, body = templates
+    assert chunks is not None
+    return _Packed(shared, count, columns, chunks, raw, body)
+
+
+class _Alike:
+    """Events of the same shared values: what is known of how they read."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._templates: list[tuple[int, _Group]] = []
+        """Number and group, the one that fitted last in front."""
+        self._first: dict[Values, tuple[list[bytes], set[int]]] = {}
+        """By what is between the values: those of the first event that read so, and where others differed."""
+
+    def fitting(self, joined: bytes) -> int | None:
+        """The number of the group whose template the event fits, which takes it up."""
+        for place, (number, group) in enumerate(self._templates):
+            if group.takes(joined):
+                if place:
+                    self._templates.insert(0, self._templates.pop(place))
+                return number
+        return None
+
+    def learn(self, number: int, fields: Fields) -> _Group | None:
+        """A new group that the event fits; None when there is none that reads like it yet."""
+        pieces = [_VALUE.split(field or b"") for field in fields]
+        values = [value for each in pieces for value in each[1::2]]
+        if len(values) > _MOST or any(value[:1] == b'"' and (len(value) < 2 or value[-1:] != b'"') for value in values):
+            return None
+        shape = (*(piece for each in pieces for piece in (*each[::2], _JOINT)),)
+        known = self._first.get(shape)
+        if known is None:
+            self._first[shape] = (values, set())
+            return None
+        known[1].update(place for place, (one, other) in enumerate(zip(known[0], values, strict=True)) if one != other)
+        if not known[1]:
+            return None
+        group = _Group(self._shared, fields, _constants(pieces, known[1]))
+        del self._templates[_TEMPLATES - 1 :]
+        self._templates.insert(0, (number, group))
+        return group
+
+
+def _constants(pieces: Sequence[Sequence[bytes]], holes: set[int]) -> list[bytes]:
+    constants, at = [b""], 0
+    for number, field in enumerate(pieces):
+        constants[-1] += _JOINT if number else b""
+        for place, piece in enumerate(field):
+            if place % 2 == 0 or at not in holes:
+                constants[-1] += piece
+            else:
+                quote = b'"' if piece[:1] == b'"' else b""
+                constants[-1] += quote
+                constants.append(quote)
+            at += place % 2
+    return constants
+
+
+def _grouped(rows: Sequence[Row]) -> tuple[list[_Group], list[int]]:
+    groups: list[_Group] = []
+    order: list[int] = []
+    alike: dict[tuple[object, ...], _Alike] = {}
+    for _, _, run, exchange, kind, chunks, raw, phase, key, body, _ in rows:
+        shared, fields = (run, exchange, kind, phase, key), (chunks, raw, body)
+        known = alike.get((shared, raw is None, body is None)) or alike.setdefault((shared, raw is None, body is None), _Alike(shared))
+        joined = _JOINT.join((chunks, raw or b"", body or b""))
+        simple = len(joined) <= _LONGEST and joined.count(_JOINT) == 2
+        number = known.fitting(joined) if simple else None
+        if number is None:
+            number = len(groups)
+            group = known.learn(number, fields) if simple else None
+            groups.append(group if group is not None and group.takes(joined) else _Group(shared, fields))
+        order.append(number)
+    return groups, order
+
+
+def _reader(group: _Packed) -> Callable[[], tuple[Any, ...]]:
+    """What gives, each time, what the group's next event has behind id and time."""
+    run, exchange, kind, phase, key = map(repeat, group.shared)
+    columns = [_read_column(column) for column in group.columns]
+    chunks, raw, body = (_filled(template, columns, group.count) for template in (group.chunks, group.raw, group.body))
+    return zip(run, exchange, kind, chunks, raw, phase, key, body, repeat(None), strict=False).__next__
+
+
+def _filled(template: _Template | None, columns: Sequence[Values], count: int) -> Iterable[bytes | None]:
+    if template is None or not template.holes:
+        return repeat(template and template.texts[0], count)
+    if len(template.holes) == 1:  # quicker than filling
+        before, after = template.texts
+        return [before + value + after for value in columns[template.holes[0]]]
+    whole = b"%b".join([text.replace(b"%", b"%%") for text in template.texts])
+    return map(whole.__mod__, zip(*[columns[place] for place in template.holes], strict=True))
+
+
+# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _column(values: Values) -> _Column:
+    joined = b"\n".join(values)
+    if joined.count(b"\n") != len(values) - 1:
+        return _Column(b"".join(values), _ints([len(value) for value in values]))
+    if _CANONICAL.fullmatch(joined):
+        return _Column(None, _ints([int(value) for value in values]))
+    return _Column(joined)
+
+
+def _read_column(column: _Column) -> list[bytes]:
+    data, numbers = column.data, column.numbers
+    if numbers is None:
+        return (data or b"").split(b"\n")
+    values = _read_ints(numbers)
+    if data is None:
+        return [b"%d" % number for number in values]
+    ends = list(accumulate(values, initial=0))
+    return [data[begin:end] for begin, end in pairwise(ends)]
+
+
+def _ints(values: Sequence[int]) -> _Ints:
+    steps = [(step << 1) ^ (step >> 127) for step in map(int.__sub__, values[1:], values)]
+    highest = max(steps, default=0)
+    for size, end in _SIZES:
+        if highest < end:
+            return _Ints(values[0], size, _little(array(size, steps)).tobytes())
+    return _Ints(0, "B", b"", list(values))
+
+
+def _read_ints(packed: _Ints) -> list[int]:
+    if packed.apart is not None:
+        return packed.apart
+    steps = _little(array(packed.size, packed.steps))
+    return list(accumulate([(step >> 1) ^ -(step & 1) for step in steps], initial=packed.first))
+
+
+def _order(numbers: Sequence[int]) -> bytes:
+    return bytes(numbers) if max(numbers, default=0) < 256 else _little(array("H", numbers)).tobytes()
+
+
+def _read_order(data: bytes, count: int) -> Iterator[int]:
+    return iter(data) if len(data) == count else iter(_little(array("H", data)))
+
+
+def _little(numbers: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

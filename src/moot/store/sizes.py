@@ -1,0 +1,91 @@
+"""What takes how much in a database, table by table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.store.connect import Connection
+from moot.store.reader import Reader
+from moot.types.upkeep import Conversing, Sizes, Stretched
+
+__all__ = ["measured"]
+
+_ROW = 45
+"""Bytes that a row of the log takes beside what it says, about: id, time, run, exchange, kind and check."""
+_ROWS = """
+    SELECT id >> 32, count(*), sum(length(chunks) + coalesce(length(raw), 0) + coalesce(length(body), 0)), coalesce(sum(length(raw)), 0)
+    FROM event GROUP BY id >> 32
+"""
+_SEGMENTS = """
+    SELECT s.conversation, count(DISTINCT s.first_seq), count(*), sum(json_extract(f.value, '$[1]') - json_extract(f.value, '$[0]') + 1),
+        sum(json_extract(f.value, '$[5]')), (SELECT sum(length(data) + length(frames)) FROM segment WHERE conversation = s.conversation)
+    FROM segment AS s JOIN json_each(CAST(s.frames AS TEXT)) AS f GROUP BY s.conversation
+"""
+
+
+async def measured(reader: Reader, largest: int) -> Sizes:
+    """All of it; each table is looked through in a snapshot of its own, so that others can read in between."""
+    rows: list[Any] = await reader.read(lambda connection: connection.execute(_ROWS).fetchall())
+    sealed: list[Any] = await reader.read(lambda connection: connection.execute(_SEGMENTS).fetchall())
+    open_by = {no: Stretched(count, size, size + _ROW * count) for no, count, size, _ in rows}
+    sealed_by = {no: Stretched(count, size, stored) for no, _, _, count, size, stored in sealed}
+    database, free, mode = await reader.read(_file)
+    messages, requests, (blobs, inside) = await reader.read(_beside)
+    heaviest = sorted({*open_by, *sealed_by}, key=lambda no: -_stored(open_by, no) - _stored(sealed_by, no))[:largest]
+    names = await reader.read(lambda connection: _names(connection, heaviest))
+    return Sizes(
+        database,
+        free,
+        bool(mode),
+        _sum(open_by),
+        _sum(sealed_by),
+        sum(row[1] for row in sealed),
+        sum(row[2] for row in sealed),
+        sum(row[3] for row in rows),
+        messages,
+        await reader.read(_index),
+        requests,
+        blobs,
+        inside,
+        tuple(Conversing(*names[no], open_by.get(no, Stretched()), sealed_by.get(no, Stretched())) for no in heaviest if no in names),
+    )
+
+
+def _stored(by: dict[int, Stretched], no: int) -> int:
+    return by[no].stored if no in by else 0
+
+
+def _sum(by: dict[int, Stretched]) -> Stretched:
+    return Stretched(*(sum(getattr(one, name) for one in by.values()) for name in ("events", "bytes", "stored")))
+
+
+def _file(connection: Connection) -> tuple[int, int, int]:
+    names = ("page_count", "freelist_count", "page_size", "auto_vacuum")
+    pages, free, size, mode = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+    return pages * size, free * size, mode
+
+
+def _beside(connection: Connection) -> tuple[int, int, tuple[int, int]]:
+    """Messages, requests, blobs."""
+    messages = _one(connection, "SELECT sum(length(parts) + length(metadata)) FROM message")
+    requests = _one(connection, "SELECT sum(length(request)) FROM exchange")
+    return messages, requests, (_one(connection, "SELECT sum(size) FROM blob"), _one(connection, "SELECT sum(length(data)) FROM blob"))
+
+
+def _one(connection: Connection, sql: str) -> int:
+    return int(connection.execute(sql).fetchone()[0] or 0)
+
+
+def _index(connection: Connection) -> int:
+    """Of all tables of the search: the library keeps those of its index as tables too."""
+    tables: Any = connection.execute(
+        "SELECT m.name, group_concat('length(CAST(coalesce(\"' || c.name || '\", '''') AS BLOB))', ' + ') FROM sqlite_schema AS m"
+        " JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.rootpage > 0 AND m.name LIKE 'search%' GROUP BY m.name"
+    )
+    return sum(_one(connection, f'SELECT sum({lengths}) FROM "{name}"') for name, lengths in tables.fetchall())
+
+
+def _names(connection: Connection, numbers: list[int]) -> dict[int, tuple[str, str]]:
+    marks = ", ".join("?" * len(numbers))
+    found: Any = connection.execute(f"SELECT no, id, title FROM conversation WHERE no IN ({marks})", numbers)
+    return {no: (id, title) for no, id, title in found.fetchall()}

@@ -1,0 +1,124 @@
+"""`Upkeep` on SQLite: one process at a time seals what is over and gives free pages back, a little at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncGenerator
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from moot.errors import StoreCorrupt
+from moot.store import lookup, segments
+from moot.store.connect import Connection
+from moot.store.locks import FileLock
+from moot.store.reader import Reader
+from moot.store.sealing import Due, due, put, stretch
+from moot.store.segments import said
+from moot.store.sizes import measured
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.ids import Clock
+from moot.types.upkeep import Sealed, Sizes
+
+__all__ = ["StoreUpkeep"]
+
+_PAGES = 256
+"""Given back in one transaction: 1 MiB, which takes a few milliseconds."""
+_WAIT = 30_000
+"""ms that writing all anew waits for other processes' transactions."""
+
+log = logging.getLogger("moot.store")
+
+
+class StoreUpkeep:
+    """`Upkeep` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, lock: FileLock, clock: Clock) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._lock = lock
+        self._clock = clock
+
+    async def seal(
+        self, *, quiet: float = 0.0, seconds: float | None = None, share: float = 1.0, conversation: str | None = None, dry: bool = False
+    ) -> AsyncGenerator[Sealed, None]:
+        only = None if conversation is None else await self._reader.read(partial(lookup.number, id=conversation))
+        before, until = self._clock.now() - int(quiet * 1e6), None if seconds is None else time.monotonic() + seconds
+        if not dry and not await self._reader.call(partial(self._lock.take, wait=False)):
+            return
+        try:
+            done, last = Sealed(), 0
+            while found := await self._reader.read(partial(due, before=before, after=last, only=only)):
+                for what in found:
+                    last = what.conversation
+                    done = Sealed(done.conversations + 1, done.events + (what.events if dry else 0), done.before, done.after)
+                    began = time.monotonic()
+                    while not dry and (step := await self._step(what)) is not None:
+                        done = Sealed(done.conversations, done.events + step.events, done.before + step.before, done.after + step.after)
+                        yield done
+                        if until is not None and time.monotonic() > until:
+                            return
+                        await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
+                        began = time.monotonic()
+                yield done
+        finally:
+            if not dry:
+                self._lock.release()
+
+    async def _step(self, what: Due) -> Sealed | None:
+        """One segment; None when there is none to be made."""
+        made = await self._reader.read(partial(stretch, what=what))
+        if made is None:
+            return None
+        try:
+            packed = await to_thread.run_sync(segments.packed, made.rows)
+        except StoreCorrupt as error:
+            log.error("events of conversation number %d stay as they are: %s", what.conversation, error)
+            return None
+        if not await self._writer.write(partial(put, made, packed)):
+            return None  # somebody was faster, or redacted some of it: the next look finds what is left
+        before = sum(said(row) for row in made.rows if row.seq > made.sealed_through)
+        return Sealed(0, made.last - made.sealed_through, before, len(packed.data) + len(packed.frames))
+
+    async def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
+        left = await self._reader.read(_free)
+        while left > keep:
+            began = time.monotonic()
+            await self._writer.write(_give_back)
+            before, left = left, await self._reader.read(_free)
+            if left >= before:
+                return
+            yield max(left - keep, 0)
+            await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
+
+    async def write_anew(self) -> None:
+        await self._writer.alone(_write_anew)
+
+    async def sizes(self, *, largest: int = 10) -> Sizes:
+        return await measured(self._reader, largest)
+
+
+def _free(connection: Connection) -> int:
+    """Bytes of free pages that can be given back."""
+    pages, size, mode = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_size", "auto_vacuum"))
+    return pages * size if mode else 0
+
+
+def _give_back(transaction: Transaction) -> None:
+    transaction.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+
+
+def _write_anew(connection: Connection) -> None:
+    # what it sorts would otherwise lie in memory, all of it
+    waits = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute(f"PRAGMA busy_timeout = {_WAIT}")
+    try:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {waits}")
+        connection.execute("PRAGMA temp_store = MEMORY")
