@@ -19,7 +19,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `rows`, `lookup`, `messages` | rows to values; finding rows by what people call them; rows of messages |
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |
 | `events`, `segments` | the one reader over sealed segments and rows, folding live messages; segments read, written and rewritten |
-| `frames`, `zstd`, `dictionaries/` | a frame of a segment as columns; how it is compressed, with dictionaries that come with releases |
+| `frames`, `zstd` | a frame of a segment as columns; how it is compressed, with dictionaries that come with releases |
 | `upkeep`, `sealing`, `sizes` | `Upkeep`: who seals and gives pages back; rows that become a segment; what takes how much |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
 | `standing` | what a run stands at, for whoever takes it up |

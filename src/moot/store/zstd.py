@@ -1,7 +1,7 @@
 """How frames are compressed: zstd, with a dictionary that came with a release.
 
-A dictionary is trained on recordings of the project (`tests/dictionary.py`), never on what somebody has said, for it could not be made to
-forget. One that was released stays for ever.
+A dictionary is trained on recordings of the project (`benchmarks/dictionary.py`), never on what somebody has said, for it could not be made
+to forget. One that was released stays for ever.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Columns:
             raise StoreCorrupt(f"a frame of a segment does not unpack: {error}", fix=_FIX) from error
 
 
-COLUMNS = Columns(None)
+COLUMNS = Columns("events-1")
 
 
 @cache
