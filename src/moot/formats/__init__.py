@@ -20,6 +20,8 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_json_values.py` | the values in a JSON text, with the bytes they stand in |
 | `_source/` | sources of other programs, read without harm |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
+| `clai/` | `clai`: the chats of clai |
+| `mtm/` | `mtm`, `mtm-1`: the notebooks of Mutsumi and of its fork |
 | `tai/` | `tai`: TAI, its sessions and its configuration |
 | `_steps.py` | a message as the model calls it is made of, for those that are written |
 | `ui.py` | `ui`: messages as the AI SDK's user interfaces keep them |

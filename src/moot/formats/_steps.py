@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
-from moot.types.canonical import dumps
+from moot.types.canonical import Json, dumps, loads
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, is_tool, note_of
 
-__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text"]
+__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text", "pretty"]
 
 _SILENT = frozenset({"step-start", "source-url", "source-document"})
 
@@ -84,3 +85,8 @@ def file_text(part: Part) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
+
+
+def pretty(value: Json) -> bytes:
+    """JSON for people: two spaces to a level."""
+    return json.dumps(loads(dumps(value)), indent=2, ensure_ascii=False).encode()

@@ -13,6 +13,7 @@
 | `turns.py` | records in a row to messages |
 | `tally.py` | counts of what is kept, approximated and lost |
 | `times.py` | times, however they are written |
+| `beside.py` | files that a source names |
 """
 
 __all__: list[str] = []

@@ -1,0 +1,83 @@
+"""clai's folder as a source, and a chat for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from moot.formats._source.documents import sketch
+from moot.formats._source.folders import files_below
+from moot.formats._source.times import ms_of
+from moot.formats.clai.reading import read_chat
+from moot.formats.clai.surroundings import COPIES
+from moot.formats.clai.writing import HOLDS, SAMPLE, chat
+from moot.types.format import ExportedConversation, ImportedConversation, Written
+
+__all__ = ["Clai"]
+
+_FOLDER = "conversations"
+_LOOKED_AT = 20
+"""Files of a folder, to find out whose it is."""
+
+
+class Clai:
+    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`."""
+
+    name = "clai"
+    version = 1
+    suffix = ".json"
+    words = "a chat for clai"
+    holds = HOLDS
+    samples: Mapping[str, bytes] = {"chat": SAMPLE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and any(self.sniff(file, start) for file in islice(_files(path), _LOOKED_AT) if (start := _head(file)))
+        found = sketch(head)
+        return (
+            bool(found.text("id"))
+            and "T" in found.text("created")
+            and ms_of(found.text("created")) >= 0
+            and _has_messages(found.raw("messages"))
+        )
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        if named := environ.get("CLAI_CONFIG_DIR"):
+            return [Path(named)]
+        base = environ.get("XDG_CONFIG_HOME")
+        return [Path(base or home / ".config") / ".clai", home / "Library" / "Application Support" / ".clai", home / ".clai"]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        """Chats before the copies of the last one."""
+        copies: list[Path] = []
+        for file in _files(folder):
+            if file.name in COPIES:
+                copies.append(file)
+            elif self.sniff(file, _head(file)):
+                yield file
+        yield from copies
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for file in self.sources(path) if path.is_dir() else [path]:
+            yield from read_chat(file)
+
+    def write(self, exported: ExportedConversation) -> Written:
+        return chat(exported)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    inner = folder / _FOLDER
+    return files_below(inner if inner.is_dir() and not inner.is_symlink() else folder, ".json", depth=1)
+
+
+def _has_messages(raw: bytes) -> bool:
+    return raw.startswith((b"[", b"null"))
+
+
+def _head(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(64 << 10)
+    except OSError:
+        return b""

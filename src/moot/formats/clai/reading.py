@@ -1,0 +1,209 @@
+"""A chat of clai as a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._source.documents import Document, Element, document, lenient
+from moot.formats._source.times import ms_of
+from moot.formats._source.turns import Turns, call_part
+from moot.formats.clai.surroundings import COPIES, bound_to, is_copy, sealed_reasoning
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.part import Part, text_part
+
+__all__ = ["read_chat"]
+
+_PREFIXES = {"ollama": "ollama", "or": "openrouter", "hf": "huggingface", "novita": "novita", "berget": "berget"}
+"""How clai marks a model → the provider that it means."""
+
+
+def read_chat(path: Path) -> Iterator[ImportedConversation]:
+    """The chat of a file; none of one that is only the copy of another. Raises UsageError."""
+    found = document(path)
+    if "messages" not in found or not found.text("id"):
+        raise UsageError(f"{str(path)!r} is no chat of clai")
+    if path.name in COPIES:
+        if not is_copy(path, found):
+            yield ImportedConversation(f"globalScope:{_first_words(found)}", _Chat(path, found).entries())
+        return
+    yield ImportedConversation(found.text("id"), _Chat(path, found).entries())
+
+
+def _first_words(found: Document) -> str:
+    """What tells one last chat from the next: the file has the same id for all of them."""
+    for element in found.elements("messages"):
+        if element.value is not None and element.value.get("role") == "user":
+            return hashlib.sha256(element.raw).hexdigest()[:16]
+    return "empty"
+
+
+class _Chat:
+    """One chat, while its messages are read."""
+
+    def __init__(self, path: Path, found: Document) -> None:
+        self._path = path
+        self._found = found
+        self._id = found.text("id")
+        self._turns = Turns()
+        self._queries: dict[int, list[JsonObject]] = {}
+        queries = found.value("queries")
+        for query in queries if isinstance(queries, list) else []:
+            if isinstance(query, dict):
+                index = query.get("current_index")
+                self._queries.setdefault(index if type(index) is int else -1, []).append(query)
+        self._prompt = -1
+        """Where the prompt stands that is being answered."""
+
+    def entries(self) -> Iterator[Entry]:
+        for element in self._found.elements("messages"):
+            if element.value is None:
+                yield self._turns.broken(element.raw, element.problem, lead=element.lead)
+            else:
+                yield from self._message(element, element.value)
+        yield from self._turns.end()
+        if not self._found.whole:
+            yield self._turns.broken(b"", "the file is cut off")
+        yield self._facts()
+
+    def _message(self, element: Element, value: JsonObject) -> Iterator[Entry]:
+        id, role = str(element.number - 1), value.get("role")
+        if role == "system" and (element.number == 1 or self._prompt < 0):
+            yield from self._turns.say("system", id, element.raw, _content(value))
+        elif role == "user":
+            self._prompt = element.number - 1
+            yield from self._turns.say("user", id, element.raw, _content(value))
+        elif role == "tool":
+            call = _text(value.get("tool_call_id"))
+            self._turns.output(call, id, element.raw, lead=element.lead, output=_plain(value.get("content")), failed=False)
+        elif role in ("assistant", "system"):  # older versions stored the answer as `system`
+            yield from self._answer(element, value, id)
+        else:
+            yield from self._turns.end()
+            yield self._turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
+
+    def _answer(self, element: Element, value: JsonObject, id: str) -> Iterator[Entry]:
+        calls = value.get("tool_calls")
+        objects = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        raw, items = sealed_reasoning(self._path, self._id, _text(objects[0].get("id"))) if objects else (b"", [])
+        thought = _text(value.get("reasoning_content"))
+        parts = [*(part for item in items if (part := _sealed(item))), *([_reasoning(thought)] if thought else [])]
+        queries = self._queries.pop(self._prompt, [])
+        at = ms_of(queries[0].get("created_at")) if queries else 0
+        self._turns.step(id, element.raw, [*parts, *_content(value), *(_call(call) for call in objects)], lead=element.lead, at=at)
+        for query in queries:
+            self._turns.note(_took(query))
+        if raw:
+            yield ImportedRecord(raw, {"reasoning": list[Json](items), "message": id})
+            self._turns.tally.kept["records"] += 1
+
+    def _facts(self) -> ImportedFacts:
+        found, tally = self._found, self._turns.tally
+        tally.weaken("times")  # that of a query is when its answer was there
+        tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
+        tally.lost = +tally.lost
+        bound = bound_to(self._path, self._id)
+        named = [query.get("model") for query in _objects(found.value("queries")) if query.get("model")]
+        model, provider = _model(_text(named[-1])) if named else ("", "")
+        more: JsonObject = {name: value for name in ("source", "source_id", "group_key") if (value := found.value(name))}
+        if bound:
+            more["bound_to"] = list[Json](bound)
+        return ImportedFacts(
+            tally.fidelity(),
+            directory=found.text("origin_dir") or (bound[0] if bound else ""),
+            agent=found.text("profile"),
+            model=f"{model}@{provider}" if provider else model,
+            created_at=ms_of(found.text("created")),
+            metadata=more,
+        )
+
+
+def _content(value: JsonObject) -> list[Part]:
+    content = value.get("content")
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    parts: list[Part] = []
+    for piece in _objects(content):
+        image = piece.get("image_url")
+        if isinstance(image, dict) and isinstance(url := image.get("url"), str) and url:
+            part: Part = {"type": "file", "mediaType": _media_type(url), "url": url}
+            parts.append({**part, "providerMetadata": {"openai": {"imageDetail": image["detail"]}}} if image.get("detail") else part)
+        elif isinstance(text := piece.get("text"), str) and text:
+            parts.append(text_part(text))
+    return parts
+
+
+def _plain(content: Json) -> str:
+    return content if isinstance(content, str) else "".join(_text(piece.get("text")) for piece in _objects(content))
+
+
+def _call(call: JsonObject) -> Part:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    given = call.get("inputs")
+    if not isinstance(given, dict):
+        given = _arguments(_text(function.get("arguments")))
+    part = call_part(_text(call.get("id")), _text(call.get("name")) or _text(function.get("name")), given)
+    return {**part, "callProviderMetadata": {"clai": {"extra_content": call["extra_content"]}}} if call.get("extra_content") else part
+
+
+def _arguments(text: str) -> Json:
+    """The arguments as JSON; what is none stays text."""
+    try:
+        return lenient(text) if text else {}
+    except ValueError:
+        return text
+
+
+def _reasoning(text: str) -> Part:
+    return {"type": "reasoning", "text": text, "state": "done"}
+
+
+def _sealed(item: Json) -> Part | None:
+    if not isinstance(item, dict) or not _text(item.get("encrypted_content")):
+        return None
+    summary = item.get("summary")
+    text = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
+    noted: JsonObject = {"itemId": _text(item.get("id")), "encryptedContent": item["encrypted_content"], "provider": "openai"}
+    return {**_reasoning(text), "providerMetadata": {"openai": noted}}
+
+
+def _took(query: JsonObject) -> JsonObject:
+    """A query as the facts of a model call."""
+    model, provider = _model(_text(query.get("model")))
+    usage, cost = query.get("usage"), query.get("cost_usd")
+    facts: JsonObject = {"model": model, "provider": provider, "usage": _usage(usage) if isinstance(usage, dict) else {}}
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6:
+        facts["cost"] = round(cost * 1e9)
+    return facts
+
+
+def _usage(usage: JsonObject) -> JsonObject:
+    inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    told: JsonObject = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
+    told["cache_read"] = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
+    told["reasoning"] = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
+    return {name: count for name, count in told.items() if type(count) is int and (count > 0 or name in ("input", "output"))}
+
+
+def _model(name: str) -> tuple[str, str]:
+    """The model and its provider, where the name says it."""
+    prefix, colon, rest = name.partition(":")
+    return (rest, _PREFIXES[prefix]) if colon and prefix in _PREFIXES else (name, "")
+
+
+def _media_type(url: str) -> str:
+    if url.startswith("data:"):
+        return url[5:].partition(",")[0].partition(";")[0] or "image/png"
+    return "image/*"
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

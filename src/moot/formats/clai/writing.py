@@ -1,0 +1,159 @@
+"""A conversation as a chat of clai, which goes on with it once it lies in its `conversations/` and `chat_index.cache` is gone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from moot.formats._source.times import iso_of
+from moot.formats._steps import Step, model_calls, output_text, pretty
+from moot.formats._writing import fidelity_of, steps_of
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, Keeping, Written
+from moot.types.message import Message
+from moot.types.part import Part, is_settled, text_of, tool_name
+
+__all__ = ["HOLDS", "SAMPLE", "chat"]
+
+HOLDS: dict[str, Keeping] = {
+    "messages": "kept",
+    "pictures": "kept",
+    "reasoning": "approximated",
+    "tool calls": "approximated",
+    "times": "approximated",
+    "models": "approximated",
+    "usage": "approximated",
+    "costs": "kept",
+}
+"""Thoughts of one model call are joined; what a call gave is text; only answers have times; what was written to a cache is left out."""
+
+
+def chat(exported: ExportedConversation) -> Written:
+    conversation = exported.conversation
+    messages: list[Json] = []
+    queries: list[Json] = []
+    prompt = 0
+    for message in exported.messages:
+        if message.role == "user":
+            prompt = len(messages)
+        messages += _records(message)
+        queries += (_query(message, step, prompt) for step in steps_of(message))
+    value: JsonObject = {"created": iso_of(conversation.created_at), "id": conversation.id, "source": "moot", "source_id": conversation.id}
+    value |= {"profile": conversation.agent} if conversation.agent not in ("", "default") else {}
+    value |= {"origin_dir": conversation.directory} if conversation.directory else {}
+    first = next((text_of(message.parts) for message in exported.messages if message.role == "user"), "")
+    value |= {"group_key": hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()} if first else {}
+    value |= {"messages": messages} | ({"queries": queries} if queries else {})
+    lost = [part for message in exported.messages for part in _left(message)]
+    return Written(pretty(value) + b"\n", fidelity_of(exported, HOLDS, *lost))
+
+
+def _records(message: Message) -> Iterator[JsonObject]:
+    if message.role != "assistant":
+        yield {"role": message.role, "content": _content(message)}
+        return
+    for step in model_calls(message):
+        yield from _step(step)
+
+
+def _step(step: Step) -> Iterator[JsonObject]:
+    record: JsonObject = {"role": "assistant", "content": step.text}
+    if thought := "\n\n".join(str(part.get("text", "")) for part in step.reasoning if part.get("text")):
+        record["reasoning_content"] = thought
+    if step.calls:
+        record["tool_calls"] = [_call(call) for call in step.calls]
+    yield record
+    for call in step.calls:
+        if is_settled(call):
+            yield {"role": "tool", "tool_call_id": str(call.get("toolCallId")), "content": output_text(call)}
+
+
+def _call(call: Part) -> JsonObject:
+    given = call.get("input")
+    record: JsonObject = {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function"}
+    if isinstance(given, dict):
+        record["inputs"] = given
+    arguments = given if isinstance(given, str) else dumps(given).decode()
+    return {**record, "function": {"name": tool_name(call), "arguments": arguments}}
+
+
+def _content(message: Message) -> Json:
+    """Plain text, or parts as soon as there is a picture."""
+    pictures = [part for part in message.parts if _is_picture(part)]
+    if not pictures:
+        return text_of(message.parts)
+    content: list[Json] = []
+    for part in message.parts:
+        if part.get("type") == "text":
+            content.append({"type": "text", "text": part.get("text", "")})
+        elif _is_picture(part):
+            content.append({"type": "image_url", "image_url": {"url": part.get("url", ""), "detail": "auto"}})
+    return content
+
+
+def _left(message: Message) -> Iterator[Part]:
+    """Pictures that there is no place for: those of an answer."""
+    if message.role == "assistant":
+        yield from (part for part in message.parts if _is_picture(part))
+
+
+def _is_picture(part: Part) -> bool:
+    return part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/")
+
+
+def _query(message: Message, step: JsonObject, prompt: int) -> JsonObject:
+    model, _, provider = str(step.get("model") or message.metadata.get("model") or "").rpartition("@")
+    cost = step.get("cost")
+    return {
+        "created_at": iso_of(message.created_at),
+        **({"cost_usd": cost / 1e9} if isinstance(cost, int) else {}),
+        "current_index": prompt,
+        "model": (f"{provider}:{model}" if provider == "ollama" else model) or provider,
+        "usage": _usage(step.get("usage")),
+    }
+
+
+def _usage(usage: Json) -> JsonObject:
+    counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
+    taken, given = counts.get("input", 0), counts.get("output", 0)
+    return {
+        "prompt_tokens": taken,
+        "completion_tokens": given,
+        "total_tokens": taken + given,
+        "prompt_tokens_details": {"cached_tokens": counts.get("cache_read", 0), "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": counts.get("reasoning", 0),
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+SAMPLE = b"""{
+  "created": "2026-08-18T05:12:18.123456789+02:00",
+  "id": "what_is_in_the",
+  "profile": "cody",
+  "origin_dir": "/home/ada/notes",
+  "messages": [
+    {"content": "You are an assistant for a CLI tool.", "role": "system"},
+    {"content": "What is in the notes?", "role": "user"},
+    {
+      "content": "",
+      "reasoning_content": "I should look.",
+      "role": "assistant",
+      "tool_calls": [
+        {"id": "call_1", "name": "cat", "type": "function", "inputs": {"file": "notes.md"}, "function": {"name": "cat", "arguments": "{}"}}
+      ]
+    },
+    {"content": "milk\\neggs", "role": "tool", "tool_call_id": "call_1"},
+    {"content": "Milk and eggs.", "role": "system"}
+  ],
+  "queries": [
+    {"created_at": "2026-08-18T05:12:25Z", "cost_usd": 0.00123, "current_index": 1, "model": "or:some/model",
+     "usage": {"prompt_tokens": 812, "completion_tokens": 31, "total_tokens": 843,
+       "prompt_tokens_details": {"cached_tokens": 512, "audio_tokens": 0},
+       "completion_tokens_details": {"reasoning_tokens": 9, "audio_tokens": 0}}}
+  ]
+}
+"""

@@ -1,0 +1,90 @@
+"""Notebooks of Mutsumi as sources, and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from moot.formats._source.beside import beside
+from moot.formats._source.documents import Document, sketch
+from moot.formats._source.folders import files_below
+from moot.formats.mtm.reading import VERSION, read_file
+from moot.formats.mtm.writing import HOLDS, SAMPLE, unversioned
+from moot.formats.mtm.writing_one import HOLDS_ONE, SAMPLE_ONE, version_one
+from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
+
+__all__ = ["Mtm", "MtmOne"]
+
+_FOLDER = ".mutsumi"
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+_SMALL = 1 << 16
+
+
+class Mtm:
+    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`: reads both shapes, claims and writes the unversioned one."""
+
+    name = "mtm"
+    version = 1
+    suffix = ".mtm"
+    words = "a notebook for Mutsumi"
+    holds: Mapping[str, Keeping] = HOLDS
+    samples: Mapping[str, bytes] = {"notebook": SAMPLE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and any(True for _ in self.sources(path))
+        return _is_own(head) and VERSION not in sketch(head)
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        """The folder of each workspace that an editor on this machine remembers."""
+        base = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+        for editor in _EDITORS:
+            for root in (base / editor, home / "Library" / "Application Support" / editor):
+                for file in files_below(root / "User" / "workspaceStorage", "workspace.json", depth=2):
+                    if folder := _opened_folder(file, root):
+                        yield folder / _FOLDER
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        yield from files_below(folder, self.suffix, depth=1)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for file in self.sources(path) if path.is_dir() else [path]:
+            yield read_file(file)
+
+    def write(self, exported: ExportedConversation) -> Written:
+        return unversioned(exported)
+
+
+class MtmOne:
+    """`Format`, `Holding`, `Sampled`: the shape that says `formatVersion: 1`."""
+
+    name = "mtm-1"
+    version = 1
+    suffix = ".mtm"
+    words = "a notebook for the fork of Mutsumi that has format versions"
+    holds: Mapping[str, Keeping] = HOLDS_ONE
+    samples: Mapping[str, bytes] = {"notebook": SAMPLE_ONE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        found = sketch(head)
+        return _is_own(head) and VERSION in found
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        yield read_file(path)
+
+    def write(self, exported: ExportedConversation) -> Written:
+        return version_one(exported)
+
+
+def _is_own(head: bytes) -> bool:
+    """By its metadata, which alone may be longer than what is looked at: then the messages are not in sight."""
+    found, metadata = sketch(head), sketch(head, "metadata")
+    named = "uuid" in metadata and ("allowed_uris" in metadata or "parent_agent_id" in metadata)
+    return named and (found.raw("context").startswith(b"[") or ("context" not in found and not found.whole))
+
+
+def _opened_folder(file: Path, root: Path) -> Path | None:
+    found = Document(beside(file, inside=root, limit=_SMALL) or b"")
+    uri = urlsplit(found.text("folder"))
+    return Path(unquote(uri.path)) if uri.scheme == "file" and uri.path and not uri.netloc else None

@@ -1,0 +1,218 @@
+"""A conversation as a notebook of version 1, whose reader refuses a file in which turns are out of order or a call has no output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moot.formats._steps import Step, data_of, model_calls, output_text, pretty
+from moot.formats._writing import fidelity_of, steps_of
+from moot.formats.mtm.attachments import ghost_block
+from moot.formats.mtm.native_shape import ANTHROPIC, REASONS, SIGNATURES
+from moot.formats.mtm.writing import is_picture, metadata_of
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ExportedConversation, Fidelity, Keeping, Written
+from moot.types.message import Message
+from moot.types.part import Part, is_settled, text_of, tool_name
+
+__all__ = ["HOLDS_ONE", "SAMPLE_ONE", "version_one"]
+
+HOLDS_ONE: dict[str, Keeping] = {
+    "messages": "kept",
+    "titles": "kept",
+    "pictures": "kept",
+    "times": "kept",
+    "models": "kept",
+    "reasoning": "kept",
+    "files": "approximated",
+    "signatures": "approximated",
+    "tool calls": "approximated",
+    "usage": "approximated",
+    "costs": "approximated",
+}
+"""Signatures of one provider stay signatures; model calls that nothing stands between become one, with the sum of what they took."""
+_APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
+_OTHER_API = "openai-completions"
+_NONE = "no output was kept"
+
+
+def version_one(exported: ExportedConversation) -> Written:
+    book = _Book()
+    for message in exported.messages:
+        book.take(message)
+    value: JsonObject = {"formatVersion": 1, "metadata": metadata_of(exported), "context": list[Json](book.context)}
+    if book.notes:
+        value["notes"] = list[Json](book.notes)
+    fidelity = fidelity_of(exported, HOLDS_ONE, *book.left)
+    return Written(pretty(value), _noted(fidelity, len(book.notes)))
+
+
+def _noted(fidelity: Fidelity, notes: int) -> Fidelity:
+    """Instructions became notes, which no model sees."""
+    if not notes:
+        return fidelity
+    kept = {**fidelity.kept, "messages": fidelity.kept.get("messages", 0) - notes}
+    return replace(
+        fidelity, kept={name: count for name, count in kept.items() if count}, approximated={**fidelity.approximated, "messages": notes}
+    )
+
+
+class _Book:
+    """The messages of a notebook while they are written."""
+
+    def __init__(self) -> None:
+        self.context: list[JsonObject] = []
+        self.notes: list[JsonObject] = []
+        self.left: list[Part] = []
+        self._prompts = 0
+
+    def take(self, message: Message) -> None:
+        if message.role == "system":
+            self.notes.append({"beforeUserIndex": self._prompts, "markdown": text_of(message.parts)})
+        elif message.role == "user":
+            self._prompt(message)
+        else:
+            if not self._prompts:
+                self._prompt(Message("", "user"))
+            self.left += (part for part in message.parts if part.get("type") == "file")
+            took = steps_of(message)
+            for at, step in enumerate(model_calls(message)):
+                self._step(message, step, took[at] if at < len(took) else {})
+
+    def _prompt(self, message: Message) -> None:
+        self._prompts += 1
+        content: Json = text_of(message.parts)
+        if any(map(is_picture, message.parts)):
+            content = [block for part in message.parts if (block := self._block(part)) is not None]
+        record: JsonObject = {"role": "user", "content": content} | _at(message)
+        ghost, others = ghost_block(message.parts, message.metadata)
+        self.left += others
+        self.context.append({**record, "mutsumi": {"ghostBlock": ghost}} if ghost is not None else record)
+
+    def _block(self, part: Part) -> JsonObject | None:
+        if part.get("type") == "text":
+            return {"type": "text", "text": part.get("text", "")}
+        if not is_picture(part):
+            return None
+        if data_of(part) is None or ";base64," not in str(part.get("url")):
+            self.left.append(part)
+            return None
+        return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"]}
+
+    def _step(self, message: Message, step: Step, took: JsonObject) -> None:
+        model, _, provider = str(took.get("model") or "").rpartition("@")
+        provider = provider if model else str(message.metadata.get("provider") or "unknown")
+        model = model or str(message.metadata.get("model") or "unknown")
+        api = _APIS.get(provider, _OTHER_API)
+        content = [_thought(part, api, provider) for part in step.reasoning]
+        if step.text:
+            content.append({"type": "text", "text": step.text})
+        content += [_call(call) for call in step.calls]
+        last = self.context[-1]
+        if last.get("role") == "assistant":  # two in a row are refused
+            self._join(last, content, took)
+        else:
+            record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
+            record["usage"] = _usage(took)
+            self.context.append(record | _at(message))
+        reasons = {ours: theirs for theirs, ours in REASONS.items()}
+        reason = reasons.get(str(took.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
+        self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
+        self.context += [_result(call) | _at(message) for call in step.calls]
+
+    def _join(self, record: JsonObject, content: list[JsonObject], took: JsonObject) -> None:
+        blocks, usage, more = record["content"], record["usage"], _usage(took)
+        assert isinstance(blocks, list) and isinstance(usage, dict)
+        record["content"] = [*blocks, *content]
+        record["usage"] = _sum(usage, more)
+
+
+def _thought(part: Part, api: str, provider: str) -> JsonObject:
+    block: JsonObject = {"type": "thinking", "thinking": part.get("text", "")}
+    return block | _signed(part.get("providerMetadata"), api, provider)
+
+
+def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
+    """What the provider of this message signed, as the notebook keeps it; nothing of anybody else's."""
+    noted = metadata if isinstance(metadata, dict) else {}
+    own, theirs = noted.get("mutsumi"), noted.get("anthropic")
+    if isinstance(own, dict) and own.get("provider") == provider:
+        return {name: own[name] for name in (*SIGNATURES, "redacted") if name in own}
+    if api == ANTHROPIC and isinstance(theirs, dict) and theirs.get("signature"):
+        return {"thinkingSignature": theirs["signature"]}
+    return {}
+
+
+def _call(call: Part) -> JsonObject:
+    given = call.get("input")
+    arguments: JsonObject = given if isinstance(given, dict) else {"value": given}
+    return {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call), "arguments": arguments}
+
+
+def _result(call: Part) -> JsonObject:
+    text = output_text(call) if is_settled(call) else _NONE
+    record: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
+    return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
+
+
+def _usage(took: JsonObject) -> JsonObject:
+    usage = took.get("usage")
+    counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
+    read, write = counts.get("cache_read", 0), counts.get("cache_write", 0)
+    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), took.get("cost")
+    total = cost / 1e9 if isinstance(cost, int) else 0
+    return {
+        "input": fresh,
+        "output": output,
+        "cacheRead": read,
+        "cacheWrite": write,
+        "totalTokens": fresh + output + read + write,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": total},
+    }
+
+
+def _sum(one: JsonObject, other: JsonObject) -> JsonObject:
+    total: JsonObject = {}
+    for name, value in one.items():
+        more = other.get(name)
+        if isinstance(value, dict) and isinstance(more, dict):
+            total[name] = _sum(value, more)
+        elif isinstance(value, int | float) and isinstance(more, int | float):
+            total[name] = value + more
+    return total
+
+
+def _at(message: Message) -> JsonObject:
+    return {"timestamp": message.created_at} if message.created_at else {}
+
+
+SAMPLE_ONE = b"""{
+  "formatVersion": 1,
+  "metadata": {
+    "uuid": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a02",
+    "name": "Milk and eggs",
+    "created_at": "2026-08-06T19:06:15.000Z",
+    "parent_agent_id": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01",
+    "allowed_uris": []
+  },
+  "context": [
+    {"role": "user", "content": "What is in the notes?", "timestamp": 1786043175000,
+     "mutsumi": {"ghostBlock": {"files": [{"key": "notes.md", "version": 1, "content": "milk"}], "tools": []}}},
+    {
+      "role": "assistant",
+      "content": [
+        {"type": "thinking", "thinking": "I should look.", "thinkingSignature": "c2lnbmVk"},
+        {"type": "toolCall", "id": "call_1", "name": "read", "arguments": {"uri": "notes.md"}}
+      ],
+      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model",
+      "usage": {"input": 10, "output": 5, "cacheRead": 3, "cacheWrite": 0, "totalTokens": 18, "cost": {"total": 0.0012}},
+      "stopReason": "toolUse", "timestamp": 1786043176000
+    },
+    {"role": "toolResult", "toolCallId": "call_1", "toolName": "read", "content": [{"type": "text", "text": "milk"}], "isError": false},
+    {
+      "role": "assistant",
+      "content": [{"type": "text", "text": "Milk."}],
+      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model", "stopReason": "stop", "timestamp": 1786043177000
+    }
+  ],
+  "notes": [{"beforeUserIndex": 0, "markdown": "# Shopping"}]
+}"""
