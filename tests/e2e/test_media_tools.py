@@ -64,6 +64,41 @@ async def test_a_picture_is_drawn_kept_shown_and_saved(stage: Any, directory: Pa
         assert "scripted@mine made a picture" in output["value"][0]["text"] and "out/dot.png" in output["value"][0]["text"]
 
 
+async def recorded(on: Any, conversation: str, purpose: str) -> tuple[Any, bytes, bytes, Any]:
+    """The one exchange of that purpose: its row, what was sent, what came, the body of its end."""
+    store = on.engine.store
+    events = await store.log.read(conversation)
+    (id,) = {event.exchange for event in events if event.exchange and f":{purpose}:" in event.exchange}
+    exchange = await store.records.exchange(id)
+    sent = b"".join([await store.blobs.get(piece) for piece in exchange.request["pieces"]])
+    mine = [event for event in events if event.exchange == id]
+    return exchange, sent, b"".join(event.raw or b"" for event in mine), mine[-1].body
+
+
+@pytest.mark.parametrize("sources", [[], ["old.png"]])
+async def test_what_a_call_for_a_picture_sent_and_brought_is_in_the_log_to_the_byte(
+    stage: Any, directory: Path, sources: list[str]
+) -> None:
+    (directory / "old.png").write_bytes(PNG)
+    call = ToolCall("generate_image", {"prompt": "a red dot", "sources": sources})
+    async with stage(calling(call, Reply(picture=PNG, usage={"input": 7, "output": 9})), models=BOTH) as on:
+        run, _ = await on.ask("Draw")
+        (asked,) = [one for one in on.server.requests if one.dialect == "pictures"]
+        exchange, sent, came, end = await recorded(on, run.conversation, "picture")
+    assert sent == asked.body and b"a red dot" in sent
+    assert base64.b64encode(PNG) in came and exchange.ended == "eof" and exchange.run == ""
+    assert (end["usage"]["input"], end["usage"]["output"]) == (7, 9) and "charged" in end
+
+
+async def test_a_refused_picture_is_in_the_log_too(stage: Any, directory: Path) -> None:
+    call = ToolCall("generate_image", {"prompt": "a red dot"})
+    async with stage(calling(call, Reply(status=400, error="not that one")), models=BOTH) as on:
+        run, message = await on.ask("Draw")
+        exchange, _, came, end = await recorded(on, run.conversation, "picture")
+    assert exchange.ended == "cut" and b"not that one" in came and end["charged"] == 0
+    assert "not that one" in json.dumps(outputs(message))
+
+
 async def test_a_picture_can_be_made_from_another_one(stage: Any, directory: Path) -> None:
     (directory / "old.png").write_bytes(PNG)
     call = ToolCall("generate_image", {"prompt": "make it blue", "sources": ["old.png"]})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from moot.convert.events import direction, raw_json
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
 from moot.types.event import SENT, Event
-from moot.types.exchange import Exchange, ExchangeOptions, Failure
+from moot.types.exchange import Exchange, ExchangeOptions, Failure, Purpose
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.run import Run, RunStatus
@@ -117,7 +117,7 @@ def exchange_of(value: JsonObject, conversation: str) -> Exchange:
         read.text("id"),
         read.text("run"),
         conversation,
-        purpose if purpose in ("answer", "compact", "title", "explain", "search", "replay") else "answer",
+        cast("Purpose", purpose) if purpose in get_args(Purpose) else "answer",
         read.text("dialect"),
         read.text("converter"),
         read.text("provider"),

@@ -182,6 +182,7 @@ TRANSLATORS = Registry(
         "codex-app-server": "moot.convert.codex_app_server:CodexAppServer",
         "codex-app-server-wire": "moot.convert.wire:CodexWire",
         "codex-exec": "moot.convert.codex_exec:CodexExec",
+        "openai-media": "moot.convert.openai_media:OpenAiMedia",
         "gemini-stream-json": "moot.convert.gemini_stream:GeminiStream",
         "opencode-run": "moot.convert.opencode_run:OpencodeRun",
     },

@@ -122,12 +122,10 @@ class HttpProvider:
         """What is known of one of its models, without asking it; a name that nobody knows is described by that name alone."""
         return describe(self.name, self.facts, self.settings, name)
 
-    async def ask(self, path: str, body: bytes | aiohttp.FormData, *, seconds: float = 300.0) -> bytes:
-        """The whole answer to a POST below the base URL that is no stream; bytes are JSON. Raises ProviderError."""
-        headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if isinstance(body, bytes) else {})}
-        return await self._whole(
-            "POST", path, "while it was working", seconds, io.BytesIO(body) if isinstance(body, bytes) else body, headers
-        )
+    async def ask(self, path: str, body: bytes, *, media_type: str = "application/json", seconds: float = 300.0) -> bytes:
+        """The whole answer to a POST below the base URL that is no stream. Raises ProviderError."""
+        headers = {"Accept": "application/json", "Content-Type": media_type}
+        return await self._whole("POST", path, "while it was working", seconds, io.BytesIO(body), headers)
 
     async def close(self) -> None:
         """Lets go of the connections; streams that are open break."""
@@ -145,7 +143,7 @@ class HttpProvider:
         path: str,
         when: str,
         seconds: float,
-        data: io.BytesIO | aiohttp.FormData | None = None,
+        data: io.BytesIO | None = None,
         more: Mapping[str, str] = _NONE,
     ) -> bytes:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))

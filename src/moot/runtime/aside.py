@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +19,13 @@ from moot.types.context import Choice
 from moot.types.event import REFUSED, Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose, start_body
 from moot.types.ids import new_id
+from moot.types.media import Heard, MediaCall
 from moot.types.message import Message
 from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest, Translator
 from moot.types.store import Change, CloseExchange, OpenExchange
 
-__all__ = ["aside"]
+__all__ = ["aside", "recorded"]
 
 CLOSING = 2.0
 """Seconds that recording the end may take when everything else is being cancelled."""
@@ -49,27 +50,44 @@ async def aside(
     choice = await runtime.providers.choice(model)
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
     pieces = split(choice.dialect.to_request(prompt))
+    request = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=new_id())
+    exchange = await _exchange(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
+    talk = _Talk(runtime, choice, exchange, choice.dialect.translator, choice.dialect.translator.open(exchange.options))
+    await talk.held(lambda: choice.provider.stream(request))
+    return "".join(str(chunk.get("delta", "")) for chunk in talk.chunks if chunk["type"] == "text-delta")
+
+
+async def recorded(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> Heard:
+    """What a call for a picture or a transcript brought, recorded in the same way. Raises ProviderError."""
+    exchange = await _exchange(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
+    talk = _Talk(runtime, choice, exchange, call.translator, call.translator.open(exchange.options))
+    ending = await talk.held(call.reads)
+    return Heard(b"".join(talk.raws), tuple(talk.chunks), ending, talk.charged)
+
+
+async def _exchange(
+    runtime: Runtime,
+    conversation: str,
+    purpose: Purpose,
+    choice: Choice,
+    pieces: Sequence[bytes],
+    translator: Translator[Any],
+    dialect: str,
+) -> Exchange:
     owner = (await runtime.store.conversations.get(conversation)).owner
-    blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json")
-    translator = choice.dialect.translator
-    exchange = Exchange(
+    blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
+    return Exchange(
         id=f"{conversation}:{purpose}:{new_id()}",  # not derived: nothing resumes it, so nothing has to find it again
         run="",
         conversation=conversation,
         purpose=purpose,
-        dialect=choice.dialect.name,
+        dialect=dialect,
         converter=f"{translator.name}/{translator.version}",
         provider=choice.provider.name,
         model=choice.model.wire_name,
         options=ExchangeOptions(extra={"provider": choice.provider.name}),
         request={"pieces": [blob.sha256 for blob in blobs]},
     )
-    talk = _Talk(runtime, choice, exchange, translator, translator.open(exchange.options))
-    async with runtime.slot(choice.provider.name):
-        ending = await talk.run(ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange.id))
-    if ending.error is not None:
-        raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
-    return "".join(talk.texts)
 
 
 @dataclass(slots=True)
@@ -81,17 +99,25 @@ class _Talk:
     exchange: Exchange
     translator: Translator[Any]
     state: Any
-    texts: list[str] = field(default_factory=list[str])
-    heard: bool = False
-    """Something of an answer has come."""
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
+    raws: list[Raw] = field(default_factory=list[Raw])
+    charged: int | None = None
 
-    async def run(self, request: ModelRequest) -> Ending:
-        """How it ended; recorded whatever happens. Cancellation passes through."""
+    async def held(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
+        """How it ended, while it had its provider's slot. Raises ProviderError."""
+        async with self.runtime.slot(self.choice.provider.name):
+            ending = await self._run(reads)
+        if ending.error is not None:
+            raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
+        return ending
+
+    async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
+        """Recorded whatever happens. Cancellation passes through."""
         start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
         await self._append([start], OpenExchange(self.exchange))
         try:
-            async with aclosing(self.choice.provider.stream(request)) as reads:
-                async for raws in reads:
+            async with aclosing(reads()) as all_reads:
+                async for raws in all_reads:
                     await self._take(raws)
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
@@ -104,25 +130,22 @@ class _Talk:
         return await self._end("eof", None)
 
     async def _take(self, raws: tuple[Raw, ...]) -> None:
-        self.heard = True
+        self.raws += raws
         events: list[Event] = []
         for raw in raws:
             self.state, chunks = self.translator.feed(self.state, raw)
-            self._hear(chunks)
+            self.chunks += chunks
             events.append(Event("raw", chunks, raw, exchange=self.exchange.id))
         await self._append(events)
 
     async def _end(self, ended: Ended, failure: Failure | None) -> Ending:
         chunks, ending = self.translator.close(self.state, ended)
-        self._hear(chunks)
-        ending, _, body = settled(ending, ended, failure, self.choice.model, heard=self.heard)
+        self.chunks += chunks
+        ending, self.charged, body = settled(ending, ended, failure, self.choice.model, heard=bool(self.raws))
         await self._append(
             [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended)
         )
         return ending
-
-    def _hear(self, chunks: Sequence[Chunk]) -> None:
-        self.texts += [str(chunk.get("delta", "")) for chunk in chunks if chunk["type"] == "text-delta"]
 
     async def _append(self, events: list[Event], *changes: Change) -> None:
         conversation, now = self.exchange.conversation, self.runtime.now()

@@ -250,8 +250,19 @@ class Leg(OutsideLeg):
 
         settings = self.runtime.settings.tools.get(tool.name, {})
         name = f"{self.fence.run}/{key}"
+        media = ConfiguredMedia(self.runtime, self.request.conversation.id)
         return Tooling(
-            directory, roots, settings, name, self.ports.blobs, ConfiguredMedia(self.runtime), drawer, questions, client, preliminary, fact
+            directory,
+            roots,
+            settings,
+            name,
+            self.ports.blobs,
+            media,
+            drawer,
+            questions,
+            client,
+            preliminary,
+            fact,
         )
 
 

@@ -1,12 +1,14 @@
-"""The models of the types image and transcription, as tools reach them."""
+"""The models of the types image and transcription, as tools reach them; each call is an exchange of the conversation's log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from moot.plugins import Registry
+from moot.runtime.aside import recorded
 from moot.runtime.runtime import Runtime
-from moot.types.media import Made, Media, Order
+from moot.types.context import Choice
+from moot.types.media import Made, Media, MediaCall, Order
 
 __all__ = ["ConfiguredMedia"]
 
@@ -19,13 +21,15 @@ class ConfiguredMedia:
     """Implements MediaModels with what `models` of the configuration in force names."""
 
     runtime: Runtime
+    conversation: str
 
     async def draw(self, order: Order) -> Made:
         choice = await self.runtime.providers.choice(role="image")
-        async with self.runtime.slot(choice.provider.name):
-            return await _CALLS.load("draw")(choice, order)
+        return await self._made(choice, await _CALLS.load("draw")(choice, order))
 
     async def transcribe(self, sound: Media, language: str = "") -> Made:
         choice = await self.runtime.providers.choice(role="transcription")
-        async with self.runtime.slot(choice.provider.name):
-            return await _CALLS.load("transcribe")(choice, sound, language)
+        return await self._made(choice, await _CALLS.load("transcribe")(choice, sound, language))
+
+    async def _made(self, choice: Choice, call: MediaCall) -> Made:
+        return await call.made(await recorded(self.runtime, self.conversation, choice, call))

@@ -10,7 +10,7 @@ from moot.errors import MootError, ProviderError
 from moot.types.canonical import JsonObject, dumps, empty
 from moot.types.usage import Usage
 
-Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay"]
+Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay", "picture", "transcript"]
 Ended: TypeAlias = Literal["eof", "cut", "cancelled"]
 """eof: the body came to its own end · cut: the connection broke or went silent · cancelled: we hung up."""
 

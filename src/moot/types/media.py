@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from moot.types.chunk import Chunk
+from moot.types.event import Raw
+from moot.types.exchange import Ending, Purpose
+from moot.types.provider import Translator
 from moot.types.usage import Usage
 
 SOUND_BYTES = 25_000_000
@@ -47,6 +52,31 @@ class Made:
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
     """Nano-dollars; None = unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came back of a call, whole."""
+
+    raw: bytes
+    chunks: tuple[Chunk, ...]
+    ending: Ending
+    cost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaCall:
+    """A call that is ready to be made, and recorded as an exchange."""
+
+    purpose: Purpose
+    dialect: str
+    request: bytes
+    """What goes out, to the byte."""
+    translator: Translator[Any]
+    reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]
+    """Makes it. Raises ProviderError, at the first read too."""
+    made: Callable[[Heard], Awaitable[Made]]
+    """Raises ProviderError when there is nothing of use in what came back."""
 
 
 class MediaModels(Protocol):

@@ -4,9 +4,23 @@ import base64
 
 import pytest
 
-from moot.convert.openai_media import decoded, fields, pictures, said
+from moot.convert.openai_media import OpenAiMedia, decoded, fields, pictures, said
 from moot.errors import ProviderError
+from moot.types.exchange import Ending, ExchangeOptions
 from moot.types.media import Order
+from moot.types.usage import Usage
+
+
+def ended(body: bytes) -> Ending:
+    translator = OpenAiMedia()
+    state, chunks = translator.feed(translator.open(ExchangeOptions()), body)
+    closing, ending = translator.close(state, "eof")
+    assert not chunks and not closing
+    return ending
+
+
+def counts(body: bytes) -> Usage:
+    return ended(body).usage
 
 
 def test_an_order_says_only_what_it_wants() -> None:
@@ -18,15 +32,20 @@ def test_an_order_says_only_what_it_wants() -> None:
 def test_pictures_come_as_base64_or_as_addresses() -> None:
     body = b'{"output_format": "webp", "data": [{"b64_json": "AAAA", "revised_prompt": "A cat."}, {"url": "https://host/a.png"}, {}],'
     body += b' "usage": {"input_tokens": 5, "output_tokens": 7}}'
-    urls, words, usage = pictures(body)
-    assert urls == ["data:image/webp;base64,AAAA", "https://host/a.png"]
-    assert (words, usage.input, usage.output) == ("A cat.", 5, 7)
+    urls, words = pictures(body)
+    assert urls == ["data:image/webp;base64,AAAA", "https://host/a.png"] and words == "A cat."
+    assert (counts(body).input, counts(body).output) == (5, 7)
 
 
 def test_a_transcript_has_words_and_counts() -> None:
-    words, usage = said(b'{"text": "Hello.", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 3}}')
-    assert (words, usage.input, usage.output) == ("Hello.", 14, 3)
-    assert said(b'{"text": "", "usage": {"type": "duration", "seconds": 3}}')[0] == ""
+    body = b'{"text": "Hello.", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 3}}'
+    assert said(body) == "Hello." and (counts(body).input, counts(body).output) == (14, 3)
+    assert said(b'{"text": "", "usage": {"type": "duration", "seconds": 3}}') == ""
+
+
+def test_what_is_no_answer_ends_so() -> None:
+    for body in (b"<html>", b""):
+        assert ended(body).error is not None and ended(body).finish_reason == "error"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data": [], "text": null}', b'{"data": [{"b64_json": 5}], "text": 5}'])

@@ -33,6 +33,8 @@ __all__ = ["Plan", "Talk"]
 
 HANDSHAKE = 60.0
 """Seconds that an answer to one of our requests may take: Codex answers at once, and does its work behind."""
+_CONNECTING = 30.0
+"""Seconds that MCP servers get to be there."""
 INTERRUPT = 1.0
 """Seconds that it gets to stop by itself."""
 
@@ -93,6 +95,10 @@ class Talk:
         self._items: dict[str, JsonObject] = {}
         self._asked: dict[str, anyio.CancelScope] = {}
         """What is being decided, by the id of the question: Codex may go on without an answer."""
+        self._servers: dict[str, str] = {}
+        """MCP server → how far it is."""
+        self._news = anyio.Event()
+        """Set and renewed with each word about one."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
@@ -150,6 +156,7 @@ class Talk:
         pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
         pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
         self._ids = (session, "")
+        await self._connected()
         begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
         self._ids = (session, as_text(as_object(as_object(begun).get("turn")).get("id")))
         await self._over.wait()
@@ -189,6 +196,7 @@ class Talk:
             self._cut = error
             self._rpc.fail(error)
             self._over.set()
+            self._news.set()
 
     async def _read(self, group: TaskGroup | None) -> None:
         async with aclosing(self._program.reads()) as reads:
@@ -211,14 +219,27 @@ class Talk:
         elif incoming.method == "item/completed":
             self._items.pop(as_text(as_object(params.get("item")).get("id")), None)
         elif incoming.method == "mcpServer/startupStatus/updated":
-            if params.get("status") == "failed" and group is not None:
-                group.start_soon(self._context.append, unreached(as_text(params.get("name")), as_text(params.get("error"))))
+            self._server(as_text(params.get("name")), params, group)
         elif incoming.method == "serverRequest/resolved":
             scope = self._asked.get(str(params.get("requestId")))
             if scope is not None:
                 scope.cancel()
         elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
             self._over.set()
+
+    def _server(self, name: str, params: JsonObject, group: TaskGroup | None) -> None:
+        self._servers[name] = as_text(params.get("status"))
+        if self._servers[name] == "failed" and group is not None:
+            group.start_soon(self._context.append, unreached(name, as_text(params.get("error"))))
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def _connected(self) -> None:
+        """Waits for the servers that were handed over: what is not there when it asks its model is no tool of this turn."""
+        names = [server.name for server in self._plan.servers]
+        with anyio.move_on_after(_CONNECTING):
+            while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
+                await self._news.wait()
 
     async def _answer(self, incoming: Incoming) -> None:
         item = item_asked(incoming.params, self._items)
