@@ -28,7 +28,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
 | `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |
 | `grants` | `Grants`: what a person allowed for a conversation |
-| `search`, `words` | `Search`: the index and its filling; text and queries as the index sees them |
+| `search`, `searching/`, `words` | `Search`: the index, its filling, the query language; text as the index sees it |
 | `stats` | `Stats`: sums over runs |
 | `imports` | `Imports`: recordings stored whole; what an earlier import made of a source |
 | `blobs` | `Blobs`: bytes by content |

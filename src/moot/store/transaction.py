@@ -91,6 +91,10 @@ class Transaction:
         rows = self._cursor.execute(sql, parameters).fetchall()
         return rows[0] if rows else None
 
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """The statement for each of the rows."""
+        self._many(sql, rows)
+
     def learn(self, conversation: tuple[str, int], run: tuple[str, int]) -> None:
         """Ids and numbers of what is known already: they are not looked up again."""
         _remember(self._numbers, *conversation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,10 @@ class Hit:
     """ms"""
     snippet: str
     """Plain text; matches stand between U+0002 and U+0003."""
+    column: Literal["text", "tools", "reasoning"] = "text"
+    """Where the snippet is from: what was said, tool calls with their outputs, or reasoning."""
+    seq: int = 0
+    """First seq of the message in its conversation's log; 0 = none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +29,28 @@ class SearchPage:
     """Messages indexed."""
     total: int
     next_cursor: str | None = None
+    ranked: int | None = None
+    """Only so many of the matches were ranked, the newest ones; None = all, or none were."""
+    cut: bool = False
+    """A piece of a word occurs in so many words that only the most common ones were looked for."""
 
 
 class Search(Protocol):
     async def search(
-        self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None, wait: float = 2.0
+        self,
+        query: str,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        conversation: str | None = None,
+        but_not: str | None = None,
+        best: bool = False,
+        wait: float = 2.0,
     ) -> SearchPage:
-        """Newest first. First indexes what is missing, for at most `wait` seconds. All words must occur; FTS syntax is literal."""
+        """Newest first, or the best. First indexes what is missing, for at most `wait` seconds.
+
+        `conversation` is the only one to look in, `but_not` one to leave out. Raises UsageError for a query that can't be meant.
+        """
         ...
 
     async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:

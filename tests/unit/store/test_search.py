@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from moot.config.settings import Settings
-from moot.store import SqliteStore, open_store, words
+from moot.errors import UsageError
+from moot.store import SqliteStore, open_store
 from moot.store.locks import FileLock
-from moot.store.words import OUTPUT_BYTES, found_text, parse, snippet
-from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.store.searching.documents import OUTPUT_BYTES
+from moot.store.searching.filling import take_out
+from moot.store.transaction import Transaction
+from moot.types.canonical import dumps
+from moot.types.conversation import Conversation, Project
+from moot.types.message import Message, Role
+from moot.types.part import Part, text_part
+
+DAY = 24 * 3_600_000
+"""ms"""
 
 
 async def fill(store: SqliteStore, *texts: str) -> None:
@@ -93,56 +100,6 @@ async def test_any_query_is_taken_to_the_letter(store: SqliteStore, query: str) 
     assert await found(store, query) == []
 
 
-@given(some.text())
-def test_parsing_is_total(query: str) -> None:
-    parsed = parse(query)
-    if parsed is not None:
-        assert parsed.words or parsed.substrings
-        shown = snippet("some text " + query.encode("utf-8", "replace").decode(), parsed.terms)
-        assert "\n" not in shown
-
-
-def test_a_snippet_shows_the_match_and_its_surroundings() -> None:
-    query = parse("needle thread")
-    assert query is not None
-    text = "hay " * 100 + "a NEEDLE\nwith thread " + "hay " * 100
-    shown = snippet(text, query.terms)
-    assert "a \x02NEEDLE\x03 with \x02thread\x03 hay" in shown
-    assert shown.startswith("…") and shown.endswith("…") and len(shown) < 220
-
-
-def test_only_what_people_read_is_indexed() -> None:
-    parts: list[Any] = [
-        text_part("said\x02\x03\x00"),
-        {"type": "reasoning", "text": "thought"},
-        {
-            "type": "tool-shell",
-            "toolCallId": "1",
-            "state": "output-available",
-            "input": {"x": "asked"},
-            "output": "é" * OUTPUT_BYTES + "beyond",
-        },
-        {"type": "dynamic-tool", "toolName": "x", "toolCallId": "2", "state": "output-error", "errorText": "failed"},
-        {"type": "tool-x", "toolCallId": "3", "state": "output-available", "output": {"deep": ["kept"]}},
-        {"type": "steering-message", "id": "s", "parts": [text_part("steered")]},
-        {"type": "data-x", "data": "datum"},
-    ]
-    text = found_text(parts)
-    for word, there in {
-        "said": True,
-        "thought": False,
-        "asked": False,
-        "beyond": False,
-        "failed": True,
-        "kept": True,
-        "steered": True,
-        "datum": False,
-    }.items():
-        assert (word in text) is there, word
-    assert text.count("é") == OUTPUT_BYTES // 2
-    assert not words._MARKS.search(text)
-
-
 @pytest.mark.anyio
 async def test_one_process_indexes_at_a_time(store: SqliteStore, settings: Settings) -> None:
     await fill(store, *TEXTS)
@@ -178,3 +135,243 @@ async def test_equal_times_are_no_clash(store: SqliteStore) -> None:
     for number in range(5):
         await store.conversations.add_message(Message(f"m{number}", "user", (text_part("same"),), conversation="a", created_at=77))
     assert await found(store, "same") == ["m4", "m3", "m2", "m1", "m0"]
+
+
+def spoken(id: str, *parts: Part, role: Role = "user", at: int = 5000, **more: Any) -> Message:
+    return Message(id, role, parts, conversation="a", created_at=at, **more)
+
+
+def call(output: Any, **more: Any) -> Part:
+    return {
+        "type": "tool-shell",
+        "toolCallId": "1",
+        "state": "output-available",
+        "input": {"command": "ls asked"},
+        "output": output,
+        **more,
+    }
+
+
+@pytest.mark.anyio
+async def test_each_word_is_found_where_it_was_said(store: SqliteStore) -> None:
+    await store.conversations.create(Conversation("a"))
+    parts: list[Part] = [
+        text_part("said\x02\x03\x00"),
+        {"type": "reasoning", "text": "thought"},
+        call({"deep": ['kept "quoted"']}),
+        call("é" * (OUTPUT_BYTES // 2 - 3) + " end beyond"),
+        {"type": "dynamic-tool", "toolName": "x", "toolCallId": "2", "state": "output-error", "errorText": "broken"},
+        {"type": "steering-message", "id": "s", "parts": [text_part("steered")]},
+        {"type": "data-x", "data": "datum"},
+    ]
+    await store.conversations.add_message(spoken("m", *parts))
+    for word, columns in {
+        "said": "text",
+        "steered": "text",
+        "thought": "reasoning",
+        "asked": "tools",
+        "shell": "tools",
+        "kept": "tools",
+        "quoted": "tools",
+        "end": "tools",
+        "beyond": "",
+        "broken": "tools",
+        "datum": "",
+    }.items():
+        for column in ("text", "tools", "reasoning"):
+            hits = (await store.search.search(f"{word} in:{column}")).hits
+            assert [(hit.message, hit.column) for hit in hits] == ([("m", column)] if column == columns else []), (word, column)
+        assert bool(await found(store, word)) is (columns in ("text", "tools")), word
+
+
+async def furnished(store: SqliteStore) -> None:
+    await store.projects.create(Project("shop", "My shop"))
+    await store.conversations.create(Conversation("a", agent="claude-code", model="claude-sonnet-4-5@anthropic", project="shop"))
+    await store.conversations.create(Conversation("b", agent="default", model="gpt-4@openai"))
+    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:,", "filename": "cat.png"}
+    paper: Part = {"type": "file", "mediaType": "application/pdf", "url": "data:,", "filename": "bill.pdf"}
+    steps: Any = {"agent": "reviewer", "steps": [{"model": "o3@openai", "cost": 40_000_000}, {"model": "o3@openai", "cost": 20_000_000}]}
+    for message in (
+        spoken("u1", text_part("apple"), picture, at=DAY),
+        spoken("a1", text_part("apple\n```py\nx\n```"), call("x"), role="assistant", at=DAY + 1000),
+        spoken("u2", text_part("apple"), paper, at=2 * DAY),
+        spoken("a2", text_part("apple"), role="assistant", at=2 * DAY + 1000, metadata=steps, status="failed"),
+    ):
+        await store.conversations.add_message(message)
+    await store.conversations.add_message(replace(spoken("b1", text_part("apple pie"), at=3 * DAY), conversation="b"))
+
+
+@pytest.mark.anyio
+async def test_conditions_narrow_what_is_found(store: SqliteStore) -> None:
+    await furnished(store)
+    for query, expected in {
+        "apple": "b1 a2 u2 a1 u1",
+        "apple -pie": "a2 u2 a1 u1",
+        '-"apple pie" role:user': "u2 u1",
+        "role:assistant": "a2 a1",
+        "-role:user": "a2 a1",
+        "role:user role:assistant apple": "b1 a2 u2 a1 u1",
+        "agent:claude": "u2 a1 u1",
+        "agent:claude-code": "u2 a1 u1",
+        "agent:reviewer": "a2",
+        "agent:reviewer agent:default": "b1 a2",
+        "model:sonnet": "u2 a1 u1",
+        "model:claude-sonnet-4-5@anthropic": "u2 a1 u1",
+        "model:openai": "b1 a2",
+        "model:sonn": "",
+        "has:image": "u1",
+        "has:file": "u2",
+        "cat": "u1",
+        "has:code": "a1",
+        "has:tool": "a1",
+        "has:tool has:image": "",
+        "has:error": "a2",
+        "-has:tool -has:error role:assistant": "",
+        "status:failed": "a2",
+        "cost:>0.05": "a2",
+        "cost:>0.06": "",
+        "cost:>=0.06": "a2",
+        "cost:<0.06": "",
+        "cost:<=0.06 apple": "a2",
+        'project:"my shop" apple': "a2 u2 a1 u1",
+        "project:shop -has:image role:user": "u2",
+        "-project:shop": "b1",
+        "before:1970-01-03T00:00 role:user": "u1",
+        "after:1970-01-03 apple": "b1 a2 u2",
+        "after:1970-01-03 before:1970-01-04": "a2 u2",
+    }.items():
+        assert await found(store, query) == expected.split(), query
+    inside = await store.search.search("apple", conversation="b")
+    outside = await store.search.search("apple", but_not="a")
+    assert [hit.message for hit in inside.hits] == [hit.message for hit in outside.hits] == ["b1"]
+    with pytest.raises(UsageError, match="known: My shop, default"):
+        await store.search.search("project:nowhere")
+
+
+@pytest.mark.anyio
+async def test_a_conversation_that_moves_is_found_in_its_new_project(store: SqliteStore) -> None:
+    await furnished(store)
+    await store.conversations.update("b", project="shop")
+    assert await found(store, "project:shop pie") == ["b1"]
+
+
+@pytest.mark.anyio
+async def test_the_best_come_first_and_the_newest_of_equals(store: SqliteStore) -> None:
+    await fill(
+        store, "a long text in which the word lemon stands among many others", "lemon lemon lemon", "lemon tart", "lemon cake", "none"
+    )
+    page = await store.search.search("lemon", best=True)
+    assert [hit.message for hit in page.hits] == ["m1", "m3", "m2", "m0"]
+    assert page.ranked is None
+    assert [hit.message for hit in (await store.search.search("lemon")).hits] == ["m3", "m2", "m1", "m0"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("best", [False, True])
+@pytest.mark.parametrize("query", ["word", "wor"])
+async def test_pages_follow_each_other_without_a_gap_while_others_write(store: SqliteStore, query: str, best: bool) -> None:
+    await fill(store, *(f"{'word ' * (number % 7 + 1)} tail" for number in range(40)))
+    await store.tree.delete("a", ["m5", "m20"])
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await store.search.search(query, limit=7, cursor=cursor, best=best)
+        seen += [hit.message for hit in page.hits]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        late = Message(f"late{len(seen)}", "user", (text_part("word word word"),), conversation="a", created_at=10**9 + len(seen))
+        await store.conversations.add_message(late)
+    assert sorted(seen) == sorted(f"m{number}" for number in range(40) if number not in (5, 20))
+    with pytest.raises(UsageError, match="no cursor of this search"):
+        await store.search.search(query, cursor="p1" if best else "wb1.1", best=best)
+
+
+@pytest.mark.anyio
+async def test_pieces_are_looked_for_when_few_whole_words_are_there(store: SqliteStore) -> None:
+    await fill(store, "unbelievable", *("believe" for _ in range(49)), "exit codes follow", "believers")
+    assert len((await store.search.search("believe", limit=60)).hits) == 50  # `unbelievable` holds believa
+    assert await found(store, "nbelieva") == ["m0"]
+    assert await found(store, '"xit code"') == ["m50"]
+    await store.conversations.add_message(Message("more", "user", (text_part("believe"),), conversation="a", created_at=9000))
+    page = await store.search.search("believe", limit=60)
+    assert {hit.message for hit in page.hits} == {*(f"m{number}" for number in range(1, 50)), "more"}
+
+
+@pytest.mark.anyio
+async def test_a_piece_that_is_in_everything_is_said_to_be_cut(store: SqliteStore) -> None:
+    await fill(store, " ".join(f"prefix{number}" for number in range(500)))
+    page = await store.search.search("refix")
+    assert ([hit.message for hit in page.hits], page.cut) == (["m0"], True)
+    assert not (await store.search.search("refix499")).cut
+
+
+@pytest.mark.anyio
+async def test_what_has_grown_is_indexed_anew_and_what_is_taken_out_is_forgotten(store: SqliteStore) -> None:
+    await fill(store, "first secretword", "first other")
+    await store.search.index()
+
+    def grow(transaction: Transaction) -> None:
+        transaction.execute("UPDATE message SET parts = ?, is_indexed = 0 WHERE id = 'm0'", (dumps([text_part("first second")]),))
+
+    await store._writer.write(grow)
+    assert await found(store, "secretword") == []
+    assert await found(store, "second") == ["m0"]
+
+    def purge(transaction: Transaction) -> None:
+        for row in transaction.execute("SELECT no FROM message WHERE id = 'm0'").fetchall():
+            take_out(transaction, row[0], purged=True)
+
+    await store._writer.write(purge)
+    terms = await store._reader.read(lambda connection: connection.execute("SELECT term FROM search_term ORDER BY term").fetchall())
+    assert [row[0] for row in terms] == ["first", "other", "secretword"]
+    check = "INSERT INTO search_words (search_words) VALUES ('integrity-check')"
+    await store._writer.write(lambda transaction: transaction.execute(check).fetchall())
+    assert await found(store, "first") == ["m1"]
+
+
+@pytest.mark.anyio
+async def test_messages_of_one_second_are_in_the_order_in_which_they_came(store: SqliteStore) -> None:
+    await fill(store, *("same" for _ in range(200)))
+    assert await found(store, "same limit") == []
+    page = await store.search.search("same", limit=200)
+    assert [hit.message for hit in page.hits] == [f"m{number}" for number in reversed(range(200))]
+
+
+@pytest.mark.anyio
+async def test_two_characters_of_chinese_are_found_in_a_store_of_others(store: SqliteStore) -> None:
+    await chinese(store, 2000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.anyio
+async def test_ten_words_of_two_characters_are_found_among_a_hundred_thousand_messages(store: SqliteStore) -> None:
+    await chinese(store, 100_000)
+
+
+async def chinese(store: SqliteStore, count: int) -> None:
+    """Each of ten words stands in just the messages that a look at every text says, at their head and in their middle."""
+    words = ["检索", "会话", "模型", "日志", "重放", "导出", "备份", "费用", "图片", "代码"]
+    signs = [*(chr(code) for code in range(0x4E00, 0x4E00 + 600)), *"".join(words)]
+    chance = random.Random(7)
+    texts: dict[str, str] = {}
+    await store.conversations.create(Conversation("a"))
+    for start in range(0, count, 1000):
+        messages: list[Message] = []
+        for number in range(start, min(start + 1000, count)):
+            text = (
+                "".join(chance.choices(signs, k=24))
+                + (chance.choice(words) if number % 40 == 0 else "")
+                + "".join(chance.choices(signs, k=9))
+            )
+            texts[f"m{number}"] = text
+            messages.append(Message(f"m{number}", "user", (text_part(text),), conversation="a", created_at=(number + 1) * 1000))
+        await asyncio.gather(*(store.conversations.add_message(message) for message in messages))
+    await store.search.index(seconds=200)
+    for word in words:
+        expected = [id for id, text in reversed(texts.items()) if word in text]
+        assert expected
+        page = await store.search.search(word, limit=200)
+        assert [hit.message for hit in page.hits] == expected[:200], word
+        assert all(f"\x02{word}\x03" in hit.snippet for hit in page.hits)

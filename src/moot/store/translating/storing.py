@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.store import words
 from moot.store.overlays import written
 from moot.store.transaction import Transaction
 from moot.store.translating.working import Due, Work
@@ -54,10 +53,4 @@ def _put_message(transaction: Transaction, id: str, parts: bytes, metadata: byte
     if row is None or (row[0], row[1]) == (parts, metadata):
         return
     transaction.execute("UPDATE message SET parts = ?, metadata = ? WHERE id = ?", (parts, metadata, id))
-    found: Any = transaction.row("SELECT no, text FROM search WHERE message = ?", (id,))
-    if found is not None:
-        no, text = found
-        transaction.execute("INSERT INTO search_words (search_words, rowid, text) VALUES ('delete', ?, ?)", (no, words.spaced(text)))
-        transaction.execute("INSERT INTO search_substrings (search_substrings, rowid, text) VALUES ('delete', ?, ?)", (no, text))
-        transaction.execute("DELETE FROM search WHERE no = ?", (no,))
     transaction.execute("UPDATE message SET is_indexed = 0 WHERE id = ? AND is_indexed = 1", (id,))

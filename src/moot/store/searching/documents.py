@@ -1,0 +1,159 @@
+"""What a message is found by. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from moot.types.canonical import Json, dumps
+from moot.types.message import Message
+from moot.types.part import Part, is_tool, tool_name
+
+__all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "conversation_fact", "cost_fact", "document_of", "owner_fact"]
+
+OUTPUT_BYTES = 4 << 10
+"""Of each tool's arguments, and of each tool output."""
+CHARACTERS = 256 << 10
+"""Of each column of a message: one row must not hold up the writer for longer than a moment."""
+
+_MARKS = re.compile("[\x00\x02\x03]")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A message as the index takes it up."""
+
+    text: str = ""
+    tools: str = ""
+    """Names, arguments and outputs of its calls."""
+    reasoning: str = ""
+    agent: str = ""
+    model: str = ""
+    facts: str = ""
+    """Words of one letter case and no signs, of which conditions are made; one of them is `all`."""
+    cost: int | None = None
+    """Nano-dollars; None = unknown, or none of its own."""
+
+
+def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) -> Document:
+    """The message's document; `agent` and `model` are those of its conversation, for a message that names none itself."""
+    text, tools, reasoning, has = _Pieces(), _Pieces(), _Pieces(), set[str]()
+    for part in message.parts:
+        _take(part, text, tools, reasoning, has)
+    said = text.joined()
+    if "`" in said or "~~~" in said:
+        has.update(("code",) if _FENCE.search(said) else ())
+    if message.status == "failed":
+        has.add("error")
+    steps = [step for step in _list(message.metadata.get("steps")) if isinstance(step, dict)]
+    cost = _cost(steps, message)
+    own = (f"role{message.role}", f"status{message.status}", *(f"has{one}" for one in sorted(has)), *facts, "all")
+    return Document(
+        said,
+        tools.joined(),
+        reasoning.joined(),
+        _own(message, "agent") or agent,
+        " ".join(dict.fromkeys([*(str(step.get("model") or "") for step in steps), _own(message, "model")])).strip() or model,
+        " ".join(own if cost is None else (*own, cost_fact(cost))),
+        cost,
+    )
+
+
+@lru_cache(256)
+def owner_fact(owner: str) -> str:
+    """The fact of all that is this owner's; whatever the id is made of."""
+    return f"owner{blake2b(owner.encode(), digest_size=8).hexdigest()}"
+
+
+def conversation_fact(no: int) -> str:
+    return f"conversation{no}"
+
+
+def cost_fact(cost: int) -> str:
+    """The fact of what costs about as much: each is twice the one before."""
+    return f"cost{min(max(cost, 0).bit_length(), 63)}"
+
+
+class _Pieces:
+    """Texts of one column."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+
+    def joined(self) -> str:
+        pieces = self._pieces
+        if not pieces:
+            return ""
+        return _MARKS.sub(" ", (pieces[0] if len(pieces) == 1 else "\n".join(pieces))[:CHARACTERS])
+
+
+def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: set[str]) -> None:
+    kind = part.get("type")
+    if kind == "text":
+        text.add(str(part.get("text", "")))
+    elif kind == "reasoning":
+        reasoning.add(str(part.get("text", "")))
+        has.add("reasoning")
+    elif kind == "file":
+        has.add("image" if str(part.get("mediaType", "")).startswith("image/") else "file")
+        text.add(str(part.get("filename") or ""))
+    elif kind in ("steering-message", "data-steering"):
+        for inner in _list(part.get("parts")):
+            if isinstance(inner, dict):
+                _take(inner, text, tools, reasoning, has)
+    elif is_tool(part):
+        has.add("tool")
+        if part.get("errorText") is not None:
+            has.add("error")
+        tools.add(tool_name(part))
+        for said in (part.get("input"), part.get("output"), part.get("errorText")):
+            tools.add("" if said is None else "\n".join(_strings(said)))
+
+
+def _strings(value: Json) -> Iterator[str]:
+    """The texts in a value, as they were before they became JSON, within the limit."""
+    left = OUTPUT_BYTES
+    for text in _texts(value):
+        data = text[:left].encode("utf-8", "replace")
+        yield text if len(data) <= left and len(text) <= left else data[:left].decode("utf-8", "ignore")
+        left -= len(data) + 1
+        if left <= 0:
+            return
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None:
+        yield dumps(value).decode()
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _own(message: Message, name: str) -> str:
+    value = message.metadata.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _cost(steps: list[dict[str, Json]], message: Message) -> int | None:
+    """What it cost altogether; unknown when a step's price is."""
+    costs = [step.get("cost") for step in steps] or [message.metadata.get("cost")]
+    known = [cost for cost in costs if isinstance(cost, int) and not isinstance(cost, bool)]
+    return sum(known) if known and len(known) == len(costs) else None

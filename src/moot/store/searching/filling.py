@@ -1,0 +1,187 @@
+"""The index's rows: what a message adds, and how it is taken out again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.store.connect import Connection, Queries
+from moot.store.events import Events
+from moot.store.rows import MESSAGE, message_of
+from moot.store.searching.documents import Document, conversation_fact, document_of, owner_fact
+from moot.store.searching.vocabulary import learn, unlearn
+from moot.store.transaction import Transaction
+from moot.store.words import spaced, tokens
+from moot.types.canonical import dumps
+
+__all__ = ["Entry", "Filler", "is_pending", "pending", "take_out"]
+
+_BATCH = 512
+_BATCH_CHARACTERS = 512 << 10
+_SLICE = 64
+_SLICE_CHARACTERS = 64 << 10
+_TIE_BITS = 20
+_REMEMBERED = 400_000
+"""Words that are known to be in the vocabulary."""
+_PENDING = (
+    f"SELECT {MESSAGE}, m.no, c.agent, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
+    " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') LIMIT ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message that goes into the index."""
+
+    no: int
+    place: int
+    conversation: int
+    at: int
+    document: Document
+    indexed: tuple[str, ...]
+    """The columns as FTS5 is given them."""
+    words: set[str]
+
+    @property
+    def about(self) -> tuple[str, str, str]:
+        return self.document.agent, self.document.model, self.document.facts
+
+
+def is_pending(connection: Connection) -> bool:
+    """Whether any message waits to be indexed."""
+    return connection.execute(_PENDING, (1,)).fetchone() is not None
+
+
+def pending(connection: Connection, events: Events) -> list[Entry]:
+    """Some of the messages that are not indexed, in the order of the index."""
+    found: list[Entry] = []
+    size = 0
+    for row in connection.execute(_PENDING, (_BATCH,)):
+        message = events.folded(connection, message_of(row), row[13])
+        no, agent, model, owner = row[14:18]
+        document = document_of(message, agent, model, (conversation_fact(row[13]), owner_fact(owner)))
+        place = message.created_at // 1000 << _TIE_BITS | no & (1 << _TIE_BITS) - 1
+        said = (document.text, document.tools, document.reasoning)
+        indexed = tuple(map(spaced, said))
+        words = set(tokens(indexed[0]))
+        for text in indexed[1:]:
+            if text:
+                words.update(tokens(text))
+        found.append(Entry(no, place, row[13], message.created_at, document, indexed, words))
+        size += sum(map(len, said))
+        if size > _BATCH_CHARACTERS:
+            break
+    return sorted(found, key=lambda entry: entry.place)
+
+
+class Filler:
+    """Puts entries into the index; `fill` on the writer's thread."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
+        """How many of them fitted into that time, at least some."""
+        until = time.monotonic() + seconds
+        fresh: set[str] = set()
+        count = 0
+        while count < len(entries) and (not count or time.monotonic() < until):
+            some = _some(entries, count)
+            count += len(some)
+            for entry in _put(transaction, some):
+                fresh |= entry.words
+        learn(transaction, fresh - self._known)
+        _tell_heads(transaction, {entry.conversation for entry in entries[:count]})
+        return count
+
+    def filled(self, entries: Sequence[Entry]) -> None:
+        """Remembers the words of what has been committed."""
+        if len(self._known) > _REMEMBERED:
+            self.forget()
+        self._known.update(*(entry.words for entry in entries))
+
+    def forget(self) -> None:
+        """Forgets which words are known: somebody may have purged them."""
+        self._known = set()
+
+
+def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
+    """Takes the message of that number out of the index, if it is there; with `purged` also its words that nobody else said."""
+    rows = queries.execute(
+        "SELECT t.no, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
+        " WHERE s.message = ?",
+        (message,),
+    ).fetchall()
+    if not rows:
+        return
+    row = rows[0]
+    said = tuple(map(spaced, row[1:4]))
+    queries.execute(
+        "INSERT INTO search_words (search_words, rowid, text, tools, reasoning, agent, model, facts)"
+        " VALUES ('delete', ?, ?, ?, ?, ?, ?, ?)",
+        (row[0], *said, *row[4:7]),
+    )
+    queries.execute("DELETE FROM search_text WHERE no = ?", (row[0],))
+    queries.execute("DELETE FROM search WHERE no = ?", (row[0],))
+    if purged:
+        unlearn(queries, {word for text in said for word in tokens(text)})
+
+
+def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
+    """The next few, which together are about as long as one long message."""
+    end, size = start, 0
+    while end < len(entries) and end - start < _SLICE and size < _SLICE_CHARACTERS:
+        size += sum(map(len, entries[end].indexed))
+        end += 1
+    return entries[start:end]
+
+
+def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
+    """Those that nobody else had put there."""
+    numbers = dumps([entry.no for entry in entries]).decode()
+    marked = transaction.execute(
+        "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?)) AND is_indexed = 0 RETURNING no", (numbers,)
+    ).fetchall()
+    ours = {row[0] for row in marked}
+    old = transaction.execute("SELECT message FROM search WHERE message IN (SELECT value FROM json_each(?))", (numbers,)).fetchall()
+    for row in old:  # a message that has grown stands in the index as it was
+        take_out(transaction, row[0])
+    taken = [entry for entry in entries if entry.no in ours]
+    places = _free(transaction, [entry.place for entry in taken])
+    rows = list(zip(places, taken, strict=True))
+    transaction.many(
+        "INSERT INTO search (no, message, conversation, at, cost) VALUES (?, ?, ?, ?, ?)",
+        [(place, entry.no, entry.conversation, entry.at, entry.document.cost) for place, entry in rows],
+    )
+    transaction.many(
+        "INSERT INTO search_text (no, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(place, entry.document.text, entry.document.tools, entry.document.reasoning, *entry.about) for place, entry in rows],
+    )
+    transaction.many(
+        "INSERT INTO search_words (rowid, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(place, *entry.indexed, *entry.about) for place, entry in rows],
+    )
+    return taken
+
+
+def _free(transaction: Transaction, places: list[int]) -> list[int]:
+    """The same places, or those next to them where a message of the same second stands already: the millionth of it."""
+    found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
+    used = {row[0] for row in found}
+    free: list[int] = []
+    for place in places:
+        while place in used or (used and transaction.row("SELECT 1 FROM search WHERE no = ?", (place,))):
+            place += 1
+        used.add(place)
+        free.append(place)
+    return free
+
+
+def _tell_heads(transaction: Transaction, conversations: set[int]) -> None:
+    for conversation in conversations:
+        transaction.execute(
+            "UPDATE log_head SET indexed_through = coalesce((SELECT min(first_seq) - 1 FROM message"
+            " WHERE conversation = ?1 AND is_indexed = 0), next_seq - 1) WHERE conversation = ?1",
+            (conversation,),
+        )

@@ -1,0 +1,261 @@
+"""Pages of hits, newest or best first, out of one snapshot; needs nothing but a connection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from typing import Any, LiteralString
+
+from moot.errors import UsageError
+from moot.store.connect import Connection
+from moot.store.searching.expression import expression
+from moot.store.searching.query import COLUMNS, Condition, Query
+from moot.store.searching.snippets import Marker
+from moot.store.searching.vocabulary import Parts
+from moot.store.words import phrase
+from moot.types.canonical import dumps
+from moot.types.search import Hit, SearchPage
+
+__all__ = ["Asked", "find", "tally"]
+
+RANKED = 10_000
+"""Matches that are ranked, the newest ones."""
+ENOUGH = 50
+"""With so many matches of whole words nobody looks inside of longer ones."""
+_IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
+_NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
+_CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
+_END = (1 << 63) - 1
+_TIE_BITS = 20
+_BM25 = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
+_HIT = (
+    "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_seq, t.text, t.tools, t.reasoning"
+    " FROM search AS s JOIN search_text AS t ON t.no = s.no JOIN conversation AS c ON c.no = s.conversation"
+    " JOIN message AS m ON m.no = s.message"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted of the hits."""
+
+    limit: int = 50
+    cursor: str | None = None
+    conversation: str | None = None
+    """The only one to look in."""
+    but_not: str | None = None
+    """The one to leave out."""
+    best: bool = False
+    owner: str | None = None
+    """None = anybody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a page begins."""
+
+    parts: bool | None = None
+    """Whether words are looked for in longer ones too; None = not decided yet."""
+    before: int = _END
+    offset: int = 0
+    """Of a ranking of what was there before `before`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One query against one snapshot."""
+
+    connection: Connection
+    query: Query
+    asked: Asked
+    match: str
+    between: tuple[int, int]
+    checks: LiteralString
+    values: tuple[object, ...]
+
+
+def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
+    """A page, without what is deleted. Raises UsageError for a wrong cursor or an unknown project."""
+    place = _placed(asked)
+    if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
+        asked = replace(asked, owner=None)  # everything is theirs: asking each message would only take time
+    done, total = tally(connection, asked.owner)
+    if not query:
+        return SearchPage((), done, total)
+    parts = Parts(connection)
+    search = _search(connection, query, asked, place.before)
+    if place.parts is None:
+        wide = bool(query.terms) and len(_newest(search, ENOUGH, place.before)) < ENOUGH
+        place = replace(place, parts=wide)
+    if place.parts:
+        search = replace(search, match=_match(connection, query, asked, [parts.phrases(term) for term in query.terms]))
+    page = _best(search, place) if asked.best and query.terms else _by_time(search, place)
+    return replace(page, done=done, total=total, cut=parts.cut)
+
+
+def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
+    """How many messages are indexed, and how many could be: those of runs that have not ended can't."""
+    if owner is None:
+        rows = dict(connection.execute("SELECT name, value FROM tally").fetchall())
+        live = connection.execute("SELECT count(*) FROM run WHERE status IN ('queued', 'running', 'waiting', 'interrupted')").fetchone()[0]
+        return rows["indexed"], rows["messages"] - live
+    total = connection.execute("SELECT coalesce(sum(message_count), 0) FROM conversation WHERE owner_id = ?", (owner,)).fetchone()[0]
+    missing: dict[bool, int] = dict(
+        connection.execute(
+            "SELECT m.status IN ('finished', 'failed', 'cancelled'), count(*) FROM message AS m"
+            " JOIN conversation AS c ON c.no = m.conversation"
+            " WHERE m.is_indexed = 0 AND m.deleted_at IS NULL AND c.owner_id = ? GROUP BY 1",
+            (owner,),
+        ).fetchall()
+    )
+    could = max(total - missing.get(False, 0), 0)
+    return max(could - missing.get(True, 0), 0), could
+
+
+def _placed(asked: Asked) -> _Place:
+    if asked.cursor is None:
+        return _Place()
+    match = _CURSOR.fullmatch(asked.cursor)
+    if match is None or (match[3] is not None) is not asked.best:
+        raise UsageError(f"{asked.cursor!r} is no cursor of this search", fix="take it from the page before, unchanged")
+    if match[3] is None:
+        return _Place(match[1] == "p", int(match[2], 16))
+    return _Place(match[1] == "p", int(match[3], 16), int(match[4]))
+
+
+def _search(connection: Connection, query: Query, asked: Asked, before: int) -> _Search:
+    after = _first(query.after) - 1
+    before = before if query.before is None else min(before, _first(query.before))
+    checks, values = _checks(connection, query, asked.owner)
+    match = _match(connection, query, asked, [[phrase(term)] for term in query.terms])
+    return _Search(connection, query, asked, match, (after, before), checks, values)
+
+
+def _first(ms: int) -> int:
+    """The first place of the second that begins there or next."""
+    return min(-(-ms // 1000) << _TIE_BITS, _END)
+
+
+def _match(connection: Connection, query: Query, asked: Asked, terms: Sequence[Sequence[str]]) -> str:
+    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.but_not))
+    return expression(query, terms, owner=asked.owner, conversation=inside, but_not=outside)
+
+
+def _number(connection: Connection, conversation: str, owner: str | None) -> int:
+    """0 = there is none, and so nothing in it."""
+    row = connection.execute(
+        "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)", (conversation, owner)
+    ).fetchone()
+    return 0 if row is None else row[0]
+
+
+def _checks(connection: Connection, query: Query, owner: str | None) -> tuple[LiteralString, tuple[object, ...]]:
+    """What FTS5 can't know of a place: conversations move between projects, and costs are exact."""
+    checks: LiteralString = ""
+    values: tuple[object, ...] = ()
+    for condition in query.conditions:
+        if condition.operator == "project":
+            ids = _projects(connection, condition, owner)
+            checks += _NOT_IN if condition.negated else _IN
+            values = (*values, dumps(ids).decode())
+    if query.cost.least is not None:
+        checks += " AND s.cost >= ?"
+        values = (*values, query.cost.least)
+    if query.cost.most is not None:
+        checks += " AND s.cost <= ?"
+        values = (*values, query.cost.most)
+    if not checks:
+        return "", ()
+    exists: LiteralString = "SELECT 1 FROM search AS s JOIN conversation AS c ON c.no = s.conversation WHERE s.no = search_words.rowid"
+    return f" AND EXISTS ({exists}{checks})", values
+
+
+def _projects(connection: Connection, condition: Condition, owner: str | None) -> list[str]:
+    rows = connection.execute("SELECT id, name FROM project WHERE ?1 IS NULL OR owner_id = ?1 ORDER BY name", (owner,)).fetchall()
+    found: list[str] = []
+    for value in condition.values:
+        ids = [id for id, name in rows if value in (id, name)] or [id for id, name in rows if name.lower() == value.lower()]
+        if not ids:
+            names = ", ".join(name for _, name in rows[:20])
+            raise UsageError(
+                f"there is no project {value!r}; known: {names}", fix=f'to search for the text, put it in quotes: "project:{value}"'
+            )
+        found += ids
+    return found
+
+
+def _newest(search: _Search, wanted: int, before: int) -> list[int]:
+    rows = search.connection.execute(
+        f"SELECT rowid FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{search.checks} ORDER BY rowid DESC LIMIT ?",
+        (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
+    )
+    return [row[0] for row in rows]
+
+
+def _by_time(search: _Search, place: _Place) -> SearchPage:
+    limit, before = search.asked.limit, place.before
+    hits: list[tuple[int, Hit]] = []
+    while len(hits) <= limit:
+        places = _newest(search, limit + 1, before)
+        hits += _hits(search, places)
+        if len(places) <= limit:
+            break
+        before = places[-1]
+    cursor = f"{_letter(place)}{hits[limit - 1][0]:x}" if len(hits) > limit else None
+    return SearchPage(tuple(hit for _, hit in hits[:limit]), 0, 0, cursor)
+
+
+def _best(search: _Search, place: _Place) -> SearchPage:
+    """The ranking is made anew for each page, of what was there at the first one."""
+    rows = search.connection.execute(
+        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{search.checks}"
+        " ORDER BY rowid DESC LIMIT ?",
+        (search.match, *search.between, *search.values, RANKED),
+    ).fetchall()
+    limit, offset = search.asked.limit, place.offset
+    ranked = nsmallest(offset + limit + 1, rows, key=_score)
+    hits: list[tuple[int, Hit]] = []
+    taken = offset
+    while len(hits) < limit and taken < len(rows):
+        if taken >= len(ranked):
+            ranked = sorted(rows, key=_score)
+        some = [row[0] for row in ranked[taken : taken + limit - len(hits)]]
+        hits += _hits(search, some)
+        taken += len(some)
+    top = rows[0][0] + 1 if rows and place.before == _END else place.before
+    cursor = f"{_letter(place)}b{top:x}.{taken}" if taken < len(rows) else None
+    return SearchPage(tuple(hit for _, hit in hits), 0, 0, cursor, ranked=len(rows) if len(rows) == RANKED else None)
+
+
+def _score(row: tuple[int, float]) -> tuple[float, int]:
+    """Best first, newest of equals."""
+    return row[1], -row[0]
+
+
+def _letter(place: _Place) -> str:
+    return "p" if place.parts else "w"
+
+
+def _hits(search: _Search, places: Sequence[int]) -> list[tuple[int, Hit]]:
+    """What is shown of each, in their order, without what is deleted."""
+    if not places:
+        return []
+    rows = search.connection.execute(
+        f"{_HIT} WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL AND m.deleted_at IS NULL", places
+    ).fetchall()
+    at = {row[0]: row for row in rows}
+    make = _hit_of(search.query)
+    return [(place, make(at[place])) for place in places if place in at]
+
+
+def _hit_of(query: Query) -> Callable[[Any], Hit]:
+    marker = Marker(query.terms)
+
+    def hit(row: Any) -> Hit:
+        texts = [text if column in query.columns else "" for column, text in zip(COLUMNS, row[7:10], strict=True)]
+        best = marker.best(texts) if any(texts) else 0
+        return Hit(*row[1:6], snippet=marker.snippet(texts[best]), column=COLUMNS[best], seq=row[6])
+
+    return hit

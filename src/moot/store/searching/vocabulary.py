@@ -1,0 +1,99 @@
+"""The words that occur anywhere, and which of them hold a piece of a word.
+
+An index of every three characters of every text would find pieces of words too, at eight times the time and four times the space of
+the index of words. Texts repeat their words, so the words are indexed by three characters instead, and texts by words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from moot.store.connect import Queries
+from moot.store.words import is_cjk, phrase, quoted, tokens
+from moot.types.canonical import dumps
+
+__all__ = ["Parts", "learn", "unlearn"]
+
+_LONGEST = 40
+"""Characters of a word that is taken up: what is longer is a key or a picture in letters."""
+_GRAM = 3
+_MOST = 400
+"""Words that are looked for in place of a piece: the first to come are the most common ones."""
+_ENDS, _BEGINNINGS = 12, 32
+"""The same for the first and last word of several."""
+_BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
+_HOLDS = (
+    "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
+    " WHERE i.search_infix MATCH ? AND instr(t.term, ?) > 0 ORDER BY i.rowid LIMIT ?"
+)
+_ENDS_SO = (
+    "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
+    " WHERE i.search_infix MATCH ?1 AND substr(t.term, -length(?2)) = ?2 ORDER BY i.rowid LIMIT ?3"
+)
+
+
+def learn(queries: Queries, words: Iterable[str]) -> None:
+    """Takes up those that are new."""
+    fitting = [word for word in words if 1 < len(word) <= _LONGEST and not is_cjk(word)]
+    if not fitting:
+        return
+    (last,) = queries.execute("SELECT coalesce(max(no), 0) FROM search_term").fetchall()[0]
+    queries.execute(
+        "INSERT INTO search_term (term) SELECT value FROM json_each(?) WHERE true ON CONFLICT (term) DO NOTHING",
+        (dumps(fitting).decode(),),
+    )
+    queries.execute(
+        "INSERT INTO search_infix (rowid, term) SELECT no, term FROM search_term WHERE no > ? AND length(term) > ?", (last, _GRAM)
+    )
+
+
+def unlearn(queries: Queries, words: Iterable[str]) -> None:
+    """Forgets those that no text holds any more."""
+    for word in words:
+        rows = queries.execute("SELECT no FROM search_term WHERE term = ?", (word,)).fetchall()
+        if not rows or queries.execute("SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT 1", (quoted(word),)).fetchall():
+            continue
+        if len(word) > _GRAM:
+            queries.execute("INSERT INTO search_infix (search_infix, rowid, term) VALUES ('delete', ?, ?)", (rows[0][0], word))
+        queries.execute("DELETE FROM search_term WHERE no = ?", (rows[0][0],))
+
+
+class Parts:
+    """Terms as pieces of longer words."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+        self.cut = False
+        """Whether there were more words with a piece in them than were looked for."""
+
+    def phrases(self, term: str) -> list[str]:
+        """What to look for in place of the term, in the language of FTS5: first the term itself."""
+        words = tokens(term)
+        if is_cjk(term) or not words:
+            return [phrase(term)]
+        left, right = term[0].isalnum(), term[-1].isalnum()
+        if len(words) == 1:
+            found = self._terms(words[0], left=left, right=right, most=_MOST) if len(words[0]) >= _GRAM else []
+            return list(dict.fromkeys([phrase(term), *map(quoted, found)]))
+        firsts = [words[0], *(self._terms(words[0], left=True, right=False, most=_ENDS) if left and len(words[0]) >= _GRAM else ())]
+        lasts = [words[-1], *(self._terms(words[-1], left=False, right=True, most=_BEGINNINGS) if right else ())]
+        middle = words[1:-1]
+        spelled = (quoted(" ".join((first, *middle, last))) for first, last in product(dict.fromkeys(firsts), dict.fromkeys(lasts)))
+        return list(dict.fromkeys([phrase(term), *spelled]))
+
+    def _terms(self, piece: str, *, left: bool, right: bool, most: int) -> list[str]:
+        """Words that hold the piece, with more before it (`left`) or behind it (`right`); the most common ones."""
+        if not left:
+            end = f"{piece}{chr(0x10FFFF)}" if right else f"{piece}\0"
+            rows = self._queries.execute(_BEGINS, (piece, end, most + 1)).fetchall()
+        else:
+            rows = self._queries.execute(_HOLDS if right else _ENDS_SO, (_grams(piece), piece, most + 1)).fetchall()
+        self.cut = self.cut or len(rows) > most
+        return [row[0] for row in rows[:most]]
+
+
+def _grams(piece: str) -> str:
+    """Threes that cover the piece."""
+    starts = [*range(0, len(piece) - _GRAM, _GRAM), len(piece) - _GRAM]
+    return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in starts))
