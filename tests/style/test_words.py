@@ -124,6 +124,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/openai*.py",
         "convert/_openai*.py",
         "convert/ollama_chat.py",
+        "convert/codex_rollout.py",
         "types/facts.py",
         "agents/known/codex.py",
         "agents/codex*",

@@ -5,6 +5,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | file | what it does |
 |---|---|
 | `claude/` | `claude`: sessions of Claude Code |
+| `codex/` | `codex`: sessions of Codex |
 | `html/` | `html`: one page that needs nothing else; only written |
 | `ipynb.py` | `ipynb`: a notebook; only written |
 | `json_.py` | `json`: all that the messages hold, as one document |

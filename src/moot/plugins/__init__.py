@@ -97,6 +97,7 @@ FORMATS = Registry(
         "anthropic": "moot.formats.anthropic:Anthropic",
         "clai": "moot.formats.clai.format:Clai",
         "claude": "moot.formats.claude.format:ClaudeFormat",
+        "codex": "moot.formats.codex.format:CodexFormat",
         "html": "moot.formats.html.format:Html",
         "ipynb": "moot.formats.ipynb:Ipynb",
         "json": "moot.formats.json_:JsonDocument",

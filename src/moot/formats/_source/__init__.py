@@ -8,6 +8,7 @@
 | `archives.py` | the files in a zip, within limits |
 | `pieces.py` | JSON arrays of any size, one element at a time; the bytes that a value stands in |
 | `fields.py` | fields of somebody else's JSON, and its times and sums of money |
+| `drafts.py` | messages of a file that grows, while records may still belong to them |
 | `tree.py` | parents before children, whatever the source says |
 | `documents.py` | a JSON file as its pieces |
 | `turns.py` | records in a row to messages |

@@ -84,4 +84,4 @@ def _of_text(written: str) -> int:
         return 0
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
-    return min(max(int((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000), 0), _LATEST)
+    return min(max(round((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000), 0), _LATEST)

@@ -5,7 +5,6 @@
 | `format.py` | the format: which files are its own, where they lie, reading and writing |
 | `_session.py` | a file's lines into messages |
 | `_kinds.py` | what kind of line it is |
-| `_drafts.py` | messages while lines may still belong to them |
 | `_about.py` | title, directory, times |
 | `_sidechains.py` | lines of sub-agents |
 | `_parents.py` | which call began a sub-agent that has a file of its own |

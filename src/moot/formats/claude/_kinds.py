@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 from moot.convert.claude_session import asked
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.part import Part, text_of, text_part
 
-__all__ = ["ENTRY_TYPES", "asked_aside", "is_session_line", "millis", "prompt_of", "results_of", "words_of"]
+__all__ = ["ENTRY_TYPES", "asked_aside", "is_session_line", "prompt_of", "results_of", "words_of"]
 
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
 """Lines that stand in the tree."""
@@ -35,16 +34,6 @@ def is_session_line(value: JsonObject) -> bool:
     if not isinstance(value.get("sessionId"), str):
         return kind == "file-history-snapshot" and "messageId" in value and "snapshot" in value
     return kind in _BESIDE or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)
-
-
-def millis(value: Json) -> int:
-    """A time of the source as ms since the epoch; 0 for what is none."""
-    if isinstance(value, str):
-        try:
-            return max(round(datetime.fromisoformat(value).timestamp() * 1000), 0)
-        except (ValueError, OverflowError, OSError):
-            return 0
-    return value if type(value) is int and 0 < value < 1 << 53 else 0
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:

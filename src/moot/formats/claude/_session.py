@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from moot.convert.claude_session import Answer
+from moot.formats._source.drafts import NOWHERE, Draft, Drafts
+from moot.formats._source.fields import milliseconds
 from moot.formats._source.lines import Line
 from moot.formats.claude._about import About
-from moot.formats.claude._drafts import NOWHERE, Draft, Drafts
-from moot.formats.claude._kinds import ENTRY_TYPES, asked_aside, millis, prompt_of, results_of
+from moot.formats.claude._kinds import ENTRY_TYPES, asked_aside, prompt_of, results_of
 from moot.formats.claude._sidechains import Sidechains
 from moot.types.canonical import JsonObject
 from moot.types.format import Entry, ImportedFacts, ImportedRecord
@@ -29,7 +31,7 @@ class Session:
         self._sidechains = sidechains
         """Where lines of sub-agents go; None = these are the lines of one."""
         self._about = About()
-        self._drafts = Drafts()
+        self._drafts = Drafts(Answer)
         self._places: dict[int, int] = {}
         """Line of the tree → the place of its message."""
         self._calls: dict[str, int] = {}
@@ -81,7 +83,7 @@ class Session:
         """Takes a line of the tree; whether it is a part of a message."""
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         place = self._place_of(parent)
-        at = millis(value.get("timestamp"))
+        at = milliseconds(value, "timestamp")
         self._about.learn(value, at)
         match value["type"]:
             case "assistant":
@@ -109,7 +111,7 @@ class Session:
             return self._tail
         return found
 
-    def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft:
+    def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
         draft = self._drafts.answer(place)
         if draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
             draft = known
@@ -124,7 +126,7 @@ class Session:
         self._about.head = draft.id
         return draft
 
-    def _user(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft | None:
+    def _user(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer] | None:
         if results := results_of(value):
             return self._outputs(line, value, results, at)
         if parts := prompt_of(value):
@@ -137,9 +139,9 @@ class Session:
             draft.grow(line.raw)
         return draft
 
-    def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft | None:
+    def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[Answer] | None:
         """The message of the call that the line answers, wherever in the tree it stands: calls run side by side."""
-        found: Draft | None = None
+        found: Draft[Answer] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))
             draft = self._drafts.held(self._calls.pop(id, None))
@@ -153,7 +155,7 @@ class Session:
             found.grow(line.raw)
         return found
 
-    def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft | None:
+    def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[Answer] | None:
         """The answer that the line says something about, if it does: a summary of the context, words of a person while it works."""
         draft = self._drafts.answer(place)
         told = value.get("attachment")

@@ -1,17 +1,17 @@
-"""The newest messages of a session, as long as lines may still belong to them; of all others what finds them again."""
+"""The newest messages of a file that grows, as long as records may still belong to them; of all others what finds them again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-from moot.convert.claude_session import Answer
 from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity, ImportedMessage
 from moot.types.part import Part, is_tool
 
-__all__ = ["NOWHERE", "Draft", "Drafts"]
+__all__ = ["NOWHERE", "Draft", "Drafts", "Growing"]
 
 _HELD = 4
 _LARGEST = 16 << 20
@@ -20,8 +20,28 @@ NOWHERE = -1
 """The place of what hangs on nothing."""
 
 
+class Growing(Protocol):
+    """An answer while its records come in."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call has no output yet."""
+        ...
+
+    def parts(self, *, over: bool) -> tuple[Part, ...]:
+        """The parts as they are now; `over`: nothing more is to come."""
+        ...
+
+    def metadata(self) -> JsonObject:
+        """What it was made with."""
+        ...
+
+
+A = TypeVar("A", bound=Growing)
+
+
 @dataclass(slots=True)
-class Draft:
+class Draft(Generic[A]):
     """A message that may still grow."""
 
     id: str
@@ -30,7 +50,7 @@ class Draft:
     at: int
     said: tuple[Part, ...] | None
     """A person's words; None = an answer."""
-    answer: Answer
+    answer: A
     last: int = 0
     """The newest line of the tree that belongs to it."""
     raws: list[bytes] = field(default_factory=list[bytes])
@@ -46,37 +66,39 @@ class Draft:
         return self.size > _LARGEST and not self.answer.waits
 
 
-class Drafts:
+class Drafts(Generic[A]):
     """Messages by their places, which are numbers in the order of their beginnings."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Callable[[int], A]) -> None:
+        """`answer` makes an empty one for a prompt of that time."""
+        self._new = answer
         self.kept: Counter[str] = Counter()
         self.approximated: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.model = ""
         self._made: list[tuple[str, bool]] = []
         self._parents = set[int]()
-        self._held: dict[int, Draft] = {}
+        self._held: dict[int, Draft[A]] = {}
         self._answers: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
-    def held(self, place: int | None) -> Draft | None:
+    def held(self, place: int | None) -> Draft[A] | None:
         """The message at that place, if it may still grow."""
         return self._held.get(place) if place is not None else None
 
-    def answer(self, place: int) -> Draft | None:
+    def answer(self, place: int) -> Draft[A] | None:
         """The answer at that place, if it may still grow."""
         draft = self._held.get(place)
         return draft if draft is not None and draft.said is None else None
 
-    def answer_to(self, place: int) -> Draft | None:
+    def answer_to(self, place: int) -> Draft[A] | None:
         """The newest answer to the prompt at that place, if it may still grow."""
         is_prompt = place == NOWHERE or not self._made[place][1]
         return self._held.get(self._answers.get(place, NOWHERE)) if is_prompt else None
 
-    def begin(self, id: str, parent: int, at: int, said: tuple[Part, ...] | None, line: int) -> Draft:
+    def begin(self, id: str, parent: int, at: int, said: tuple[Part, ...] | None, line: int) -> Draft[A]:
         """A new message below that place; `line`: which line of the tree it hangs on."""
         if parent in self._parents or (parent == NOWHERE and self._made):
             above = self._held.get(parent)
@@ -84,7 +106,7 @@ class Drafts:
         self._parents.add(parent)
         place = len(self._made)
         above = self._held.get(parent)
-        draft = Draft(id, place, self._made[parent][0] if parent != NOWHERE else None, at, said, Answer(above.at if above else at))
+        draft = Draft[A](id, place, self._made[parent][0] if parent != NOWHERE else None, at, said, self._new(above.at if above else at))
         self._made.append((id, said is None))
         self._held[place] = draft
         if said is None:
@@ -97,13 +119,13 @@ class Drafts:
             draft = self._held.pop(next(iter(self._held)))
             yield self._message(draft, over=bool(self._held))
 
-    def _message(self, draft: Draft, *, over: bool) -> ImportedMessage:
+    def _message(self, draft: Draft[A], *, over: bool) -> ImportedMessage:
         raw = b"".join(draft.raws)
         self.kept["messages"] += 1
         self.kept["times"] += draft.at > 0
         parts = draft.answer.parts(over=over) if draft.said is None else draft.said
         for part in parts:
-            if word := _word(part):
+            for word in _words(part):
                 self.kept[word] += 1
         if draft.said is not None:
             return ImportedMessage("user", parts, draft.id, raw, draft.parent, draft.at)
@@ -113,10 +135,10 @@ class Drafts:
 
     def _count(self, metadata: JsonObject) -> None:
         self.model = str(metadata.get("model") or self.model)
+        self.kept["models"] += "model" in metadata
         steps = metadata["steps"]
         for step in steps if isinstance(steps, list) else []:
             if isinstance(step, dict):
-                self.kept["models"] += bool(step["model"])
                 self.kept["usage"] += bool(step["usage"])
                 self.kept["costs"] += step["cost"] is not None
 
@@ -128,15 +150,15 @@ class Drafts:
         return told
 
 
-def _word(part: Part) -> str:
+def _words(part: Part) -> tuple[str, ...]:
     if is_tool(part):
-        return "tool calls"
+        return ("tool calls",)
     match part.get("type"):
         case "file":
-            return "pictures" if str(part.get("mediaType")).startswith("image/") else "files"
+            return ("pictures" if str(part.get("mediaType")).startswith("image/") else "files",)
         case "reasoning":
-            return "reasoning"
+            return ("reasoning", "signatures") if part.get("providerMetadata") else ("reasoning",)
         case "text" | "step-start":
-            return ""
+            return ()
         case _:
-            return "other parts"
+            return ("other parts",)

@@ -1,0 +1,349 @@
+"""The lines of Codex's own session files: what it did for one prompt as one message, with the parts that its protocol's items become.
+
+Nearly everything stands twice: as an item of the model's API and as an event for a screen. Words and thoughts are taken from the items;
+of a call the event says more, so it has the last word on that call where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from moot.convert._codex_calls import NAME, Call, input_of, is_call, output_of, own, unwrapped
+from moot.convert._codex_facts import noted, plan_of, usage_of
+from moot.convert._tool_parts import OUTPUTS
+from moot.convert._vendor import as_list, as_object, as_text, count
+from moot.convert._writer import read_arguments
+from moot.convert.fold import fold_parts
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.chunk import Chunk, data, tool_denied, tool_error, tool_output
+from moot.types.part import Part, text_part
+
+__all__ = ["CALLS", "OUTPUT_TYPES", "Work", "asked"]
+
+_PREFIX = "1.0"
+_API = "openai"
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "image_generation_call", "tool_search_call"})
+"""Items of the API that are calls of tools."""
+OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+_SHELLS = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
+_NO_OUTPUT = "the agent ended without an output of this call"
+_HUMP = re.compile(r"_([a-z])")
+_EXIT = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
+_OUTPUT = "\nOutput:\n"
+_REFUSED = ("exec command rejected by user", "rejected by user", "patch rejected by user")
+_MARK = re.compile(r"<image(?: name=[^>]*)?>|</image>")
+"""What stands around a picture in a prompt, each in a text of its own."""
+
+
+def asked(content: Json) -> tuple[Part, ...]:
+    """What a person said, from the content of an item of theirs."""
+    found: list[Part] = []
+    for block in map(as_object, as_list(content)):
+        kind, text, url = block.get("type"), as_text(block.get("text")), as_text(block.get("image_url"))
+        if kind in ("input_text", "output_text", "text") and not _MARK.fullmatch(text):
+            found.append(text_part(text))
+        elif kind == "input_image" and url:
+            media_type = url[5:].partition(";")[0] if url.startswith("data:") else ""
+            found.append({"type": "file", "mediaType": media_type or "image/png", "url": url})
+        elif kind not in ("input_text", "output_text", "text", "input_image"):
+            found.append({"type": "custom", "kind": f"{_API}.{kind}", "providerMetadata": {_API: {"block": block}}})
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Step:
+    model: str = ""
+    begun: int = 0
+    until: int = 0
+    usage: JsonObject = field(default_factory=dict[str, Json])
+    counted: bool = False
+    told: bool = False
+    """The count is that of the call itself, not what a screen was shown."""
+    id: str = ""
+
+
+class Work:
+    """An assistant's message while its lines come in."""
+
+    __slots__ = ("_calls", "_made", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason")
+
+    def __init__(self, at: int = 0, model: str = "") -> None:
+        self._parts: list[Part] = []
+        self._calls: dict[str, int] = {}
+        """Calls without an output: where the part stands."""
+        self._settled: dict[str, int] = {}
+        self._steps: list[_Step] = []
+        self._made = 0
+        self.last_at = at
+        """The time of the newest line, ms; at first of the prompt."""
+        self.model = model
+        self.reason = ""
+        self.error = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call has no output yet."""
+        return bool(self._calls)
+
+    @property
+    def between(self) -> bool:
+        """Whether the next words are those of another model call."""
+        return not self._steps or self._steps[-1].counted
+
+    def item(self, item: JsonObject, at: int = 0) -> None:
+        """Takes an item of the API: words, thoughts, a call or its output."""
+        kind = as_text(item.get("type"))
+        if kind in OUTPUT_TYPES:
+            self._output(item)
+        else:
+            self._in_step(at)
+            if kind == "message":
+                self._words(item)
+            elif kind == "reasoning":
+                self._thoughts(item)
+            elif kind in CALLS:
+                self._call(item, kind)
+        self.last_at = at or self.last_at
+        if self._steps:
+            self._steps[-1].until = self.last_at
+
+    def _in_step(self, at: int) -> None:
+        if self.between:
+            self._steps.append(_Step(self.model, self.last_at, at))
+            self._parts.append({"type": "step-start"})
+
+    def _words(self, item: JsonObject) -> None:
+        text = "".join(
+            as_text(as_object(block).get("text")) or as_text(as_object(block).get("refusal")) for block in as_list(item.get("content"))
+        )
+        if text:
+            self._parts.append(text_part(text))
+        self._made += 1
+
+    def _thoughts(self, item: JsonObject) -> None:
+        summary, content = as_list(item.get("summary")), as_list(item.get("content"))
+        text = "\n\n".join(as_text(as_object(piece).get("text")) for piece in summary or content)
+        made: JsonObject = {"itemId": item["id"]} if isinstance(item.get("id"), str) else {}
+        if sealed := as_text(item.get("encrypted_content")):
+            made["encryptedContent"] = sealed
+        if content and not summary:
+            made["kind"] = "thought"
+        if not text:
+            made["index"] = -1
+        if text or sealed:
+            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._made}", "text": text, "state": "done"}
+            self._parts.append({**part, "providerMetadata": {_API: {**made, "provider": NAME}}} if made else part)
+        self._made += 1
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, item: JsonObject, kind: str) -> None:
+        id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{_PREFIX}_{len(self._parts)}"
+        if id in self._calls or id in self._settled:
+            return
+        name, given = _named(item, kind)
+        if name == "update_plan" and isinstance(given, dict):
+            self.event("turn/plan/updated", given)
+            return
+        if self._begin(id, name, given) and kind in ("web_search_call", "image_generation_call"):
+            self._settle(id, _found(item, Call(id, id, name)))
+
+    def _begin(self, id: str, name: str, given: Json) -> bool:
+        self._calls[id] = len(self._parts)
+        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
+        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": given})
+        return True
+
+    def _output(self, item: JsonObject) -> None:
+        id = as_text(item.get("call_id"))
+        if id in self._calls:
+            name = as_text(self._parts[self._calls[id]].get("toolName"))
+            self._settle(id, _outcome(item, Call(id, id, name)))
+
+    def _settle(self, id: str, chunk: Chunk) -> None:
+        place = self._calls.pop(id, None)
+        place = self._settled[id] if place is None else place
+        self._settled[id] = place
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk)
+
+    def shown(self, item: JsonObject, at: int = 0) -> bool:
+        """Takes an item as a screen was shown it; whether it says more than the API's own items."""
+        told = _camel_item(item)
+        if not is_call(told):
+            self.event(f"item/{as_text(told.get('type'))}", told)
+            return False
+        id = as_text(told.get("id"))
+        name, given, _ = input_of(told)
+        if id not in self._calls and id not in self._settled:
+            self._in_step(at)
+            self._begin(id, name, given)
+        place = self._calls[id] if id in self._calls else self._settled[id]
+        part = {key: value for key, value in self._parts[place].items() if key not in ("output", "errorText", "toolMetadata")}
+        self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": given, "toolMetadata": {"vendorId": id}}
+        self._settle(id, output_of(told, Call(id, id, name)))
+        return True
+
+    # ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def event(self, method: str, fields: JsonObject) -> None:
+        """Takes an event that a person should be told of; others are passed over."""
+        chunk: Chunk | None = None
+        if method == "turn/plan/updated":
+            chunk = data("plan", plan_of(fields), id="plan")
+        elif text := noted(method, fields):
+            chunk = data("note", {"text": text}, id=f"{_PREFIX}.{method}")
+        if chunk is not None:
+            self._parts = list(fold_parts(self._parts, (chunk,)))
+
+    def steered(self, id: str, parts: tuple[Part, ...]) -> None:
+        """Takes in what a person said while it worked."""
+        self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
+        if self._steps:
+            self._steps[-1].counted = True
+
+    def took(self, usage: JsonObject, *, told: bool, id: str = "") -> None:
+        """Takes the tokens of the newest model call; `told`: by the call itself. What it says ends the call's step."""
+        if not self._steps:
+            return
+        step = self._steps[-1]
+        if told or not step.told:
+            step.usage, step.told, step.id = usage_of(usage).to_json(), told, id or step.id
+        step.counted = True
+
+    def parts(self, *, over: bool) -> tuple[Part, ...]:
+        """The parts as they are now; `over`: nothing more is to come."""
+        parts: list[Part] = list(self._parts)
+        for place in self._calls.values() if over else ():
+            parts[place] = {**parts[place], "state": "output-error", "errorText": _NO_OUTPUT}
+        if self.error:
+            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
+        return tuple(parts)
+
+    def metadata(self) -> JsonObject:
+        """What it was made with, as that of our own runs."""
+        reason = "error" if self.error else self.reason or "other"
+        facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._told(reason))}
+        model = self._steps[-1].model if self._steps else self.model
+        return {**facts, "model": model, "provider": _API} if model else facts
+
+    def _told(self, reason: str) -> Iterator[Json]:
+        for number, step in enumerate(self._steps, 1):
+            told: JsonObject = {"step": number, "model": step.model}
+            told |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": None}
+            if step.until > step.begun > 0:
+                told["ms"] = step.until - step.begun
+            if step.id:
+                told["response_id"] = step.id
+            yield told
+
+
+def _named(item: JsonObject, kind: str) -> tuple[str, Json]:
+    """Name and input of a call, as the protocol's own item would have them where that is known."""
+    if kind == "local_shell_call":
+        return "shell", {"command": _command(as_object(item.get("action")).get("command"))}
+    if kind == "web_search_call":
+        action = as_object(item.get("action"))
+        return "web_search", {name: value for name, value in (("query", action.get("query")), ("action", action)) if value}
+    if kind == "image_generation_call":
+        return "image_generation", {"revisedPrompt": item.get("revised_prompt")} if item.get("revised_prompt") else {}
+    name = ".".join(filter(None, (as_text(item.get("namespace")), as_text(item.get("name"))))) or "tool"
+    if kind == "custom_tool_call":
+        return name, {"input": item.get("input")}
+    given = _arguments(item.get("arguments"))
+    if name in _SHELLS and isinstance(given, dict) and (command := given.get("command", given.get("cmd"))):
+        rest = {key: value for key, value in given.items() if key not in ("command", "cmd") and value is not None}
+        return "shell", {"command": _command(command), **rest}
+    return name, given
+
+
+def _command(command: Json) -> str:
+    words = [as_text(word) for word in command] if isinstance(command, list) else None
+    return unwrapped(shlex.join(words) if words is not None else as_text(command))
+
+
+def _arguments(arguments: Json) -> Json:
+    if isinstance(arguments, str):
+        try:
+            return read_arguments(arguments)
+        except ValueError:
+            return {"arguments": arguments}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _found(item: JsonObject, call: Call) -> Chunk:
+    """The output of a tool that runs at the vendor."""
+    if encoded := as_text(item.get("result")):
+        picture: Json = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{encoded}"}
+        return own(tool_output(call.id, {"type": "content", "value": [picture]}), call)
+    return own(tool_output(call.id, as_text(as_object(item.get("action")).get("query"))), call)
+
+
+def _outcome(item: JsonObject, call: Call) -> Chunk:
+    """The output of a call from the item that answers it: text with or without a head, text in JSON, or pieces."""
+    output = item.get("output", item.get("tools"))
+    if isinstance(output, dict):  # older files
+        failed = output.get("success") is False
+        output = output.get("content")
+        if failed:
+            return own(tool_error(call.id, as_text(output) or "failed"), call)
+    if isinstance(output, list):
+        parts = asked(output)
+        if all(part["type"] == "text" for part in parts):
+            return own(tool_output(call.id, "\n".join(as_text(part["text"]) for part in parts)), call)
+        return own(tool_output(call.id, {"type": "content", "value": [_plain(part) for part in parts]}), call)
+    text, code = _told(as_text(output))
+    if text.startswith(_REFUSED):
+        return tool_denied(call.id)
+    facts: JsonObject = {"exitCode": code} if code is not None else {}
+    if code:
+        return own(tool_error(call.id, f"exit code {code}\n{text}".rstrip()), call, facts)
+    return own(tool_output(call.id, text), call, facts)
+
+
+def _plain(part: Part) -> Json:
+    return {name: value for name, value in part.items() if name != "state"}
+
+
+def _told(text: str) -> tuple[str, int | None]:
+    """What a command said, and its exit code where the output has a head that says it."""
+    if text.startswith("{"):
+        try:
+            inner = as_object(loads(text))
+        except ValueError:
+            inner = {}
+        code = as_object(inner.get("metadata")).get("exit_code")
+        if isinstance(inner.get("output"), str) and type(code) is int:
+            return as_text(inner["output"]), code
+    head, mark, body = text.partition(_OUTPUT)
+    found = _EXIT.search(head) if mark and len(head) < 1000 else None
+    return (body, int(found[1])) if found else (text, None)
+
+
+def _camel_item(item: JsonObject) -> JsonObject:
+    """An item of the file in the spelling of the protocol."""
+    told: JsonObject = {_camel(name): value for name, value in item.items()}
+    kind = as_text(item.get("type"))
+    told["type"] = kind[:1].lower() + kind[1:]
+    if isinstance(item.get("command"), list):
+        told["command"] = shlex.join(as_text(word) for word in as_list(item["command"]))
+    if (cwd := as_text(item.get("cwd"))).startswith("file://"):
+        told["cwd"] = unquote(urlsplit(cwd).path)
+    duration = as_object(item.get("duration"))
+    if duration:
+        told["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
+    changes = item.get("changes")
+    if isinstance(changes, dict):
+        told["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
+    return told
+
+
+def _change(change: JsonObject) -> str:
+    return as_text(change.get("type")) or next(iter(change), "change")
+
+
+def _camel(name: str) -> str:
+    return _HUMP.sub(lambda found: found[1].upper(), name)

@@ -1,0 +1,57 @@
+"""Which session began another as its sub-agent, and by which call."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+from moot.types.canonical import JsonObject, loads_object
+
+__all__ = ["call_that_began", "parent_of"]
+
+_TRIES = 20
+
+
+def parent_of(meta: JsonObject) -> str | None:
+    """The session whose sub-agent this one is, by its own first line."""
+    source = meta.get("source")
+    spawn = source.get("subagent") if isinstance(source, dict) else None
+    told = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
+    parent = told.get("parent_thread_id") if isinstance(told, dict) else None
+    return parent if isinstance(parent, str) and parent else None
+
+
+def call_that_began(path: Path, session: str, parent: str) -> str | None:
+    """The call in the parent's file whose output names the session; None = there is none, or no such file."""
+    if not parent.replace("-", "").isalnum():
+        return None
+    root = path.parents[3] if len(path.parents) > 3 else path.parent
+    beside = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
+    return next((call for file in beside if not file.is_symlink() and (call := _call_in(file, session))), None)
+
+
+def _call_in(file: Path, session: str) -> str | None:
+    wanted = session.encode()
+    try:
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            at = -1
+            for _ in range(_TRIES):
+                if (at := data.find(wanted, at + 1)) < 0:
+                    return None
+                begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+                if call := _call_of(data[begin : end if end >= 0 else len(data)]):
+                    return call
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _call_of(line: bytes) -> str | None:
+    try:
+        payload = loads_object(line).get("payload")
+    except ValueError:
+        return None
+    if not isinstance(payload, dict) or payload.get("type") != "function_call_output":
+        return None
+    call = payload.get("call_id")
+    return call if isinstance(call, str) else None

@@ -1,0 +1,239 @@
+"""A session file as a conversation, line by line. Its messages follow each other; only a turn that was taken back leaves a branch.
+
+What a line becomes depends on the lines before it alone, so a file that has grown gives the same messages, some of them longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from moot.convert.codex_rollout import Work
+from moot.formats._source.drafts import NOWHERE, Draft, Drafts
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.lines import Line
+from moot.formats.codex._kinds import asked_by_person, normal
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ImportedFacts, ImportedRecord
+from moot.types.part import text_of
+
+__all__ = ["Session"]
+
+_TITLE = 80
+_OF_A_TURN = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"})
+_FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("forked_from_id", "forked_from"), ("source", "source"))
+
+
+class Session:
+    """One conversation at work."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._drafts = Drafts(self._begun)
+        self._tail = NOWHERE
+        self._parents: list[int] = []
+        """Of each prompt what stands before it."""
+        self._ids = set[int]()
+        self._model = ""
+        self._begun_turn = self._turn = False
+        """A turn goes on; and the model has said something in it."""
+        self._facts = ImportedFacts()
+        self._directory = ""
+        self._title = ""
+        self._asked = ""
+        self._head: str | None = None
+        self._first = self._last = 0
+        self._metadata: JsonObject = {}
+        self._total: Json = None
+
+    def _begun(self, at: int) -> Work:
+        return Work(at, self._model)
+
+    def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
+        """What the lines are; what they say of the conversation comes after its first messages, and at the end."""
+        told = False
+        for line in lines:
+            value = line.value
+            if value is None:
+                self._drafts.lost["records"] += 1
+                yield ImportedRecord(line.raw, problem=line.problem)
+                continue
+            draft = self._take(line, value)
+            if draft is not None:
+                draft.grow(line.raw)
+            else:
+                self._drafts.kept["records"] += 1
+                yield ImportedRecord(line.raw, value)
+            yield from self._drafts.finished()
+            if not told and len(self._drafts) > 1:
+                told = True
+                yield self._known()
+        yield from self._drafts.finished(all=True)
+        yield self._known()
+
+    def _known(self) -> ImportedFacts:
+        return ImportedFacts(
+            self._drafts.fidelity(),
+            title=self._title or self._asked,
+            head=self._head,
+            directory=self._directory,
+            agent=self._agent,
+            model=self._model,
+            created_at=self._first,
+            updated_at=self._last,
+            metadata=dict(self._metadata),
+        )
+
+    def _take(self, line: Line, value: JsonObject) -> Draft[Work] | None:
+        """The message that the line belongs to; None for one that is no part of any."""
+        kind, body = normal(value)
+        at = milliseconds(value, "timestamp")
+        self._first, self._last = self._first or at, max(self._last, at)
+        match kind:
+            case "session_meta":
+                self._begin(body)
+            case "turn_context":
+                self._model = str(body.get("model") or self._model)
+                self._directory = self._directory or str(body.get("cwd") or "")
+                if (draft := self._drafts.answer(self._tail)) is not None:
+                    draft.answer.model = self._model
+            case "response_item":
+                return self._item(line, body, at)
+            case "event_msg":
+                return self._event(body, at)
+            case "token_usage_record":
+                return self._took(body.get("usage"), told=True, id=str(body.get("response_id") or ""))
+            case "compacted":
+                return self._noted("item/contextCompaction", body)
+            case _:
+                pass
+        return None
+
+    def _begin(self, body: JsonObject) -> None:
+        """Takes what a session says of itself; of a fork the first one, behind which that of its origin may stand."""
+        if "session_id" in self._metadata:
+            return
+        self._metadata["session_id"] = str(body.get("id") or "")
+        self._directory = self._directory or str(body.get("cwd") or "")
+        for name, ours in _FACTS:
+            if told := body.get(name):
+                self._metadata[ours] = told
+        git = body.get("git")
+        if isinstance(git, dict) and isinstance(branch := git.get("branch"), str):
+            self._metadata["git_branch"] = branch
+
+    def _item(self, line: Line, item: JsonObject, at: int) -> Draft[Work] | None:
+        role = item.get("role") if item.get("type") == "message" else None
+        if role == "user":
+            return self._prompt(line, item, at)
+        if role not in (None, "assistant"):
+            return None
+        is_output = str(item.get("type")).endswith("_output")
+        draft = self._drafts.answer(self._tail)
+        if draft is not None and draft.is_full() and draft.answer.between and not is_output:
+            draft = None
+        if draft is None:
+            if is_output:
+                self._drafts.approximated["tool calls"] += 1
+                return None
+            draft = self._message(self._id(item, line), at, None)
+        draft.answer.item(item, at)
+        self._turn = self._turn or self._begun_turn
+        return draft
+
+    def _prompt(self, line: Line, item: JsonObject, at: int) -> Draft[Work] | None:
+        parts = asked_by_person(item)
+        if not parts:
+            return None
+        working = self._drafts.answer(self._tail)
+        if self._turn and working is not None:
+            working.answer.steered(self._id(item, line), parts)
+            return working
+        self._asked = self._asked or " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+        self._parents.append(self._tail)
+        return self._message(self._id(item, line), at, parts)
+
+    def _message(self, id: str, at: int, parts: tuple[JsonObject, ...] | None) -> Draft[Work]:
+        draft = self._drafts.begin(id, self._tail, at, parts, 0)
+        self._tail, self._head = draft.place, id
+        return draft
+
+    def _id(self, item: JsonObject, line: Line) -> str:
+        """The item's own id, else the line that it stands in."""
+        id = item.get("id")
+        if not isinstance(id, str) or not id or hash(id) in self._ids:
+            return f"line-{line.number}"
+        self._ids.add(hash(id))
+        return id
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _event(self, body: JsonObject, at: int) -> Draft[Work] | None:
+        draft = self._drafts.held(self._tail)
+        match body.get("type"):
+            case "item_completed" if isinstance(item := body.get("item"), dict):
+                return self._shown(item, draft, at)
+            case "token_count":
+                info = body.get("info")
+                return self._counted(info) if isinstance(info, dict) else None
+            case "thread_rolled_back":
+                self._roll_back(body.get("num_turns"))
+            case "thread_name_updated" if isinstance(name := body.get("thread_name"), str):
+                self._title = name.strip() or self._title
+            case "context_compacted":
+                return self._noted("item/contextCompaction", body)
+            case "error" if draft is not None and draft.said is None:
+                draft.answer.error = str(body.get("message") or "Codex failed and did not say why")
+                return draft
+            case "user_message":
+                return draft if draft is not None and draft.said is not None else None
+            case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
+                return draft if draft is not None and draft.said is None else None
+            case kind if kind in _OF_A_TURN:
+                return self._turned(str(kind), draft)
+            case _:
+                pass
+        return None
+
+    def _turned(self, kind: str, draft: Draft[Work] | None) -> Draft[Work] | None:
+        self._turn, self._begun_turn = False, kind.endswith("started")
+        if self._begun_turn or draft is None or draft.said is not None:
+            return None
+        draft.answer.reason = "stop" if kind.endswith("complete") else "other"
+        return draft
+
+    def _shown(self, item: JsonObject, draft: Draft[Work] | None, at: int) -> Draft[Work] | None:
+        """An item as a screen was shown it: it belongs to the message that says the same."""
+        if item.get("type") == "UserMessage":
+            return draft if draft is not None and draft.said is not None else None
+        if draft is None or draft.said is not None:
+            return None
+        if item.get("type") not in ("AgentMessage", "Reasoning"):
+            draft.answer.shown(item, at)
+        return draft
+
+    def _counted(self, info: JsonObject) -> Draft[Work] | None:
+        """What a screen is shown of tokens; the same sum once more is no further call."""
+        total, last = info.get("total_token_usage"), info.get("last_token_usage")
+        if total == self._total or not isinstance(last, dict):
+            return None
+        self._total = total
+        return self._took(last, told=False)
+
+    def _took(self, usage: Json, *, told: bool, id: str = "") -> Draft[Work] | None:
+        draft = self._drafts.answer(self._tail)
+        if draft is None or not isinstance(usage, dict):
+            return None
+        draft.answer.took(usage, told=told, id=id)
+        return draft
+
+    def _noted(self, method: str, body: JsonObject) -> Draft[Work] | None:
+        draft = self._drafts.answer(self._tail)
+        if draft is not None:
+            draft.answer.event(method, body)
+        return draft
+
+    def _roll_back(self, turns: Json) -> None:
+        """The newest prompts were taken back: what comes now stands beside them."""
+        if type(turns) is int and 0 < turns <= len(self._parents):
+            self._tail = self._parents[-turns]
+            del self._parents[-turns:]

@@ -1,0 +1,92 @@
+"""The format `codex`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._source.folders import files_below
+from moot.formats._source.lines import json_lines
+from moot.formats.codex._kinds import is_rollout_line, normal
+from moot.formats.codex._parents import call_that_began, parent_of
+from moot.formats.codex._samples import SAMPLES
+from moot.formats.codex._session import Session
+from moot.types.canonical import JsonObject, loads
+from moot.types.format import ExportedConversation, ImportedConversation, Written
+
+__all__ = ["CodexFormat"]
+
+AGENT = "codex"
+_LOOKED_AT = 20
+"""Lines in which a session has to show itself."""
+_CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
+"""What a first line holds that is longer than what is looked at."""
+
+
+class CodexFormat:
+    """`Format`, `Placed`, `Split`, `Sampled`."""
+
+    name = "codex"
+    version = 1
+    suffix = ".jsonl"
+    samples = SAMPLES
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and next(self.sources(path), None) is not None
+        lines = head.split(b"\n")
+        if len(lines) == 1 and head.startswith(b"{") and len(head) > 1000 and all(mark in head for mark in _CUT):
+            return True
+        return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        meta = _meta_of(path)
+        id = str(meta.get("id") or path.stem)
+        parent = parent_of(meta)
+        call = call_that_began(path, id, parent) if parent is not None else None
+        yield ImportedConversation(id, Session(AGENT).entries(json_lines(path)), parent, call)
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        told = environ.get("CODEX_HOME", "")
+        folder = Path(told) if told else home / ".codex"
+        return [folder / "sessions", folder / "archived_sessions"]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        for path in files_below(folder, self.suffix):
+            try:
+                with path.open("rb") as file:
+                    head = file.read(1 << 16)
+            except OSError:
+                continue
+            if head and self.sniff(path, head):
+                yield path
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("sessions of Codex can only be read here")
+
+
+def _is_ours(line: bytes) -> bool:
+    if not line.startswith(b"{"):
+        return False
+    try:
+        value = loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and is_rollout_line(value)
+
+
+def _meta_of(path: Path) -> JsonObject:
+    """What the session says of itself. Raises UsageError when no line is of a session."""
+    ours = False
+    for number, line in enumerate(json_lines(path)):
+        if line.value is not None:
+            kind, body = normal(line.value)
+            if kind == "session_meta":
+                return body
+            ours = ours or is_rollout_line(line.value)
+        if number > _LOOKED_AT:
+            break
+    if not ours:
+        raise UsageError(f"{str(path)!r} holds no session of Codex", fix="say which format it is with -f")
+    return {}
