@@ -11,7 +11,9 @@ import asyncio
 import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 from moot.config.settings import Models, Permissions, ProviderSettings, Settings
@@ -25,6 +27,9 @@ from moot.types.run import TERMINAL, Prompt, Run
 
 PICTURE: Part = {"type": "file", "filename": "pie.png", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
 """The model takes none, so a note says that it was not sent."""
+
+
+PROMPTS = (Prompt((text_part("Do the journey."), PICTURE)), Prompt((text_part("And be brief."),)))
 
 
 def digest(event: Event) -> str:
@@ -44,14 +49,14 @@ def settings_for(home: Path, url: str) -> Settings:
     )
 
 
-async def take_up(engine: Engine, directory: str) -> Run:
-    """The one run of this home: made when there is none, resumed when it stands still."""
+async def take_up(engine: Engine, directory: str, prompts: Sequence[Prompt]) -> Run:
+    """The one run of this home: made when there is none, resumed when it stands still. The first prompt begins it, the others steer."""
     runs = await engine.store.records.runs()
     if not runs:
-        prompt = Prompt((text_part("Do the journey."), PICTURE), directory=directory)
-        submitted = await engine.runs.submit(prompt)
-        steer = Prompt((text_part("And be brief."),), conversation=submitted.conversation.id, on_busy="steer", directory=directory)
-        await engine.runs.submit(steer)
+        first, *others = [replace(prompt, directory=directory) for prompt in prompts]
+        submitted = await engine.runs.submit(first)
+        for steer in others:
+            await engine.runs.submit(replace(steer, conversation=submitted.conversation.id, on_busy="steer"))
         return submitted.run
     run = runs[-1]
     if run.status in TERMINAL:
@@ -82,14 +87,13 @@ async def answer(engine: Engine, approval: str) -> None:
         await engine.runs.answer(approval, Answer(True, reason="go on"))
 
 
-async def main() -> None:
-    home, url, directory, path = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+async def main(settings: Settings, directory: str, path: str, prompts: Sequence[Prompt]) -> None:
     acks = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    async with open_engine(settings_for(home, url), seed=1) as engine:
-        run = await take_up(engine, directory)
+    async with open_engine(settings, seed=1) as engine:
+        run = await take_up(engine, directory, prompts)
         await follow(engine, run, acks)
         await engine.runs.wait(run.id)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(settings_for(Path(sys.argv[1]), sys.argv[2]), sys.argv[3], sys.argv[4], PROMPTS))

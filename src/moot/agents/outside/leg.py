@@ -16,6 +16,7 @@ from moot.guard.processes import Child, kill_leftover
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import Result, RunContext, Unknown
+from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, ExchangeOptions, Failure, end_body
 from moot.types.ids import exchange_id, llm_key
@@ -81,6 +82,7 @@ async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOu
 async def note_child(context: RunContext, number: int, child: Child) -> None:
     """Puts down which process works for the turn, so that it can be ended after a crash of ours."""
     await context.append(Event("journal", key=f"{key_of(number)}.0", body={"pgid": child.group, "started": child.started}), sync=True)
+    point("agent.noted")
 
 
 def outcome_of(ending: Ending) -> RunOutcome:
@@ -152,6 +154,7 @@ async def _close_what_was_cut(request: RunRequest, context: RunContext, number: 
     ending = dataclasses.replace(ending, finish_reason="error", error=failure)
     end = Event("exchange", chunks, None, None, exchange, "end", key, end_body(ending, "cut", ending.cost, failure))
     await context.append(end, changes=(CloseExchange(exchange, "cut"),), fold=True)
+    point("agent.cut")
 
 
 def _again(number: int, events: Sequence[Event]) -> tuple[tuple[Chunk, ...], Ending]:

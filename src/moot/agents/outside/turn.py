@@ -12,6 +12,7 @@ from moot.types import chunk
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
+from moot.types.crash import point
 from moot.types.event import SENT, Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body, start_body
 from moot.types.ids import exchange_id, llm_key
@@ -76,6 +77,7 @@ class Turn:
         body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": told}
         head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=body)
         await context.append(head, changes=(OpenExchange(exchange),))
+        point("agent.begun")
         return cls(request, context, translator, exchange, number)
 
     @property
@@ -96,6 +98,7 @@ class Turn:
         with anyio.CancelScope(shield=True):  # what the translator has seen must be in the log
             async with self._order:
                 chunks = await self._append([self._event(line, sent=sent) for line in lines])
+                point("agent.line")
         return chunks
 
     def _event(self, line: Raw, *, sent: bool) -> Event:
@@ -126,6 +129,7 @@ class Turn:
                 end = Event("exchange", chunks, None, None, self.exchange.id, "end", llm_key(self.number, 0), body)
                 about = Event("chunks", (chunk.message_metadata(self._facts(ending)),))
                 await self.context.append(end, about, changes=(CloseExchange(self.exchange.id, ended),), fold=True)
+                point("agent.closed")
         assert self.ending is not None
         return self.ending
 
