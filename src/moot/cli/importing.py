@@ -1,96 +1,106 @@
-"""`moot import`: conversations out of a file, of whatever format."""
+"""`moot import`: conversations out of files, folders, and whatever the agents on this machine keep."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import aclosing
+import os
+import re
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from moot.cli.configured import here
+from moot.cli.import_report import ImportProgress, print_report, report_json
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
-from moot.cli.output import Output
 from moot.cli.parameters import Parameter
-from moot.convert.given import conversation_json
+from moot.engine import Engine
 from moot.errors import UsageError
-from moot.runtime.importing import Imported, format_of, imported
-from moot.types.canonical import Json, JsonObject
+from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
 
-_NOTES = 20
-"""Lines that are told of; the number of the others is."""
+_AGO = re.compile(r"(\d+)([hdwmy])")
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+_INDEXING = 30.0
+"""Seconds for which the search index is filled before the command ends; the rest is filled behind later ones."""
 
 
 async def import_(
-    file: Annotated[Path, Parameter(kind="file", help="The file, or the folder, that another program wrote.")],
-    /,
-    *,
+    *source: Annotated[Path, Parameter(kind="file", help="Files or folders that other programs wrote.")],
+    all: Annotated[bool, Parameter(name="--all", help="What the agents on this machine keep.")] = False,
     format: Annotated[str, Parameter(name=("--format", "-f"), help="What it is; without it that is found out.")] = "",
     agent_type: Annotated[
         str,
         Parameter(name="--agent-type", help="Whose stream a capture is: the agent_type; else it is found out."),
     ] = "",
+    since: Annotated[str, Parameter(help="Only conversations that went on after it: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
     dry_run: Annotated[bool, Parameter(name="--dry-run", help="Say what would come in, and store nothing.")] = False,
+    verbose: Annotated[bool, Parameter(name="--verbose", help="Tell of each conversation, and what became of what is in it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Brings conversations in; what is here already is not brought in again."""
-    if not file.exists():
-        raise UsageError(f"there is no {str(file)!r}", fix="moot import FILE")
-    found: list[Imported] = []
+    """Brings conversations in; of what is here already, only what is new."""
+    if not source and not all:
+        raise UsageError("what is to be brought in?", fix="moot import FILE…, or moot import --all for the agents on this machine")
+    begin = _since(since)
     async with opened(output) as engine:
-        reader = format_of(file, format)
-        each = imported(engine.store, reader, file.absolute(), agent_type=agent_type, directory=str(here()), dry_run=dry_run)
-        async with aclosing(each) as conversations:
-            async for one in conversations:
-                found.append(one)
-                if not json:
-                    _say(one, output)
-        if any(one.outcome == "added" for one in found):
-            await engine.store.search.index(seconds=30)
+        report = Report()
+        progress = ImportProgress(output, report)
+        report.heard = progress.show
+        wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
+        found = _sources(source, report, engine, format, all=all)
+        await bring(engine.store, found, wanted, report)
+        done, total = await _indexed(engine, report, progress) if report.taken.changed and not dry_run else (0, 0)
+        progress.close()
+    _refuse_alone(report, list(source), all=all)
     if json:
-        output.json({"format": reader.name, "data": [_one_json(one) for one in found]})
-    elif not found:
-        output.say(f"moot: {str(file)!r} holds no conversation", "yellow")
-    return 0 if not any(one.recording.fidelity.lost for one in found) else 1
+        output.json(report_json(report, (done, total)))
+    else:
+        print_report(report, (done, total), output, verbose=verbose)
+    return 1 if report.faulty else 0
 
 
-def _say(one: Imported, output: Output) -> None:
-    name = one.conversation.title or one.conversation.id
-    match one.outcome:
-        case "known":
-            more = f"; the file has {one.grown:,} events more, which were not added" if one.grown else "; nothing was added"
-            output.say(f"moot: {name} is here already, as {one.conversation.id[:13]}{more}")
-            return
-        case "added":
-            output.line(one.conversation.id)
-            output.say(f"moot: added {name}; moot chat show {one.conversation.id[:13]}")
-        case _:
-            output.say(f"moot: would add {name}")
-    fidelity = one.recording.fidelity
-    for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
-        if counts:
-            output.say(
-                f"  {word}: {', '.join(f'{count:,} {thing}' for thing, count in counts.items())}", "yellow" if word == "lost" else "dim"
-            )
-    for note in one.recording.notes[:_NOTES]:
-        output.say(f"  {note}", "yellow")
-    if len(one.recording.notes) > _NOTES:
-        output.say(f"  and {len(one.recording.notes) - _NOTES:,} more", "yellow")
+def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool) -> Iterator[Source]:
+    """What is to be read; a path that can't be is told of at once when it is the only one."""
+    data = engine.settings.database.parent
+    if all:
+        yield from sources_here(Path.home(), os.environ, data, format)
+    for path in paths:
+        try:
+            yield from sources_at(path, format, data)
+        except UsageError as error:
+            if len(paths) == 1 and not all:
+                raise
+            report.fail(str(path), format, error.advice())
 
 
-def _one_json(one: Imported) -> JsonObject:
-    fidelity, recording = one.recording.fidelity, one.recording
-    return {
-        "outcome": one.outcome.replace(" ", "-"),
-        "conversation": conversation_json(one.conversation, {}),
-        "source_id": recording.source_id,
-        "agent_type": recording.conversation.agent_type,
-        "grown": one.grown,
-        "fidelity": {"kept": _counts(fidelity.kept), "approximated": _counts(fidelity.approximated), "lost": _counts(fidelity.lost)},
-        "notes": list[Json](recording.notes),
-    }
+def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:
+    """A single source of which nothing could be read is an error of the command, not a line in its report."""
+    if len(report.failed) == 1 and report.sources <= 1 and not all and not report.brought and not report.messages:
+        raise UsageError(report.failed[0].problem)
+    if not report.sources and not all and len(paths) == 1 and not report.failed:
+        raise UsageError(f"nothing in {str(paths[0])!r} is a conversation that is known here", fix="name its format with -f")
 
 
-def _counts(counts: Mapping[str, int]) -> JsonObject:
-    return dict(counts)
+async def _indexed(engine: Engine, report: Report, progress: ImportProgress) -> tuple[int, int]:
+    """How far the search index goes: all the way, or as far as it came in half a minute."""
+    until = time.monotonic() + _INDEXING
+    done, total = await engine.store.search.index(seconds=1)
+    while done < total and time.monotonic() < until:
+        progress.indexing(done, total)
+        before, (done, total) = done, await engine.store.search.index(seconds=1)
+        if done == before:  # another process is at it
+            break
+    return done, total
+
+
+def _since(text: str) -> int:
+    """ms; 0 = from the beginning."""
+    if not text:
+        return 0
+    if match := _AGO.fullmatch(text):
+        return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"--since {text!r}: expected a date, or how long ago: 12h, 30d, 2w, 6m, 1y", fix="--since 2026-01-31") from error

@@ -296,8 +296,13 @@ TREE = Group(
         ),
         "import": Command(
             "moot.cli.importing:import_",
-            "Brings conversations in from a file: a recording, or what another program wrote.",
-            ("moot import run.jsonl", "moot import capture.jsonl -f recording --agent-type codex", "moot import run.jsonl --dry-run"),
+            "Brings conversations in: all that the agents on this machine keep, or files and folders of other programs.",
+            (
+                "moot import --all",
+                "moot import --all --since 30d --dry-run",
+                "moot import ~/backup/claude export.zip",
+                "moot import capture.jsonl -f recording --agent-type codex",
+            ),
         ),
         "replay": Command(
             "moot.cli.replaying:replay",

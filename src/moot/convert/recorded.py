@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from moot.convert.closing import close_open, settle_calls
 from moot.convert.fold import Folder
+from moot.convert.growing import is_growth
 from moot.convert.rebuilding import rebuild
 from moot.convert.totals import totals
 from moot.convert.translators import translator_of
@@ -35,7 +36,8 @@ def completed(recording: Recording) -> Recording:
     spans = _spans(numbered)
     runs = tuple(_run(_cut(run, numbered) if run in unended else run, spans, numbered) for run in recording.runs)
     by_run = {run.id: run for run in runs}
-    messages = tuple(_message(message, places, by_run, numbered, exchanges) for message in recording.messages)
+    ends = _ends(numbered)
+    messages = tuple(_message(message, places, ends, by_run, numbered, exchanges) for message in recording.messages)
     kept = tuple(_exchanges(recording.exchanges, numbered))
     return replace(recording, events=numbered, runs=runs, messages=messages, exchanges=kept)
 
@@ -134,13 +136,28 @@ def _run(run: Run, spans: dict[str, tuple[int, int]], events: Sequence[Event]) -
     )
 
 
+def _ends(events: Sequence[Event]) -> dict[str, int]:
+    """Message → the seq of the last event that goes on with it."""
+    return {
+        str(event.body.get("id")): event.seq
+        for event in events
+        if event.kind == "message" and isinstance(event.body, dict) and is_growth(event.body)
+    }
+
+
 def _message(
-    message: Message, places: dict[int, int], runs: dict[str, Run], events: Sequence[Event], exchanges: dict[str, Exchange]
+    message: Message,
+    places: dict[int, int],
+    ends: dict[str, int],
+    runs: dict[str, Run],
+    events: Sequence[Event],
+    exchanges: dict[str, Exchange],
 ) -> Message:
     run = runs.get(message.run) if message.run is not None else None
     if run is None:
         place = places.get(message.first_seq, 0)
-        return replace(message, run=None, first_seq=place, last_seq=place, folded_through=place)
+        last = max(place, ends.get(message.id, 0))
+        return replace(message, run=None, first_seq=place, last_seq=last, folded_through=last)
     own = [event for event in events[run.first_seq - 1 : run.last_seq] if event.run == run.id]
     folder = _folded(own, exchanges)
     status = message.status if message.status in TERMINAL and run.status != "cancelled" else run.status

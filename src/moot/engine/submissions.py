@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from moot.engine.titles import first_line
 from moot.errors import UsageError
 from moot.plugins import AGENTS, TOOLS
+from moot.runtime.naming import first_line
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.tools.client import client_tools

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from moot.convert.growing import grown, is_growth
 from moot.convert.translators import translator_of
 from moot.formats._facts import (
     conversation_facts,
@@ -186,7 +187,7 @@ class Draft:
         return event._replace(run=run if run in runs else None)
 
     def _messages(self, events: list[Event], runs: dict[str, Run]) -> tuple[list[Message], list[str]]:
-        bodies = {str(body["id"]): (body, event) for event in events if event.kind == "message" and "id" in (body := _body(event))}
+        bodies = _told(events)
         rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
         for id, (_, event) in bodies.items():  # a message whose own line is gone is still told by its event
             rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
@@ -207,6 +208,24 @@ class Draft:
             found.append(replace(message, parent=parent))
             seen.add(id)
         return found, [id for id, row in rows.items() if row.get("deleted") is True]
+
+
+def _told(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
+    """Message → all that events say of it, and the first of them."""
+    found: dict[str, tuple[JsonObject, Event]] = {}
+    for event in events:
+        body = _body(event)
+        if event.kind != "message" or "id" not in body:
+            continue
+        id = str(body["id"])
+        if not is_growth(body):
+            found[id] = (body, event)
+        elif id in found:
+            said, first = found[id]
+            before = message_of(said, "", said)
+            parts, metadata = grown(before.parts, before.metadata, body)
+            found[id] = ({**said, "parts": list(parts), "metadata": metadata}, first)
+    return found
 
 
 def _body(event: Event) -> JsonObject:

@@ -32,8 +32,8 @@ def names(vendor: str) -> Sequence[str]:
     return ()
 
 
-def priced(vendor: str, name: str) -> Priced | None:
-    """What is known of one model of a vendor, also by an alias or dated name; None when nothing is."""
+def priced(vendor: str | None, name: str) -> Priced | None:
+    """What is known of one model of a vendor (None = of whichever the name tells), also by an alias or dated name; None when nothing is."""
     try:
         _, model = get_snapshot().find_provider_model(name, None, vendor, None)
     except LookupError:

@@ -33,10 +33,14 @@ def price(model: Model, usage: Usage) -> int | None:
 
     Cached tokens are part of the input. Where a vendor has no price of its own for them they cost what other input costs.
     """
-    table = model.price
+    return None if model.price is None else charged(model.price, usage)
+
+
+def charged(table: Price, usage: Usage) -> int | None:
+    """The same at prices that are known."""
     if table == _FREE:
         return 0
-    if table is None or usage.input is None or usage.output is None:
+    if usage.input is None or usage.output is None:
         return None
     for above, dearer in table.tiers:
         table = dearer if usage.input > above else table
@@ -47,6 +51,14 @@ def price(model: Model, usage: Usage) -> int | None:
     total += read * (table.input if table.cache_read is None else table.cache_read)
     total += write * (table.input if table.cache_write is None else table.cache_write)
     return round(total)
+
+
+def listed_price(vendor: str, name: str) -> Price | None:
+    """What the snapshot says that a model costs, of that vendor or, where the name alone tells it, of whichever has it."""
+    found = _SNAPSHOT.load("priced")
+    priced = found(vendor, name) if vendor else None
+    priced = priced or found(None, name)
+    return priced.price if priced is not None else None
 
 
 def load_snapshot() -> None:

@@ -18,7 +18,9 @@
 | `journal.py` | the index of a run's journal: what has begun, what has ended |
 | `aside.py` | one model call outside any run, recorded: titles, explanations |
 | `attaching.py` | a file that a person names, as a part |
-| `importing.py` `exporting.py` | conversations out of a file and into one, of any format |
+| `importing/` | conversations of other programs, brought in |
+| `exporting.py` | a conversation into a file of any format |
+| `naming.py` | what a conversation is called before anybody has named it |
 | `tape.py` | what the model said in a run, played again |
 | `rerun.py` | a run of the loop once more, offline, against its own recording |
 | `sides.py` | what two conversations are compared by |

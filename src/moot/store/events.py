@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from moot.convert.fold import Folder
+from moot.convert.growing import grown, is_growth
 from moot.errors import NotFound
 from moot.store import segments
 from moot.store.connect import Queries
@@ -71,11 +72,19 @@ class Events:
     def _restored(self, queries: Queries, message: Message, conversation: int) -> Message:
         if message.run is not None:
             return replace(message, parts=(), folded_through=message.first_seq - 1)
-        for event in self.page(queries, conversation, message.first_seq - 1, 1):
-            body = event.body
-            if event.kind == "message" and isinstance(body, dict) and body.get("id") == message.id:
-                return replace(message, parts=parts_of(body.get("parts")))
-        return message
+        parts, metadata, after = message.parts, message.metadata, message.first_seq - 1
+        while after < message.last_seq and (events := self.page(queries, conversation, after, _PAGE)):
+            after = events[-1].seq
+            for event in events:
+                body = event.body
+                if event.kind != "message" or not isinstance(body, dict) or body.get("id") != message.id or event.seq > message.last_seq:
+                    continue
+                if is_growth(body):
+                    parts, metadata = grown(parts, metadata, body)
+                else:
+                    told = body.get("metadata")
+                    parts, metadata = parts_of(body.get("parts")), told if isinstance(told, dict) else message.metadata
+        return replace(message, parts=parts, metadata=metadata)
 
     def _rows(self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> list[tuple[Any, ...]]:
         base = conversation << SEQ_BITS

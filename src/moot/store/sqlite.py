@@ -17,7 +17,7 @@ from moot.store.conversations import ConversationTree
 from moot.store.events import Events
 from moot.store.grants import ConversationGrants
 from moot.store.health import report
-from moot.store.imports import ImportedRecordings
+from moot.store.importing import StoredImports
 from moot.store.locks import FileLock
 from moot.store.log import EventLog, LogReader
 from moot.store.migrate import prepare
@@ -74,7 +74,7 @@ class SqliteHoldings:
         self.grants = ConversationGrants(writer, owner)
         self.search = FullText(writer, reader, base.indexer, owner)
         self.stats = RunStats(reader, owner)
-        self.imports = ImportedRecordings(writer, reader, owner)
+        self.imports = StoredImports(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
 
 

@@ -249,5 +249,12 @@ class Split(Protocol):
         ...
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """An optional power: an agent service can go on in the program's own sessions, whose ids are the `source_id`s."""
+
+    agent_type: str
+
+
 def _sum(one: Counts, other: Counts) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}

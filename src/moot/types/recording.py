@@ -59,18 +59,3 @@ class Recorder(Protocol):
     def record(self, recording: Recording) -> Written:
         """The recording as a file."""
         ...
-
-
-class Imports(Protocol):
-    """What was brought in from elsewhere."""
-
-    async def find(self, format: str, source_id: str) -> Conversation | None:
-        """What an earlier import made of that source; None when there is nothing, or it was purged."""
-        ...
-
-    async def add(self, recording: Recording) -> Conversation:
-        """Stores a recording whose ids are all new, in one transaction, fsynced: its runs are over and nobody owns them.
-
-        Raises Busy for an id that is taken.
-        """
-        ...

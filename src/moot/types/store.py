@@ -16,10 +16,10 @@ from moot.types.conversation import Conversation, Project
 from moot.types.conversations import Conversations
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure
+from moot.types.imports import Imports
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.projects import Projects
-from moot.types.recording import Imports
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
 from moot.types.stats import Stats

@@ -22,6 +22,10 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(_sum(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
+    def __sub__(self, other: Usage) -> Usage:
+        """What it has more than the other one; what only the other one says counts for nothing."""
+        return Usage(*(_more(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+
     def to_json(self) -> JsonObject:
         """Only what is known."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
@@ -37,3 +41,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
     if a is None:
         return b
     return a if b is None else a + b
+
+
+def _more(a: int | None, b: int | None) -> int | None:
+    return None if a is None else a - (b or 0)

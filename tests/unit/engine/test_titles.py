@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.engine.titles import cleaned, first_line
+from moot.engine.titles import cleaned
 from moot.guard.terminal import clean
+from moot.runtime.naming import first_line
 from moot.types.part import Part, text_part
 
 HEADER = "src/moot/app.py:\n\nimport os\nimport sys\n"

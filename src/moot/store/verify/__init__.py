@@ -16,6 +16,7 @@ Then every blob is hashed. The search index is not judged: it is made from messa
 | `conversations.py` | the pass over one conversation's log |
 | `exchanges.py` | an exchange translated again |
 | `runs.py` | a run folded again |
+| `growing.py` | messages that came in pieces |
 | `blobs.py` | blobs hashed again |
 | `rows.py` | the rows of the log as they are stored |
 | `findings.py` | where what is found goes |

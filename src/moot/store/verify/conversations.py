@@ -10,8 +10,9 @@ from moot.store.connect import Queries
 from moot.store.library import sqlite
 from moot.store.verify.exchanges import ExchangeJudge, exchange_row
 from moot.store.verify.findings import Findings
+from moot.store.verify.growing import GrowthJudge, is_growth
 from moot.store.verify.rows import Row, log_rows, read_chunks, read_object
-from moot.store.verify.runs import RunJudge, compare_json, message_row
+from moot.store.verify.runs import RunJudge, message_row
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.exchange import Exchange, row_digest
@@ -48,6 +49,7 @@ class ConversationJudge:
         self._ended: set[int] = set()
         self._exchanges: dict[str, ExchangeJudge] = {}
         """Those that have begun and not ended."""
+        self._growing = GrowthJudge(no, self._findings)
         self._counted = dict.fromkeys(_COUNTED, 0)
         """Rows that the log speaks of, by table."""
         self._lost = 0
@@ -138,6 +140,8 @@ class ConversationJudge:
         if row.kind == "exchange" and row.phase == "end" and exchange is not None:
             exchange.end(queries, row, body)
             del self._exchanges[exchange.exchange.id]
+        elif row.kind == "message" and is_growth(body):
+            self._growing.go_on(queries, row, body)
         elif row.kind == "message":
             self._message(queries, row, body)
         elif row.kind == "tree" and body.get("op") == "answer":
@@ -230,8 +234,7 @@ class ConversationJudge:
         self._receipt.messages += 1
         expected = (body.get("role"), body.get("parent"), None, body.get("status", "finished"), row.seq)
         self._compare(id, row, expected, (stored[1], stored[5], stored[6], stored[7], stored[9]))
-        compare_json(self._findings, f"message {id}, its parts", body.get("parts", []), stored[2], row.seq)
-        compare_json(self._findings, f"message {id}, its metadata", body.get("metadata", {}), stored[3], row.seq)
+        self._growing.begin(id, row, stored, body)
         self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
 
     def _answer(self, queries: Queries, row: Row, body: JsonObject) -> None:
@@ -267,6 +270,7 @@ class ConversationJudge:
             self._missing(self._last + 1, head[0] - 1)
         elif head[0] - 1 < self._last:
             self._findings.add("record", "the head of the log", f"next seq {self._last + 1}", f"{head[0]}")
+        self._growing.finish()
         for judge in list(self._runs.values()):
             self._live(queries, judge)
         for no, id, status in queries.execute("SELECT no, id, status FROM run WHERE conversation = ?", (self._no,)):

@@ -1,54 +1,26 @@
-"""What was brought in from elsewhere: a whole recording in one transaction, and what an earlier import made of a source."""
+"""A whole recording in one transaction."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from moot.store import lookup, messages
-from moot.store.connect import Connection
-from moot.store.lookup import conversation
-from moot.store.reader import Reader
+from moot.store.importing.finding import note
 from moot.store.rows import optional, options_json
 from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
-from moot.store.writer import Writer
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.exchange import Exchange
 from moot.types.recording import Recording
 from moot.types.run import Run
-from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
-__all__ = ["ImportedRecordings"]
+__all__ = ["add"]
 
 
-class ImportedRecordings:
-    """`Imports` on SQLite."""
-
-    def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
-        self._writer = writer
-        self._reader = reader
-        self._owner = owner or LOCAL_USER
-
-    async def find(self, format: str, source_id: str) -> Conversation | None:
-        sql = (
-            "SELECT id FROM conversation WHERE owner_id = ? AND origin IS NOT NULL AND json_extract(CAST(origin AS TEXT), '$.format') = ?"
-            " AND json_extract(CAST(origin AS TEXT), '$.source_id') = ? ORDER BY no DESC LIMIT 1"
-        )
-
-        def work(connection: Connection) -> Conversation | None:
-            row = connection.execute(sql, (self._owner, format, source_id)).fetchone()
-            return None if row is None else conversation(connection, row[0])
-
-        return await self._reader.read(work)
-
-    async def add(self, recording: Recording) -> Conversation:
-        return await self._writer.write(partial(_add, recording, self._owner), recording.conversation.id, sync=True)
-
-
-def _add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
+def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
+    """As `Imports.add`."""
     wanted = replace(recording.conversation, owner=owner, head=None, message_count=0)
     made = new_conversation(transaction, wanted)
     for run in recording.runs:
@@ -61,6 +33,7 @@ def _add(recording: Recording, owner: str, transaction: Transaction) -> Conversa
         if message.id in recording.deleted:
             transaction.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (made.updated_at, message.id))
     _sum_up(transaction, made, recording)
+    note(transaction, made.no, made.origin, owner)
     return lookup.conversation(transaction, made.id)
 
 

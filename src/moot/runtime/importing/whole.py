@@ -1,119 +1,79 @@
-"""What a file holds, brought in: once, whatever is tried again; under ids of its own; without rights that the file gives itself."""
+"""Recordings, brought in: once, whatever is tried again; under ids of their own; without rights that the file gives itself."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import anyio.to_thread
 
-from moot.convert.recorded import completed
-from moot.errors import NotFound, UsageError
-from moot.plugins import FORMATS
+from moot.errors import NotFound
+from moot.runtime.importing.intake import Wanted
+from moot.runtime.importing.reports import Brought, Outcome, fidelity_json
+from moot.runtime.importing.sources import Source
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
-from moot.types.format import Format, ImportedMessage, WholeConversation
+from moot.types.format import Format
 from moot.types.ids import new_id
+from moot.types.imports import Taken
 from moot.types.message import Message
 from moot.types.recording import Recorder, Recording
 from moot.types.run import Run
 from moot.types.store import Holdings
 
-__all__ = ["Imported", "format_of", "imported"]
-
-HEAD = 64 << 10
-"""Bytes by which a format knows its files."""
-
-Outcome: TypeAlias = Literal["added", "known", "would be added"]
-
-T = TypeVar("T")
+__all__ = ["recorded_in"]
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What became of one conversation of a file."""
-
-    outcome: Outcome
-    conversation: Conversation
-    """The stored one; of a dry run as it would be."""
-    recording: Recording
-    grown: int = 0
-    """Events that the source has more than what an earlier import took; they are not added."""
+async def recorded_in(holdings: Holdings, source: Source, format: Recorder, wanted: Wanted) -> AsyncGenerator[Brought, None]:
+    """Each conversation of the file, once it is stored or found to be there already. Raises UsageError, StoreError."""
+    recordings = format.recordings(source.path, wanted.agent_type)
+    while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
+        yield await _one(holdings, source, recording, wanted)
 
 
-def format_of(path: Path, name: str = "") -> Format:
-    """The format of that name, else the one that knows the file. Raises UsageError."""
-    if name:
-        if name not in FORMATS:
-            raise UsageError(f"{FORMATS.unknown(name)}; known: {', '.join(FORMATS.names())}")
-        return FORMATS.make(name)
-    try:
-        head = b"" if path.is_dir() else _head(path)
-    except OSError as error:
-        raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
-    formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
-    found = [format for format in formats if format.sniff(path, head)]
-    if not found:
-        raise UsageError(f"no format knows {str(path)!r}; known: {', '.join(FORMATS.names())}", fix="name one with -f")
-    if len(found) > 1:
-        raise UsageError(f"{str(path)!r} could be {' or '.join(format.name for format in found)}", fix="name one with -f")
-    return found[0]
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(HEAD)
-
-
-async def imported(
-    holdings: Holdings, format: Format, path: Path, *, agent_type: str = "", directory: str = "", dry_run: bool = False
-) -> AsyncGenerator[Imported, None]:
-    """Each conversation of the file, once it is stored or found to be there already. Raises UsageError, StoreError.
-
-    `directory`: where the conversation goes on from here; where the source's stood stays in its `origin`.
-    """
-    recordings = _recordings(format, path, agent_type)
-    while (recording := await _next(recordings)) is not None:
-        yield await _one(holdings, format, path, recording, directory, dry_run=dry_run)
-
-
-def _recordings(format: Format, path: Path, agent_type: str) -> Iterator[Recording]:
-    if isinstance(format, Recorder):
-        yield from format.recordings(path, agent_type)
-        return
-    if agent_type:
-        raise UsageError(f"the format {format.name!r} says itself whose words they are; --agent-type is for captures", fix="leave it out")
-    for conversation in format.read(path):
-        yield _as_recording(conversation.whole())
-
-
-async def _next(recordings: Iterator[T]) -> T | None:
-    """The next, read and translated off the event loop."""
-    advance: Callable[[], T | None] = lambda: next(recordings, None)  # noqa: E731
-    return await anyio.to_thread.run_sync(advance)
-
-
-async def _one(holdings: Holdings, format: Format, path: Path, recording: Recording, directory: str, *, dry_run: bool) -> Imported:
+async def _one(holdings: Holdings, source: Source, recording: Recording, wanted: Wanted) -> Brought:
+    format = source.format
     known = await _known(holdings, format, recording)
     if known is not None:
         had = known.origin.get("events") if known.origin is not None else None
         grown = len(recording.events) - had if isinstance(had, int) else 0
-        return Imported("known", known, recording, max(grown, 0))
-    renamed = _renamed(recording, directory)
-    origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": str(path)}
-    origin |= {"directory": recording.conversation.directory, "events": len(recording.events)}
+        return _brought("known", source, recording, known, max(grown, 0))
+    renamed = _renamed(recording, wanted.directory)
+    origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": str(source.path)}
+    origin |= {
+        "directory": recording.conversation.directory,
+        "events": len(recording.events),
+        "fidelity": fidelity_json(recording.fidelity),
+    }
     renamed = replace(renamed, conversation=replace(renamed.conversation, origin=origin))
-    if dry_run:
-        return Imported("would be added", renamed.conversation, recording)
+    if wanted.dry_run:
+        return _brought("would be added", source, recording, renamed.conversation)
     for media_type in dict.fromkeys(content.media_type for content in renamed.contents.values()):
         some = [content.data for content in renamed.contents.values() if content.media_type == media_type]
         await holdings.blobs.put_all(some, media_type)
-    return Imported("added", await holdings.imports.add(renamed), recording)
+    return _brought("added", source, recording, await holdings.imports.add(renamed))
+
+
+def _brought(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> Brought:
+    messages = len(recording.messages)
+    return Brought(
+        outcome,
+        source.format.name,
+        str(source.path),
+        recording.source_id,
+        conversation,
+        recording.conversation.agent_type,
+        recording.conversation.title or conversation.title,
+        Taken(added=messages) if outcome != "known" else Taken(known=messages),
+        messages,
+        recording.fidelity,
+        sum(recording.fidelity.lost.values()),
+        recording.notes,
+        grown,
+    )
 
 
 async def _known(holdings: Holdings, format: Format, recording: Recording) -> Conversation | None:
@@ -125,44 +85,6 @@ async def _known(holdings: Holdings, format: Format, recording: Recording) -> Co
     except NotFound:
         return None
     return own if own.id == recording.source_id and own.id else None
-
-
-def _as_recording(whole: WholeConversation) -> Recording:
-    """Messages without runs: one event for each, with the source's own records."""
-    source, facts = whole.conversation, whole.facts
-    events: list[Event] = []
-    messages: list[Message] = []
-    for entry in whole.entries:
-        if isinstance(entry, ImportedMessage):
-            body: JsonObject = {"id": entry.source_id, "role": entry.role, "parent": entry.parent, "parts": list(entry.parts)}
-            at = entry.created_at or facts.created_at
-            events.append(Event("message", raw=entry.raw, body={**body, "metadata": entry.metadata}, at=at * 1000))
-            messages.append(
-                Message(
-                    entry.source_id,
-                    entry.role,
-                    entry.parts,
-                    entry.metadata,
-                    parent=entry.parent,
-                    first_seq=len(events),
-                    created_at=at,
-                )
-            )
-        else:
-            events.append(Event("meta", raw=entry.raw, body={"record": entry.body}))
-    head = facts.head or (messages[-1].id if messages else None)
-    conversation = Conversation(
-        source.source_id,
-        title=facts.title,
-        title_source="model" if facts.title else "none",
-        model=facts.model,
-        directory=facts.directory,
-        head=head,
-        created_at=facts.created_at or (messages[0].created_at if messages else 0),
-        updated_at=facts.updated_at or (messages[-1].created_at if messages else 0),
-    )
-    numbered = tuple(event._replace(seq=seq) for seq, event in enumerate(events, 1))
-    return completed(Recording(source.source_id, conversation, tuple(messages), (), (), numbered, fidelity=whole.fidelity))
 
 
 # ── ids of its own ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

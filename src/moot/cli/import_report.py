@@ -1,0 +1,186 @@
+"""What `moot import` shows: a line that moves while it works, then what became of everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from moot.cli.output import Output
+from moot.cli.progress import Progress
+from moot.convert.given import conversation_json
+from moot.runtime.importing import Brought, Report
+from moot.types.canonical import JsonObject
+
+__all__ = ["ImportProgress", "print_report", "report_json"]
+
+_FEW = 10
+"""Conversations that are told of one by one; of more there is a table."""
+_FAILED = 20
+_BAR = 16
+
+
+class ImportProgress:
+    """How far it is, in a line on stderr."""
+
+    def __init__(self, output: Output, report: Report) -> None:
+        self._line = Progress(output)
+        self._report = report
+        self._begun = time.monotonic()
+        self._is_terminal = output.stderr_terminal
+
+    def show(self) -> None:
+        """Called as often as one likes."""
+        report = self._report
+        passed = max(time.monotonic() - self._begun, 0.001)
+        rate = report.bytes_done / passed
+        share = min(report.bytes_done / report.bytes, 1.0) if report.bytes else 0.0
+        left = (report.bytes - report.bytes_done) / rate if rate else 0.0
+        told = [
+            f"{_size(report.bytes_done)} of {_size(report.bytes)}",
+            f"{sum(report.conversations.values()):,} conversations",
+            f"{report.messages:,} messages",
+            f"{_size(rate)}/s",
+            f"{_duration(left)} left",
+        ]
+        self._line.show(f"{_bar(share)} {share:.0%}  {' · '.join(told)}" if self._is_terminal else f"{share:.0%}: {', '.join(told)}")
+
+    def indexing(self, done: int, total: int) -> None:
+        share = done / total if total else 1.0
+        self._line.show(f"{_bar(share)} indexing {share:.0%}" if self._is_terminal else f"indexing {share:.0%}")
+
+    def close(self) -> None:
+        """Takes the line away."""
+        self._line.close()
+
+
+def report_json(report: Report, indexed: tuple[int, int]) -> JsonObject:
+    done, total = indexed
+    return {
+        **report.to_json(),
+        "index": {"done": done, "total": total},
+        "data": [
+            {**one.to_json(), "conversation": conversation_json(one.conversation, {}) if one.conversation is not None else None}
+            for one in report.brought
+        ],
+    }
+
+
+def print_report(report: Report, indexed: tuple[int, int], output: Output, *, verbose: bool) -> None:
+    """Ids of new conversations on stdout, everything else on stderr."""
+    told = [one for one in report.brought if one.outcome != "known" or one.problems or len(report.brought) <= _FEW]
+    for one in report.brought:
+        if one.outcome == "added" and one.conversation is not None:
+            output.line(one.conversation.id)
+    if verbose or len(told) <= _FEW:
+        for one in report.brought if verbose else told:
+            _say(one, output)
+    if len(told) > _FEW:
+        _say_by_format(report, output)
+    _say_sums(report, output)
+    for one in report.failed[:_FAILED]:
+        output.say(f"moot: {one.path}: {one.problem}", "yellow")
+    if len(report.failed) > _FAILED:
+        output.say(f"moot: and {len(report.failed) - _FAILED:,} sources more that could not be read", "yellow")
+    done, total = indexed
+    if done < total:
+        output.say(f"moot: the search index is at {done / total:.0%}; it goes on behind the next search, and in moot serve")
+
+
+def _say(one: Brought, output: Output) -> None:
+    output.say(f"moot: {_outcome(one)}")
+    if one.outcome == "known":
+        return
+    fidelity = one.fidelity
+    for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
+        if text := _counts(counts):
+            output.say(f"  {word}: {text}", "yellow" if word == "lost" else "dim")
+    for note in one.notes[:_FAILED]:
+        output.say(f"  {note}", "yellow")
+    if (more := max(len(one.notes), one.problems) - min(len(one.notes), _FAILED)) > 0:
+        output.say(f"  and {more:,} more", "yellow")
+
+
+def _outcome(one: Brought) -> str:
+    conversation = one.conversation
+    id = conversation.id[:13] if conversation is not None else ""
+    name = one.title or id or one.source_id
+    match one.outcome:
+        case "known":
+            more = f"; the file has {one.grown:,} events more, which were not added" if one.grown else "; nothing was added"
+            return f"{name} is here already, as {id}{more}"
+        case "added":
+            return f"added {name}; moot chat show {id}"
+        case "grown":
+            return f"{name} has grown: {_taken(one)}; moot chat show {id}"
+        case "empty":
+            return f"{name} ({one.path}) holds no message, so nothing of it is kept"
+        case "would be added":
+            return f"would add {name}"
+        case "would grow":
+            return f"would add to {name}: {_taken(one)}"
+
+
+def _taken(one: Brought) -> str:
+    taken = one.taken
+    counts = {"new messages": taken.added, "longer": taken.grown, "told anew": taken.rewritten, "records": taken.records}
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+
+
+def _say_by_format(report: Report, output: Output) -> None:
+    rows: list[list[str]] = []
+    for format, fidelity in sorted(report.by_format().items()):
+        some = [one for one in report.brought if one.format == format]
+        rows.append(
+            [format, f"{len(some):,}", f"{sum(one.messages for one in some):,}", _short(fidelity.lost), _short(fidelity.approximated)]
+        )
+    head = ["format", "conversations", "messages", "lost", "approximated"]
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        output.say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(), "dim" if row is head else "")
+
+
+def _short(counts: Mapping[str, int]) -> str:
+    return _counts(counts) or "-"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {thing}" for thing, count in counts.items() if count)
+
+
+def _say_sums(report: Report, output: Output) -> None:
+    taken, told = report.taken, report.conversations
+    words = [
+        f"{told[outcome]:,} {outcome}" for outcome in ("added", "grown", "would be added", "would grow", "known", "empty") if told[outcome]
+    ]
+    sources = [f"{report.unchanged:,} sources stand as they were"] if report.unchanged else []
+    sources += [f"{report.older:,} older"] if report.older else []
+    if sum(told.values()) + report.unchanged <= 1 and not report.older and not report.failed:
+        if not told and not report.unchanged:
+            output.say("moot: there was nothing to bring in", "yellow")
+        elif report.unchanged:
+            output.say("moot: the source stands as it was; nothing was added")
+        return
+    output.say(f"moot: conversations: {', '.join([*words, *sources]) or 'none'}")
+    problems = [f"{report.problems:,} records that could not be read, kept as they are"] if report.problems else []
+    problems += [f"{report.unpriced:,} messages of models without a known price"] if report.unpriced else []
+    parts = [f"{taken.added + taken.rewritten:,} new messages", *([f"{taken.grown:,} longer"] if taken.grown else []), *problems]
+    output.say(f"moot: {', '.join(parts)}", "dim")
+
+
+def _bar(share: float) -> str:
+    full = round(share * _BAR)
+    return "█" * full + "░" * (_BAR - full)
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.2f} GB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,58 @@
+"""What an entry of a source is known by again, and what it took. Pure."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from moot.types.canonical import JsonObject
+from moot.types.format import ImportedMessage, ImportedRecord
+from moot.types.imports import Arrival
+from moot.types.usage import Usage
+
+__all__ = ["arrived", "digest_of", "key_of", "record_key", "took"]
+
+_LONGEST = 128
+"""Bytes of a key."""
+_DIGEST = 16
+
+
+def digest_of(raw: bytes | memoryview) -> bytes:
+    """16 bytes that tell raw from other raw."""
+    return blake2b(raw, digest_size=_DIGEST).digest()
+
+
+def key_of(source_id: str) -> bytes:
+    """Under which a message is known; one with a long id by its beginning and a digest."""
+    key = source_id.encode("utf-8", "surrogatepass")
+    return key if len(key) <= _LONGEST and key[:1] > b"\1" else b"\1" + digest_of(key) + key[: _LONGEST - _DIGEST - 1]
+
+
+def record_key(digest: bytes, occurrence: int) -> bytes:
+    """Under which a record that is no message is known: it has no id, so what it says and how often that was said before."""
+    return b"\0" + digest + occurrence.to_bytes(4, "big")
+
+
+def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arrival:
+    """The entry with all of that; `occurrence` is how often a record was in its conversation before."""
+    digest = digest_of(entry.raw)
+    if isinstance(entry, ImportedRecord):
+        return Arrival(entry, record_key(digest, occurrence), digest)
+    return Arrival(entry, key_of(entry.source_id), digest, *took(entry.metadata))
+
+
+def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
+    """What the steps of a message took: tokens, nano-dollars (None = no step has a price), whether one has tokens and no price."""
+    usage, costs, unpriced = Usage(), list[int](), False
+    steps = metadata.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        if not isinstance(step, dict):
+            continue
+        told = step.get("usage")
+        of_step = Usage.from_json(told) if isinstance(told, dict) else Usage()
+        usage += of_step
+        cost = step.get("cost")
+        if type(cost) is int:
+            costs.append(cost)
+        else:
+            unpriced = unpriced or of_step != Usage()
+    return usage, sum(costs) if costs else None, unpriced

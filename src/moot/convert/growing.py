@@ -1,0 +1,83 @@
+"""A message that its source has written on: what a further `message` event says of it, and what comes of that. Pure.
+
+`{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […], "anew": true}`: the first `k` parts stay
+and these follow; of the metadata those names are put anew and those taken away; of its steps the first `n` stay and these follow. What does
+not change is left out. The event's raw follows what was there, with `anew` it stands for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.part import Part, is_tool
+
+__all__ = ["continues", "grown", "growth", "is_growth"]
+
+STEPS = "steps"
+
+
+def is_growth(body: JsonObject) -> bool:
+    """Whether the body of a `message` event goes on with a message that an earlier one has begun."""
+    return type(body.get("keep")) is int
+
+
+def growth(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequence[Part], JsonObject]) -> JsonObject:
+    """The body of the further event."""
+    (parts, facts), (new_parts, new_facts) = before, after
+    keep = _common(parts, new_parts)
+    body: JsonObject = {"id": id, "keep": keep, "parts": list(new_parts[keep:])}
+    steps, new_steps = _list(facts.get(STEPS)), _list(new_facts.get(STEPS))
+    apart = {STEPS} if steps is not None and new_steps is not None else set[str]()
+    changed = {name: value for name, value in new_facts.items() if name not in apart and (name not in facts or facts[name] != value)}
+    gone = [name for name in facts if name not in new_facts]
+    if changed:
+        body["metadata"] = changed
+    if gone:
+        body["without"] = list[Json](gone)
+    if steps is not None and new_steps is not None and steps != new_steps:
+        same = _common(steps, new_steps)
+        body |= {"keep_steps": same, STEPS: new_steps[same:]}
+    return body
+
+
+def grown(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
+    """Parts and metadata of the message with what the further event says. Total: what makes no sense changes nothing."""
+    keep, added = body.get("keep"), _list(body.get("parts")) or []
+    kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
+    told = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
+    gone, changed = _list(body.get("without")) or [], body.get("metadata")
+    facts: JsonObject = {name: value for name, value in metadata.items() if name not in gone}
+    steps, same = _list(facts.get(STEPS)), body.get("keep_steps")
+    if steps is not None and isinstance(same, int) and same >= 0:
+        facts[STEPS] = [*steps[:same], *(_list(body.get(STEPS)) or [])]
+    return told, {**facts, **changed} if isinstance(changed, dict) else facts
+
+
+def continues(before: Sequence[Part], after: Sequence[Part]) -> bool:
+    """Whether the later parts are the earlier ones, told further: the same message, though its source has written all of it anew."""
+    same = _common(before, after)
+    return len(after) >= len(before) and all(_goes_on(old, new) for old, new in zip(before[same:], after[same:], strict=False))
+
+
+def _goes_on(old: Part, new: Part) -> bool:
+    if old.get("type") != new.get("type"):
+        return False
+    if is_tool(old):
+        return old.get("toolCallId") == new.get("toolCallId")
+    return str(new.get("text", "")).startswith(str(old.get("text", "")))
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many of them are the same from the beginning."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def _list(value: Json) -> list[Json] | None:
+    return value if isinstance(value, list) else None

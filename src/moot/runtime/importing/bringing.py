@@ -1,0 +1,116 @@
+"""Brings sources in, one after the other; what is wrong with one costs no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio.to_thread
+
+from moot.errors import UsageError
+from moot.runtime.importing.intake import Intake, Wanted
+from moot.runtime.importing.pricing import Prices
+from moot.runtime.importing.reading import pieces_of
+from moot.runtime.importing.reports import Report
+from moot.runtime.importing.sources import Source, mark_of
+from moot.runtime.importing.whole import recorded_in
+from moot.types.imports import SourceMark
+from moot.types.recording import Recorder
+from moot.types.store import Holdings
+
+__all__ = ["Wanted", "bring", "listed"]
+
+
+async def listed(sources: Iterable[Source]) -> list[Source]:
+    """Finding them looks into folders and files: not on the event loop."""
+    return await anyio.to_thread.run_sync(lambda: list(sources))
+
+
+async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, report: Report) -> None:
+    """Brings in what is new in the sources; `report` grows with it. Raises StoreError; what a source is to blame for is in the report.
+
+    Whatever is stored stays when this is cancelled or dies, and the next time adds the rest.
+    """
+    found = await listed(sources)
+    report.sources += len(found)
+    report.bytes += sum(source.mark.size for source in found)
+    prices = Prices()
+    for source in found:
+        report.current = str(source.path)
+        before = report.bytes_done
+        if source.problem:
+            report.fail(str(source.path), source.format.name, source.problem)
+        elif not await _is_passed_over(holdings, source, wanted, report):
+            await _read(holdings, source, wanted, prices, report)
+        report.done += 1
+        report.bytes_done = before + source.mark.size
+        report.heard()
+    report.current = ""
+
+
+async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:
+    if wanted.since and source.mark.modified_at // 1_000_000 < wanted.since:
+        report.older += 1
+        return True
+    if isinstance(source.format, Recorder):
+        return False  # its conversations are told of one by one, known or not
+    mark = await holdings.imports.mark(source.format.name, str(source.path))
+    if mark is not None and mark.same(source.mark):
+        report.unchanged += 1
+        return True
+    return False
+
+
+async def _read(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> None:
+    if isinstance(source.format, Recorder):
+        async with aclosing(recorded_in(holdings, source, source.format, wanted)) as recordings:
+            try:
+                async for one in recordings:
+                    report.add(one)
+            except UsageError as error:
+                report.fail(str(source.path), source.format.name, error.advice())
+        return
+    if wanted.agent_type:
+        words = f"the format {source.format.name!r} says itself whose words they are; --agent-type is for captures"
+        raise UsageError(words, fix="leave it out")
+    before, problems = sum(report.conversations.values()), report.problems
+    unfinished, problem = await _pieces(holdings, source, wanted, prices, report)
+    if problem:
+        report.fail(str(source.path), source.format.name, problem)
+    elif not unfinished and not wanted.dry_run and not wanted.since:
+        count = sum(report.conversations.values()) - before
+        await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
+
+
+async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> tuple[bool, str]:
+    """Whether it is still being written, and why it could not be read to its end."""
+    intake: Intake | None = None
+    unfinished = False
+    async with pieces_of(source, prices) as pieces:
+        async for piece in pieces:
+            if piece.is_first or intake is None:
+                conversation = piece.conversation
+                intake = Intake(holdings, source, wanted, conversation.source_id, conversation.parent, conversation.parent_call)
+            await intake.take(piece)
+            report.bytes_done += piece.size
+            report.messages += len(piece.arrivals)
+            report.heard()
+            if piece.is_last:
+                brought = await intake.finish()
+                unfinished = unfinished or intake.unfinished
+                if brought is None:
+                    report.older += 1
+                else:
+                    report.add(brought)
+    return unfinished, pieces.problem
+
+
+async def _remember(holdings: Holdings, source: Source, mark: SourceMark) -> None:
+    """Notes that it was read, if nobody has written to it meanwhile."""
+    try:
+        now = await anyio.to_thread.run_sync(mark_of, source.format, source.path)
+    except OSError:
+        return  # it is gone, or another has taken its place: then there is nothing to remember
+    if now.same(source.mark):
+        await holdings.imports.remember(mark)

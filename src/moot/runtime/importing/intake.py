@@ -1,0 +1,218 @@
+"""One conversation on its way from the pieces of a source to the store."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from moot.convert.arriving import key_of
+from moot.runtime.importing.reading import Piece
+from moot.runtime.importing.reports import NOTES, Brought, Outcome, fidelity_json
+from moot.runtime.importing.sources import Source
+from moot.runtime.naming import first_line
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.format import ImportedFacts, ImportedRecord, Resumable
+from moot.types.ids import new_id
+from moot.types.imports import Arrival, Arriving, Received, Settled, Taken
+from moot.types.store import Holdings
+
+__all__ = ["Intake", "Wanted"]
+
+_HELD = 8 << 20
+"""Bytes of raw that wait to see whether the conversation is wanted at all."""
+_METADATA = 16 << 10
+"""Bytes of what a source says besides that go into `origin`."""
+YOUNG = 60
+"""Seconds for which a record that is cut off at the end of a source may still be written on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be brought in, and how."""
+
+    directory: str = ""
+    """Where conversations go on from here, when the source does not lie where its program keeps it."""
+    home: Path = field(default_factory=Path.home)
+    since: int = 0
+    """ms; conversations whose newest message is older are passed over. 0 = all."""
+    dry_run: bool = False
+    agent_type: str = ""
+    """Whose words a capture holds; empty = that is found out."""
+
+
+@dataclass(slots=True)
+class Intake:
+    """A conversation while its pieces come; `finish` says what became of it."""
+
+    holdings: Holdings
+    source: Source
+    wanted: Wanted
+    source_id: str
+    parent: str | None
+    parent_call: str | None
+    received: Received | None = None
+    held: list[Piece] = field(default_factory=list[Piece])
+    held_size: int = 0
+    facts: ImportedFacts = field(default_factory=ImportedFacts)
+    title: str = ""
+    """The first line of the first prompt."""
+    messages: int = 0
+    unpriced: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    last: bytes | None = None
+    """Key of the last message."""
+    problems: int = 0
+    notes: list[str] = field(default_factory=list[str])
+    taken: Taken = field(default_factory=Taken)
+    unfinished: bool = False
+    """Its last record is still being written, as it seems; it is left for the next time."""
+
+    async def take(self, piece: Piece) -> None:
+        """Stores a piece, or keeps it until it is known whether the conversation is wanted."""
+        self.facts = piece.facts
+        arrivals = tuple([arrival for arrival in piece.arrivals if self._look(arrival)])
+        piece = replace(piece, arrivals=arrivals)
+        if self.received is None and not self._is_wanted():
+            self.held.append(piece)
+            self.held_size += piece.size
+            return
+        if self.received is None:
+            self.received = await self.holdings.imports.receive(self._arriving(), dry_run=self.wanted.dry_run)
+        for one in (*self.held, piece):
+            await self._store(self.received, one.arrivals)
+        self.held = []
+
+    async def finish(self) -> Brought | None:
+        """What became of it, once the last piece was taken; None for one that is older than what is wanted."""
+        if self.received is None:
+            return self._brought("empty", None) if not self.messages else None
+        if self.received.closed:
+            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+        if self.wanted.dry_run:
+            outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.taken.changed else "known"
+            return self._brought(outcome, None if not self.received.is_new else self._as_new())
+        if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
+            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+        conversation = await self.holdings.imports.settle(self.received, self._settled())
+        return self._brought("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
+
+    # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _look(self, arrival: Arrival) -> bool:
+        """Takes note of an entry; False for one that is left for the next time."""
+        entry = arrival.entry
+        if isinstance(entry, ImportedRecord):
+            return self._look_at_record(entry)
+        self.messages += 1
+        self.unpriced += arrival.unpriced
+        self.last = arrival.key
+        if entry.created_at:
+            self.first_at = min(self.first_at or entry.created_at, entry.created_at)
+            self.last_at = max(self.last_at, entry.created_at)
+        if not self.title and entry.role == "user":
+            self.title = first_line(entry.parts)
+        return True
+
+    def _look_at_record(self, entry: ImportedRecord) -> bool:
+        if not entry.problem:
+            return True
+        if entry.raw and not entry.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
+            self.unfinished = True
+            return False
+        self.problems += 1
+        if len(self.notes) < NOTES:
+            self.notes.append(entry.problem)
+        return True
+
+    def _is_wanted(self) -> bool:
+        if not self.messages:
+            return self.held_size > _HELD
+        newest = max(self.last_at, self.facts.updated_at)
+        return not newest or newest >= self.wanted.since or self.held_size > _HELD
+
+    async def _store(self, received: Received, arrivals: tuple[Arrival, ...]) -> None:
+        if received.closed or not arrivals:
+            self.taken += Taken(known=len(arrivals))
+            return
+        anew = not received.is_new and 0 < received.version < self.source.format.version
+        self.taken += await self.holdings.imports.take(received, arrivals, anew=anew, dry_run=self.wanted.dry_run)
+
+    # ── the conversation ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _arriving(self) -> Arriving:
+        format = self.source.format
+        return Arriving(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call)
+
+    def _as_new(self) -> Conversation:
+        at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000
+        return Conversation(
+            new_id(),
+            project="",
+            title=self.facts.title or self.title,
+            title_source="model" if self.facts.title else "first-line" if self.title else "none",
+            model=self.facts.model,
+            directory=self._directory(),
+            origin=self._origin(),
+            created_at=at,
+            updated_at=at,
+        )
+
+    def _directory(self) -> str:
+        """The source's own folder is believed only of what lies where its program keeps it: tools may reach what is below it."""
+        told = self.facts.directory
+        if not self.source.placed or not told:
+            return self.wanted.directory
+        path, home = Path(told), self.wanted.home
+        return told if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
+
+    def _origin(self) -> JsonObject:
+        format, facts = self.source.format, self.facts
+        origin: JsonObject = {
+            "format": format.name,
+            "version": format.version,
+            "source_id": self.source_id,
+            "path": str(self.source.path),
+            "directory": facts.directory,
+            "placed": self.source.placed,
+        }
+        named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, Resumable) else ""}
+        origin |= {name: value for name, value in named.items() if value}
+        if facts.metadata and len(str(facts.metadata)) <= _METADATA:
+            origin["metadata"] = facts.metadata
+        return origin
+
+    def _settled(self) -> Settled:
+        facts = self.facts
+        fidelity: JsonObject = {"fidelity": fidelity_json(facts.fidelity), "problems": self.problems}
+        return Settled(
+            self.source.format.version,
+            key_of(facts.head) if facts.head is not None else self.last,
+            facts.title or self.title,
+            "model" if facts.title else "first-line",
+            facts.model,
+            facts.created_at,
+            max(facts.updated_at, self.last_at),
+            facts.archived,
+            {**self._origin(), **fidelity},
+        )
+
+    def _brought(self, outcome: Outcome, conversation: Conversation | None) -> Brought:
+        format = self.source.format
+        return Brought(
+            outcome,
+            format.name,
+            str(self.source.path),
+            self.source_id,
+            conversation,
+            format.agent_type if isinstance(format, Resumable) else "",
+            conversation.title if conversation is not None else self.facts.title or self.title,
+            self.taken,
+            self.messages,
+            self.facts.fidelity,
+            self.problems,
+            tuple(self.notes),
+            unpriced=self.unpriced,
+        )

@@ -1,0 +1,46 @@
+"""What a conversation is called before anybody has named it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from moot.guard.terminal import clean
+from moot.types.part import Part
+
+__all__ = ["first_line", "shortened"]
+
+FIRST_LINE = 80
+_FILE = re.compile(r"(\S*[./]\S*):\n\n")
+"""How a text file begins that goes with a prompt."""
+_COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
+_FENCE = re.compile(r"```|~~~")
+
+
+def first_line(parts: Sequence[Part]) -> str:
+    """The first line of the prompt that says something; a file's name when there are only files; empty when there is nothing."""
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    own = [text for text in texts if _FILE.match(text) is None]
+    lines = [" ".join(clean(line).split()) for text in own for line in text[: 100 * FIRST_LINE].splitlines()]
+    written = [line for line in lines if any(character.isalnum() for character in line) and _FENCE.match(line) is None]
+    line = next((line for line in written if _COMMAND.match(line) is None), written[0] if written else "")
+    return shortened(line or _file_name(parts), FIRST_LINE)
+
+
+def _file_name(parts: Sequence[Part]) -> str:
+    for part in parts:
+        if part.get("type") == "file":
+            return clean(str(part.get("filename") or "file"))
+        if (header := _FILE.match(str(part.get("text", "")))) is not None:
+            return clean(PurePath(header[1]).name)
+    return ""
+
+
+def shortened(line: str, most: int) -> str:
+    """The line, cut at a word where that leaves enough of it."""
+    if len(line) <= most:
+        return line
+    cut = line[: most - 1]
+    whole = cut.rpartition(" ")[0]
+    return f"{whole if len(whole) > most // 2 else cut}…"

@@ -1,0 +1,103 @@
+"""`Imports` on SQLite: what is known is looked up on the thread that reads, where entries are encoded too; the writer only stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from os import fsdecode, fsencode
+from typing import Any
+
+from moot.store import lookup
+from moot.store.connect import Connection
+from moot.store.importing.adding import Prepared, prepared, take
+from moot.store.importing.finding import fresh, place_of, variants
+from moot.store.importing.recordings import add
+from moot.store.importing.settling import receive, settle
+from moot.store.reader import Reader
+from moot.store.transaction import Transaction
+from moot.store.writer import Writer
+from moot.types.conversation import Conversation
+from moot.types.imports import Arrival, Arriving, Received, Settled, SourceMark, Taken
+from moot.types.recording import Recording
+from moot.types.token import LOCAL_USER
+
+__all__ = ["StoredImports"]
+
+_MARK = "format, version, path, size, modified_at, inode, conversations, problems, read_at"
+
+
+class StoredImports:
+    """`Imports`; what it brings in is the owner's."""
+
+    def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._owner = owner or LOCAL_USER
+
+    async def find(self, format: str, source_id: str) -> Conversation | None:
+        def work(connection: Connection) -> Conversation | None:
+            found = place_of(connection, self._owner, format, source_id)
+            return None if found is None else lookup.conversation(connection, found.id)
+
+        return await self._reader.read(work)
+
+    async def add(self, recording: Recording) -> Conversation:
+        return await self._writer.write(partial(add, recording, self._owner), recording.conversation.id, sync=True)
+
+    async def receive(self, arriving: Arriving, *, dry_run: bool = False) -> Received:
+        if dry_run:
+            found = await self._reader.read(lambda connection: place_of(connection, self._owner, arriving.format, arriving.source_id))
+            return Received("", is_new=True) if found is None else Received(found.id, closed=found.deleted, version=found.version)
+        return await self._writer.write(partial(receive, arriving, self._owner), f"import:{arriving.format}:{arriving.source_id}")
+
+    async def take(self, received: Received, arrivals: Sequence[Arrival], *, anew: bool = False, dry_run: bool = False) -> Taken:
+        if dry_run and received.is_new:
+            return _would_take(arrivals, arrivals, ())
+
+        def look(connection: Connection) -> tuple[int, list[Arrival], list[bytes]]:
+            no = lookup.number(connection, received.id)
+            unknown = list(arrivals) if received.is_new else fresh(connection, no, arrivals, anew=anew)
+            return no, unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
+
+        no, unknown, told = await self._reader.read(look)
+        known = Taken(known=len(arrivals) - len(unknown))
+        if dry_run:
+            return _would_take(arrivals, unknown, told)
+        if not unknown:
+            return known
+        ready: list[Prepared] = await self._reader.call(lambda: [prepared(arrival) for arrival in unknown])
+        return known + await self._writer.write(partial(take, no, ready, anew), received.id)
+
+    async def settle(self, received: Received, settled: Settled) -> Conversation:
+        return await self._writer.write(partial(settle, received.id, settled), received.id)
+
+    async def mark(self, format: str, path: str) -> SourceMark | None:
+        def work(connection: Connection) -> SourceMark | None:
+            row: Any = connection.execute(
+                f"SELECT {_MARK} FROM import_source WHERE owner_id = ? AND format = ? AND path = ?", (self._owner, format, fsencode(path))
+            ).fetchone()
+            return None if row is None else SourceMark(row[0], row[1], fsdecode(row[2]), *row[3:])
+
+        return await self._reader.read(work)
+
+    async def remember(self, mark: SourceMark) -> None:
+        def work(transaction: Transaction) -> None:
+            values = (mark.format, mark.version, fsencode(mark.path), mark.size, mark.modified_at, mark.inode)
+            transaction.execute(
+                f"INSERT OR REPLACE INTO import_source (owner_id, {_MARK}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (self._owner, *values, mark.conversations, mark.problems, transaction.now_ms),
+            )
+
+        await self._writer.write(work)
+
+    async def counts(self) -> dict[str, int]:
+        sql = "SELECT format, count(*) FROM import_conversation WHERE owner_id = ? GROUP BY format"
+        return await self._reader.read(lambda connection: dict(connection.execute(sql, (self._owner,)).fetchall()))
+
+
+def _would_take(arrivals: Sequence[Arrival], unknown: Sequence[Arrival], told: Sequence[bytes]) -> Taken:
+    """What a dry run can tell without storing anything: a message that is told differently counts as grown."""
+    keys = set(told)
+    records = sum(one.key[:1] == b"\0" for one in unknown)
+    grown = sum(one.key in keys for one in unknown if one.key[:1] != b"\0")
+    return Taken(added=len(unknown) - records - grown, grown=grown, records=records, known=len(arrivals) - len(unknown))

@@ -1,0 +1,100 @@
+"""A conversation once all of it was read: what can only be known then, and who hangs on whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.errors import NotFound
+from moot.store import lookup
+from moot.store.importing.finding import place_of, variants
+from moot.store.rows import clean
+from moot.store.submit import new_conversation
+from moot.store.transaction import Transaction
+from moot.types.canonical import JsonObject, dumps
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.imports import Arriving, Received, Settled
+
+__all__ = ["receive", "settle"]
+
+_MADE = (
+    "INSERT INTO import_conversation (owner_id, format, source_id, conversation, version, parent, parent_call) VALUES (?, ?, ?, ?, 0, ?, ?)"
+)
+_TO_PARENT = (
+    "UPDATE conversation SET (parent_id, parent_tool_call_id) = (SELECT c.id, ?4 FROM import_conversation AS i JOIN conversation AS c"
+    " ON c.no = i.conversation WHERE i.owner_id = ?1 AND i.format = ?2 AND i.source_id = ?3) WHERE no = ?5"
+)
+_OF_PARENT = (
+    "SELECT conversation, parent_call FROM import_conversation WHERE owner_id = ? AND format = ? AND parent = ? AND conversation <> ?"
+)
+_CLOSED = (
+    "SELECT deleted_at IS NOT NULL OR message_count > 0 AND NOT EXISTS (SELECT 1 FROM import_message WHERE conversation = ?1)"
+    " FROM conversation WHERE no = ?1"
+)
+
+
+def receive(arriving: Arriving, owner: str, transaction: Transaction) -> Received:
+    """As `Imports.receive`."""
+    found = place_of(transaction, owner, arriving.format, arriving.source_id)
+    if found is not None:
+        closed = bool(transaction.row(_CLOSED, (found.no,))[0])
+        return Received(found.id, closed=closed, version=found.version)
+    made = new_conversation(transaction, arriving.conversation)
+    parent = arriving.parent if arriving.parent != arriving.source_id else None
+    transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
+    if parent is not None:
+        _hang(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
+    waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, arriving.source_id, made.no)).fetchall()
+    for child, call in waiting:
+        _hang(transaction, (owner, arriving.format, arriving.source_id), child, call)
+    return Received(made.id, is_new=True)
+
+
+def _hang(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
+    """Hangs a conversation on the one that it is a part of, if that is here and does not hang on it."""
+    row = transaction.row("SELECT id FROM conversation WHERE no = ?", (child,))
+    above = place_of(transaction, *parent)
+    seen: set[str] = set()
+    at = above.id if above is not None else None
+    while at is not None and at not in seen:
+        if at == row[0]:
+            return
+        seen.add(at)
+        next_row = transaction.row("SELECT parent_id FROM conversation WHERE id = ?", (at,))
+        at = next_row[0] if next_row is not None else None
+    if above is not None:
+        transaction.execute(_TO_PARENT, (*parent, call, child))
+
+
+def settle(id: str, settled: Settled, transaction: Transaction) -> Conversation:
+    """As `Imports.settle`. Raises NotFound when it was purged meanwhile."""
+    found = lookup.conversation(transaction, id)
+    row = transaction.row("SELECT head, version FROM import_conversation WHERE conversation = ?", (found.no,))
+    if row is None:
+        raise NotFound(f"the conversation {id!r} comes from no source")
+    if settled.head is not None and found.head == row[0]:
+        _move_head(transaction, found, settled.head)
+    origin: JsonObject = {**(found.origin or {}), **settled.origin}
+    retitle = bool(settled.title) and found.title_source != "user" and not (settled.title_source == "first-line" and found.title)
+    transaction.execute(
+        "UPDATE conversation SET title = iif(?1, ?2, title), title_source = iif(?1, ?3, title_source),"
+        " model = iif(?4 = '' OR head_id IS NOT (SELECT head FROM import_conversation WHERE conversation = ?8), model, ?4),"
+        " updated_at = max(updated_at, ?5), created_at = iif(?6 = 0, created_at, min(created_at, ?6)), origin = ?7,"
+        " archived_at = iif(?9, coalesce(archived_at, updated_at), archived_at) WHERE no = ?8",
+        (
+            *(retitle, clean(settled.title), settled.title_source, settled.model),
+            *(settled.updated_at, settled.created_at, dumps(origin), found.no, settled.archived and not row[1]),
+        ),
+    )
+    transaction.execute("UPDATE import_conversation SET version = ? WHERE conversation = ?", (settled.version, found.no))
+    return lookup.conversation(transaction, id)
+
+
+def _move_head(transaction: Transaction, found: Conversation, key: bytes) -> None:
+    told = variants(transaction, found.no, (key,)).get(key)
+    head = told[-1].message if told else None
+    if head is None or head == found.head or transaction.row("SELECT 1 FROM message WHERE id = ?", (head,)) is None:
+        return
+    transaction.add(found.no, (Event("tree", body={"op": "head", "message": head}),))
+    transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (head, found.no))
+    transaction.execute("UPDATE import_conversation SET head = ? WHERE conversation = ?", (head, found.no))

@@ -1,0 +1,412 @@
+"""Sources that grow, are cut, are told anew: what is brought in from them is the same as if they had been read once, whole."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.config.settings import Settings
+from moot.errors import UsageError
+from moot.runtime.importing import Report, Source, Wanted, bring
+from moot.runtime.importing.sources import mark_of, sources_at
+from moot.store import open_store
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation
+from moot.types.format import Format
+from moot.types.message import Message
+from moot.types.part import text_of
+from moot.types.store import Store
+from talk_format import Talk, line
+from verified import check_homes
+
+pytestmark = pytest.mark.anyio
+
+HEAD = line(talk="t1", title="Lines")
+USER = line(id="u1", role="user", text="hello", at=1_700_000_000_000)
+ONE = line(id="a1", parent="u1", role="assistant", text="one", at=1_700_000_001_000)
+TWO = line(id="a1", parent="u1", role="assistant", text="two", at=1_700_000_002_000)
+NEXT = line(id="u2", parent="a1", role="user", text="and then", at=1_700_000_003_000)
+
+
+@asynccontextmanager
+async def stored(home: Path) -> AsyncGenerator[Store, None]:
+    store = await open_store(Settings(home))
+    try:
+        yield store
+    finally:
+        await store.close()
+    await check_homes(home)
+
+
+def source(path: Path, format: Format | None = None) -> Source:
+    reader = format or Talk()
+    return Source(path, reader, mark_of(reader, path))
+
+
+async def take(store: Store, *paths: Path, **wanted: Any) -> Report:
+    report = Report()
+    await bring(store, [source(path) for path in paths], Wanted(**wanted), report)
+    return report
+
+
+async def only(store: Store) -> Conversation:
+    (found,) = (await store.conversations.list()).items
+    return found
+
+
+async def told(store: Store) -> JsonObject:
+    """All that a conversation comes to, without ids: messages by their way through the tree, raw, records."""
+    conversation = await only(store)
+    nodes = await store.tree.nodes(conversation.id)
+    messages = {node.id: await store.conversations.message(node.id) for node in nodes}
+    events = await store.log.read(conversation.id, limit=4096)
+    raws: dict[str, bytes] = {}
+    for event in events:
+        if event.kind == "message" and isinstance(event.body, dict):
+            raws[str(event.body["id"])] = raws.get(str(event.body["id"]), b"") + (event.raw or b"")
+    said = {
+        "/".join(_way(messages, message)): [list(message.parts), message.metadata, raws[message.id].decode(), message.created_at]
+        for message in messages.values()
+    }
+    records = sorted((event.raw or b"").decode() for event in events if event.kind == "meta")
+    head = messages[conversation.head or ""]
+    return {"said": said, "records": records, "head": _way(messages, head), "title": conversation.title}  # type: ignore[dict-item]
+
+
+def _way(messages: dict[str, Message], message: Message) -> list[str]:
+    text = text_of(message.parts)
+    return [*(_way(messages, messages[message.parent]) if message.parent else []), f"{message.role}:{text[:12]}"]
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> bytes:
+    """A tree of messages, some in several lines, records and broken lines between them."""
+    data = HEAD
+    ids: list[str] = []
+    for number in range(draw(st.integers(1, 8))):
+        role = draw(st.sampled_from(["user", "assistant"]))
+        parent = draw(st.sampled_from([None, *ids]))
+        for piece in range(draw(st.integers(1, 3))):
+            usage = {"input": number, "output": piece} if role == "assistant" else None
+            said: dict[str, Any] = {"id": f"m{number}", "parent": parent, "role": role, "text": f"{number}.{piece} ", "at": 10**12 + number}
+            data += line(**said, **({"usage": usage} if usage else {}))
+        ids.append(f"m{number}")
+        between = [b"", line(note=draw(st.integers(0, 2))), b"no json\n", b"{\0\0}\n", line(head=draw(st.sampled_from(ids)))]
+        data += draw(st.sampled_from(between))
+    return data
+
+
+@given(data=sources(), cuts=st.lists(st.floats(0, 1), max_size=4))
+@settings(max_examples=12)
+async def test_growing_by_any_prefixes_comes_to_the_same_as_all_at_once(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[float]
+) -> None:
+    folder = tmp_path_factory.mktemp("grow")
+    file = folder / "a.talk"
+    file.write_bytes(data)
+    async with stored(folder / "once") as store:
+        await take(store, file)
+        at_once = await told(store)
+    file.unlink()
+    async with stored(folder / "grown") as store:
+        for cut in [*sorted(cuts), 1.0]:
+            file.write_bytes(data[: max(len(HEAD), int(len(data) * cut))])
+            await take(store, file)
+        grown = await told(store)
+        again = await take(store, file)
+        assert again.unchanged == 1 or not again.taken.changed
+    assert grown == at_once
+
+
+async def test_a_second_import_reads_nothing_and_one_that_was_touched_adds_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + USER + ONE)
+    async with stored(tmp_path / "home") as store:
+        assert (await take(store, file)).taken.added == 2
+        assert (await take(store, file)).unchanged == 1
+        os.utime(file, ns=(1, 1))
+        report = await take(store, file)
+        assert (report.unchanged, report.taken.changed, report.taken.known) == (0, False, 3)
+
+
+async def test_a_message_that_grows_is_one_message_and_only_the_new_bytes_are_added(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE)
+        await take(store, file)
+        file.write_bytes(HEAD + USER + ONE + TWO)
+        report = await take(store, file)
+        assert (report.taken.grown, report.taken.added, report.taken.rewritten) == (1, 0, 0)
+        conversation = await only(store)
+        branch = await store.conversations.branch(conversation.id)
+        assert [text_of(message.parts) for message in branch] == ["hello", "onetwo"]
+        last = (await store.log.read(conversation.id))[-1]
+        assert last.raw == TWO
+        assert isinstance(last.body, dict)
+        assert (last.body["keep"], len(last.body["parts"])) == (1, 1)  # type: ignore[arg-type]
+        page = await store.search.search("onetwo two")
+        assert [hit.message for hit in page.hits] == []
+        assert [hit.message for hit in (await store.search.search("one two")).hits] == [branch[1].id]
+
+
+async def test_what_a_search_has_indexed_is_found_by_its_new_words_once_it_has_grown(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE)
+        await take(store, file)
+        assert not (await store.search.search("two")).hits
+        file.write_bytes(HEAD + USER + ONE + TWO)
+        await take(store, file)
+        page = await store.search.search("two")
+        assert (len(page.hits), page.done, page.total) == (1, 2, 2)
+
+
+async def test_a_message_that_is_told_anew_becomes_a_sibling_and_the_old_one_stays(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE + NEXT)
+        await take(store, file)
+        other = line(id="a1", parent="u1", role="assistant", text="different")
+        file.write_bytes(HEAD + USER + other + line(id="u3", parent="a1", role="user", text="on"))
+        report = await take(store, file)
+        assert report.taken.rewritten == 1
+        conversation = await only(store)
+        assert [text_of(message.parts) for message in await store.conversations.branch(conversation.id)] == ["hello", "different", "on"]
+        assert len(await store.tree.nodes(conversation.id)) == 5
+        os.utime(file, ns=(1, 1))
+        assert not (await take(store, file)).taken.changed
+
+
+async def test_a_source_that_says_one_id_twice_does_not_grow_with_each_import(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(
+        HEAD + USER + ONE + NEXT + line(id="u1", role="user", text="another with that id") + line(id="x", parent="u1", text="?")
+    )
+    async with stored(tmp_path / "home") as store:
+        await take(store, file)
+        before = await told(store)
+        for mtime in (1, 2):
+            os.utime(file, ns=(mtime, mtime))
+            assert not (await take(store, file)).taken.changed
+        assert await told(store) == before
+
+
+async def test_the_shown_branch_follows_until_somebody_goes_on_here(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE)
+        await take(store, file)
+        conversation = await only(store)
+        said = Message("01999999-0000-7000-8000-000000000001", "user", ({"type": "text", "text": "mine"},))
+        (mine,) = await store.tree.graft(conversation.id, conversation.head, [said])
+        file.write_bytes(HEAD + USER + ONE + NEXT)
+        assert (await take(store, file)).taken.added == 1
+        conversation = await only(store)
+        assert conversation.head == mine.id
+        nodes = await store.tree.nodes(conversation.id)
+        assert [node.parent for node in nodes[2:]] == [nodes[1].id, nodes[1].id]
+
+
+async def test_a_record_that_is_cut_off_waits_while_the_source_is_young_and_is_kept_when_it_is_old(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + ONE[:-9])
+        report = await take(store, file)
+        assert (report.problems, report.taken.added) == (0, 1)
+        os.utime(file, (time.time() - 3600, time.time() - 3600))
+        report = await take(store, file)
+        assert (report.problems, report.taken.records) == (1, 1)
+        kept = [event.raw for event in await store.log.read((await only(store)).id) if event.kind == "meta"]
+        assert kept[-1] == ONE[:-9]
+        assert (await take(store, file)).unchanged == 1
+
+
+async def test_one_bad_line_costs_itself_alone_and_is_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + USER + b"\x00" * 40 + b"\n" + ONE)
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, file)
+        assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
+        assert report.brought[0].notes == ("line 3 has NUL bytes, as a loss of power leaves them",)
+        bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
+        assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]
+
+
+async def test_a_source_of_nothing_but_bad_records_is_told_of_and_makes_no_conversation(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + b"bad\n" * 3)
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, file)
+        assert [(one.outcome, one.problems) for one in report.brought] == [("empty", 3)]
+        assert not (await store.conversations.list()).items
+
+
+async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
+    bad, good = tmp_path / "bad.talk", tmp_path / "good.talk"
+    bad.write_bytes(b"[]\n")
+    good.write_bytes(HEAD + USER)
+
+    class Broken(Talk):
+        def read(self, path: Path) -> Any:
+            yield from super().read(good)
+            raise KeyError("a mistake in a format")
+
+    async with stored(tmp_path / "home") as store:
+        report = Report()
+        await bring(store, [source(bad), source(bad, Broken()), source(good)], Wanted(), report)
+        assert [failed.problem for failed in report.failed] == [
+            f"{str(bad)!r} holds no talk",
+            "the format 'talk' failed: KeyError: 'a mistake in a format'",
+        ]
+        assert (report.conversations["added"], report.done) == (1, 3)
+
+
+async def test_parts_of_others_hang_on_them_whichever_comes_first(tmp_path: Path) -> None:
+    parent, child = tmp_path / "p.talk", tmp_path / "c.talk"
+    parent.write_bytes(HEAD + USER + ONE)
+    child.write_bytes(line(talk="c1", above="t1") + USER)
+    ring = tmp_path / "r.talk"
+    ring.write_bytes(line(talk="r1", above="r2") + USER)
+    back = tmp_path / "s.talk"
+    back.write_bytes(line(talk="r2", above="r1") + USER)
+    async with stored(tmp_path / "home") as store:
+        await take(store, child, parent, ring, back)
+        above = await store.imports.find("talk", "t1")
+        below = await store.imports.find("talk", "c1")
+        one, other = await store.imports.find("talk", "r1"), await store.imports.find("talk", "r2")
+        assert above is not None
+        assert below is not None
+        assert one is not None
+        assert other is not None
+        assert (below.parent, below.parent_tool_call) == (above.id, "call")
+        assert [one.parent, other.parent].count(None) == 1
+
+
+async def test_a_dry_run_says_what_would_come_and_stores_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + USER + ONE)
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, file, dry_run=True)
+        assert (report.conversations["would be added"], report.taken.added) == (1, 2)
+        assert not (await store.conversations.list()).items
+        await take(store, file)
+        file.write_bytes(HEAD + USER + ONE + TWO + NEXT)
+        report = await take(store, file, dry_run=True)
+        assert (report.conversations["would grow"], report.taken.grown, report.taken.added) == (1, 1, 1)
+        assert (await only(store)).message_count == 2
+
+
+async def test_what_is_older_than_wanted_is_passed_over(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.talk", tmp_path / "new.talk"
+    old.write_bytes(HEAD + USER + ONE)
+    new.write_bytes(line(talk="t2") + line(id="u", role="user", text="late", at=1_800_000_000_000))
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, old, new, since=1_750_000_000_000)
+        assert (report.older, report.conversations["added"]) == (1, 1)
+        os.utime(new, ns=(1, 1))
+        assert (await take(store, new, since=1_750_000_000_000)).older == 1
+        assert (await take(store, old)).conversations["added"] == 1
+
+
+async def test_times_that_can_be_none_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    times = [-5, 10**17, 1_700_000_003_000, 1_700_000_001_000]
+    lines = [line(id=str(at), role="user", text=f"at {at}", at=at) for at in times]
+    file.write_bytes(HEAD + b"".join(lines))
+    async with stored(tmp_path / "home") as store:
+        await take(store, file)
+        conversation = await only(store)
+        assert (conversation.created_at, conversation.updated_at) == (1_700_000_001_000, 1_700_000_003_000)
+        assert (await store.search.search("at")).total == 4
+
+
+async def test_what_a_call_must_have_cost_is_told_as_estimated_and_grows_with_the_message(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    paid = {"model": "claude-sonnet-4-5@anthropic", "usage": {"input": 1000, "output": 100}}
+    async with stored(tmp_path / "home") as store:
+        file.write_bytes(HEAD + USER + line(id="a", role="assistant", parent="u1", **paid))
+        await take(store, file)
+        conversation = await only(store)
+        cost = conversation.cost
+        assert cost == 1000 * 3000 + 100 * 15000
+        step = (await store.conversations.branch(conversation.id))[1].metadata["steps"][0]  # type: ignore[index]
+        assert (step["cost"], step["cost_estimated"]) == (cost, True)  # type: ignore[index, call-overload]
+        file.write_bytes(
+            file.read_bytes() + line(id="a", role="assistant", **paid) + line(id="b", role="assistant", model="?", usage={"input": 5})
+        )
+        report = await take(store, file)
+        conversation = await only(store)
+        assert (conversation.cost, conversation.usage.input, conversation.unpriced_runs) == (2 * cost, 2005, 1)
+        assert report.unpriced == 1
+
+
+async def test_only_what_lies_in_its_place_says_where_tools_may_work(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    file = tmp_path / "a.talk"
+    file.write_bytes(line(talk="t", directory=str(work)) + USER)
+    async with stored(tmp_path / "home") as store:
+        await take(store, file, directory="/elsewhere")
+        assert (await only(store)).directory == "/elsewhere"
+    async with stored(tmp_path / "other") as store:
+        await bring(store, [replace(source(file), placed=True)], Wanted("/elsewhere"), Report())
+        assert (await only(store)).directory == str(work)
+    async with stored(tmp_path / "third") as store:
+        await bring(store, [replace(source(file), placed=True)], Wanted("/elsewhere", home=work), Report())
+        assert (await only(store)).directory == "/elsewhere"
+
+
+async def test_a_conversation_that_a_person_has_deleted_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + USER)
+    async with stored(tmp_path / "home") as store:
+        await take(store, file)
+        await store.conversations.delete((await only(store)).id)
+        file.write_bytes(HEAD + USER + ONE)
+        report = await take(store, file)
+        assert (report.conversations["known"], report.taken.changed) == (1, False)
+
+
+async def test_a_long_conversation_goes_through_in_short_pieces_and_a_cancel_leaves_what_is_stored(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(
+        HEAD + b"".join(line(id=f"m{at}", role="user", parent=f"m{at - 1}" if at else None, text="x" * 2000) for at in range(2000))
+    )
+    async with stored(tmp_path / "home") as store:
+        report = Report()
+        with anyio.CancelScope() as scope:
+            report.heard = lambda: scope.cancel() if report.messages > 500 else None
+            await bring(store, [source(file)], Wanted(), report)
+        count = (await only(store)).message_count
+        assert 0 < count < 2000
+        report = await take(store, file)
+        assert (report.taken.known - 1, report.taken.added) == (count, 2000 - count)
+        conversation = await only(store)
+        assert conversation.message_count == 2000
+        assert len(await store.conversations.branch(conversation.id)) == 2000
+
+
+def test_our_own_data_is_refused_and_nothing_but_files_is_opened(tmp_path: Path) -> None:
+    data = tmp_path / "home" / "data"
+    data.mkdir(parents=True)
+    (data / "moot.db").write_bytes(HEAD)
+    for own in (data, data / "moot.db"):
+        with pytest.raises(UsageError, match="its own data"):
+            list(sources_at(own, "", data))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to(folder)
+    (folder / "link").symlink_to(data / "moot.db")
+    assert list(sources_at(folder, "recording", data)) == []
+    assert list(sources_at(tmp_path, "", data)) == []
