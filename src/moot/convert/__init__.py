@@ -12,6 +12,8 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `comparing.py` | two conversations side by side |
 | `rebuilding.py` | an exchange's chunks made again from its raw |
 | `recorded.py` | a recording made whole: chunks, parts, ends |
+| `arriving.py` | what an entry of a source is known by again, and what it took |
+| `growing.py` | a message that its source has written on |
 | `wire.py` | wire captures: both sides of a pipe, with direction and time |
 | `closing.py` | the chunks that close what a broken stream left open |
 | `contract.py` | whether an answer fits the JSON Schema that was asked for |

@@ -30,7 +30,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `grants` | `Grants`: what a person allowed for a conversation |
 | `search`, `searching/`, `words` | `Search`: the index, its filling, the query language; text as the index sees it |
 | `stats` | `Stats`: sums over runs |
-| `imports` | `Imports`: recordings stored whole; what an earlier import made of a source |
+| `importing/` | `Imports`: what was brought in from elsewhere, and which of it is here |
 | `blobs` | `Blobs`: bytes by content |
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `idempotency` | `Idempotency`: answers that are given again for the same key |

@@ -16,6 +16,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
 | `recording.py` | a conversation with its runs, as a file holds it |
+| `imports.py` | what was brought in from other programs, piece by piece |
 | `media.py` | pictures and sound, and the seam to the models that make or hear them |
 | `engine.py` | the seams to what runs |
 | `page.py` | a stretch of a list |

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,53 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.config.settings import Settings
-from moot.errors import UsageError
-from moot.runtime.importing import Report, Source, Wanted, bring
-from moot.runtime.importing.sources import mark_of, sources_at
-from moot.store import open_store
+from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored, take
+from moot.runtime.importing import Report, Wanted, bring
 from moot.types.canonical import JsonObject
-from moot.types.conversation import Conversation
-from moot.types.format import Format
 from moot.types.message import Message
 from moot.types.part import text_of
 from moot.types.store import Store
-from talk_format import Talk, line
-from verified import check_homes
+from talk_format import line
 
 pytestmark = pytest.mark.anyio
-
-HEAD = line(talk="t1", title="Lines")
-USER = line(id="u1", role="user", text="hello", at=1_700_000_000_000)
-ONE = line(id="a1", parent="u1", role="assistant", text="one", at=1_700_000_001_000)
-TWO = line(id="a1", parent="u1", role="assistant", text="two", at=1_700_000_002_000)
-NEXT = line(id="u2", parent="a1", role="user", text="and then", at=1_700_000_003_000)
-
-
-@asynccontextmanager
-async def stored(home: Path) -> AsyncGenerator[Store, None]:
-    store = await open_store(Settings(home))
-    try:
-        yield store
-    finally:
-        await store.close()
-    await check_homes(home)
-
-
-def source(path: Path, format: Format | None = None) -> Source:
-    reader = format or Talk()
-    return Source(path, reader, mark_of(reader, path))
-
-
-async def take(store: Store, *paths: Path, **wanted: Any) -> Report:
-    report = Report()
-    await bring(store, [source(path) for path in paths], Wanted(**wanted), report)
-    return report
-
-
-async def only(store: Store) -> Conversation:
-    (found,) = (await store.conversations.list()).items
-    return found
 
 
 async def told(store: Store) -> JsonObject:
@@ -231,46 +191,6 @@ async def test_a_record_that_is_cut_off_waits_while_the_source_is_young_and_is_k
         assert (await take(store, file)).unchanged == 1
 
 
-async def test_one_bad_line_costs_itself_alone_and_is_told_of(tmp_path: Path) -> None:
-    file = tmp_path / "a.talk"
-    file.write_bytes(HEAD + USER + b"\x00" * 40 + b"\n" + ONE)
-    async with stored(tmp_path / "home") as store:
-        report = await take(store, file)
-        assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
-        assert report.brought[0].notes == ("line 3 has NUL bytes, as a loss of power leaves them",)
-        bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
-        assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]
-
-
-async def test_a_source_of_nothing_but_bad_records_is_told_of_and_makes_no_conversation(tmp_path: Path) -> None:
-    file = tmp_path / "a.talk"
-    file.write_bytes(HEAD + b"bad\n" * 3)
-    async with stored(tmp_path / "home") as store:
-        report = await take(store, file)
-        assert [(one.outcome, one.problems) for one in report.brought] == [("empty", 3)]
-        assert not (await store.conversations.list()).items
-
-
-async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
-    bad, good = tmp_path / "bad.talk", tmp_path / "good.talk"
-    bad.write_bytes(b"[]\n")
-    good.write_bytes(HEAD + USER)
-
-    class Broken(Talk):
-        def read(self, path: Path) -> Any:
-            yield from super().read(good)
-            raise KeyError("a mistake in a format")
-
-    async with stored(tmp_path / "home") as store:
-        report = Report()
-        await bring(store, [source(bad), source(bad, Broken()), source(good)], Wanted(), report)
-        assert [failed.problem for failed in report.failed] == [
-            f"{str(bad)!r} holds no talk",
-            "the format 'talk' failed: KeyError: 'a mistake in a format'",
-        ]
-        assert (report.conversations["added"], report.done) == (1, 3)
-
-
 async def test_parts_of_others_hang_on_them_whichever_comes_first(tmp_path: Path) -> None:
     parent, child = tmp_path / "p.talk", tmp_path / "c.talk"
     parent.write_bytes(HEAD + USER + ONE)
@@ -394,19 +314,3 @@ async def test_a_long_conversation_goes_through_in_short_pieces_and_a_cancel_lea
         conversation = await only(store)
         assert conversation.message_count == 2000
         assert len(await store.conversations.branch(conversation.id)) == 2000
-
-
-def test_our_own_data_is_refused_and_nothing_but_files_is_opened(tmp_path: Path) -> None:
-    data = tmp_path / "home" / "data"
-    data.mkdir(parents=True)
-    (data / "moot.db").write_bytes(HEAD)
-    for own in (data, data / "moot.db"):
-        with pytest.raises(UsageError, match="its own data"):
-            list(sources_at(own, "", data))
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    os.mkfifo(folder / "pipe")
-    (folder / "loop").symlink_to(folder)
-    (folder / "link").symlink_to(data / "moot.db")
-    assert list(sources_at(folder, "recording", data)) == []
-    assert list(sources_at(tmp_path, "", data)) == []

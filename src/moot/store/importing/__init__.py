@@ -9,7 +9,6 @@ where a process dies, the next one goes on.
 | `imports.py` | `Imports`: its methods, and which thread does what |
 | `finding.py` | which conversation and which messages of a source are here already |
 | `adding.py` | the transaction that adds a piece |
-| `growing.py` | messages that the source has written on |
 | `settling.py` | what is known of a conversation once all of it was read: title, head, parents, times |
 | `recordings.py` | a whole recording in one transaction |
 """

@@ -9,7 +9,6 @@ from typing import Any, LiteralString, NamedTuple
 from moot.convert.arriving import digest_of, key_of, took
 from moot.convert.growing import continues, grown, growth
 from moot.store.importing.finding import Variant, variants
-from moot.store.indexed import unindex
 from moot.store.rows import kept_object, message_of
 from moot.store.transaction import Entry, Transaction, insert_many, quick
 from moot.types.canonical import JsonObject, dumps
@@ -227,9 +226,8 @@ def _told_further(
 def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonObject, raw: bytes | None) -> None:
     parts, metadata = grown(before.parts, before.metadata, body)
     (seq,) = transaction.add_said(piece.no, (Entry("message", raw, dumps(body)),))
-    unindex(transaction, (before.id,))
     transaction.execute(
-        "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ? WHERE id = ?",
+        "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ?, is_indexed = 0 WHERE id = ?",
         (quick(dumps(parts)), quick(dumps(metadata)), seq, seq, before.id),
     )
 

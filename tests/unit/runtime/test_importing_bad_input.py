@@ -1,0 +1,74 @@
+"""Sources that are broken, hostile or ours: one costs no other, and nothing is opened that is no file of somebody else's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from import_stage import HEAD, ONE, USER, only, source, stored, take
+from moot.errors import UsageError
+from moot.runtime.importing import Report, Wanted, bring
+from moot.runtime.importing.sources import sources_at
+from talk_format import Talk
+
+
+@pytest.mark.anyio
+async def test_one_bad_line_costs_itself_alone_and_is_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + USER + b"\x00" * 40 + b"\n" + ONE)
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, file)
+        assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
+        assert report.brought[0].notes == ("line 3 has NUL bytes, as a loss of power leaves them",)
+        bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
+        assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]
+
+
+@pytest.mark.anyio
+async def test_a_source_of_nothing_but_bad_records_is_told_of_and_makes_no_conversation(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    file.write_bytes(HEAD + b"bad\n" * 3)
+    async with stored(tmp_path / "home") as store:
+        report = await take(store, file)
+        assert [(one.outcome, one.problems) for one in report.brought] == [("empty", 3)]
+        assert not (await store.conversations.list()).items
+
+
+@pytest.mark.anyio
+async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
+    bad, good = tmp_path / "bad.talk", tmp_path / "good.talk"
+    bad.write_bytes(b"[]\n")
+    good.write_bytes(HEAD + USER)
+
+    class Broken(Talk):
+        def read(self, path: Path) -> Any:
+            yield from super().read(good)
+            raise KeyError("a mistake in a format")
+
+    async with stored(tmp_path / "home") as store:
+        report = Report()
+        await bring(store, [source(bad), source(bad, Broken()), source(good)], Wanted(), report)
+        assert [failed.problem for failed in report.failed] == [
+            f"{str(bad)!r} holds no talk",
+            "the format 'talk' failed: KeyError: 'a mistake in a format'",
+        ]
+        assert (report.conversations["added"], report.done) == (1, 3)
+
+
+def test_our_own_data_is_refused_and_nothing_but_files_is_opened(tmp_path: Path) -> None:
+    data = tmp_path / "home" / "data"
+    data.mkdir(parents=True)
+    (data / "moot.db").write_bytes(HEAD)
+    for own in (data, data / "moot.db"):
+        with pytest.raises(UsageError, match="its own data"):
+            list(sources_at(own, "", data))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to(folder)
+    (folder / "link").symlink_to(data / "moot.db")
+    assert list(sources_at(folder, "recording", data)) == []
+    assert list(sources_at(tmp_path, "", data)) == []
