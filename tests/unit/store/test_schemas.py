@@ -94,7 +94,7 @@ async def test_every_row_is_kept_and_backed_up_first(tmp_path: Path, old: int) -
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("old", sorted(KEPT))
+@pytest.mark.parametrize("old", sorted(old for old in KEPT if old < 8))
 async def test_everything_is_indexed_anew_and_found(tmp_path: Path, old: int) -> None:
     settings = Settings(home=tmp_path)
     put(old, settings.database)
