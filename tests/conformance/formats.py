@@ -10,7 +10,7 @@ from typing import Any
 
 from moot.errors import MootError, UsageError
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sampled, WholeConversation
+from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, Sampled, WholeConversation
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
 
@@ -69,10 +69,44 @@ def written(format: Format, conversation: ExportedConversation) -> tuple[bytes, 
     return made.data, made.fidelity
 
 
-def source(format: Format, folder: Path, data: bytes) -> Path:
-    path = folder / f"source{format.suffix}"
-    path.write_bytes(data)
-    return path
+def source(format: Format, folder: Path, data: Sample) -> Path:
+    """The sample as it lies there: a file, or a folder of files."""
+    if isinstance(data, bytes):
+        path = folder / f"source{format.suffix}"
+        path.write_bytes(data)
+        return path
+    for name, content in data.items():
+        path = folder / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder / "source"
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file, or of all in a folder."""
+    return path.read_bytes() if path.is_file() else b"".join(one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file())
+
+
+def is_claimed(format: Format, path: Path) -> bool:
+    """Whether it knows the source as one of its own."""
+    return format.sniff(path, path.read_bytes()[: 1 << 16] if path.is_file() else b"")
+
+
+def spoiled(sample: Sample, at: int, junk: bytes) -> Sample:
+    """The sample with junk at one place of it."""
+    if isinstance(sample, bytes):
+        return sample[:at] + junk + sample[at:]
+    files = dict(sample)
+    for name, data in files.items():
+        if at <= len(data):
+            files[name] = data[:at] + junk + data[at:]
+            break
+        at -= len(data)
+    return files
+
+
+def size_of(sample: Sample) -> int:
+    return len(sample) if isinstance(sample, bytes) else sum(len(data) for data in sample.values())
 
 
 def check_itself(format: Format) -> None:
@@ -137,12 +171,12 @@ def read_whole(format: Format, path: Path) -> list[WholeConversation]:
 
 def check_read(format: Format, path: Path) -> list[WholeConversation]:
     """Its conversations, which are whole: ids, parents, raw; read twice they are the same, and the source is as it was."""
-    before = (path.read_bytes(), sorted(one.name for one in path.parent.iterdir()))
+    before = (content(path), sorted(path.parent.rglob("*")))
     read = read_whole(format, path)
     assert [(one.entries, one.facts) for one in read_whole(format, path)] == [(one.entries, one.facts) for one in read], (
         "read twice it is not the same"
     )
-    assert (path.read_bytes(), sorted(one.name for one in path.parent.iterdir())) == before, "reading changed the source"
+    assert (content(path), sorted(path.parent.rglob("*"))) == before, "reading changed the source"
     assert len({one.conversation.source_id for one in read}) == len(read), "two conversations have one id"
     for conversation in read:
         check_conversation(conversation, before[0])
@@ -190,16 +224,21 @@ def check_foreign(format: Format, folder: Path, data: bytes) -> None:
             check_conversation(conversation, data)
 
 
-def check_a_broken_record(format: Format, folder: Path, data: bytes, at: int, junk: bytes) -> None:
+def check_a_broken_record(format: Format, folder: Path, sample: Sample, at: int, junk: bytes) -> None:
     """Junk inside a file costs at most what it hits: reading never raises but in words, and what it can't read it counts."""
-    broken = data[:at] + junk + data[at:]
-    path = source(format, folder, broken)
+    path = source(format, folder, spoiled(sample, at, junk))
     try:
         read = read_whole(format, path)
     except MootError:
         return
     for conversation in read:
-        check_conversation(conversation, broken)
+        check_conversation(conversation, content(path))
+
+
+def check_claims(formats: Sequence[Format], owner: Format, path: Path) -> None:
+    """A source is its own format's, and nobody else's."""
+    claimed = [format.name for format in formats if is_claimed(format, path)]
+    assert claimed == [owner.name], f"a source of {owner.name!r} is claimed by {claimed}"
 
 
 def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> None:
@@ -234,10 +273,10 @@ def _total(fidelity: Fidelity) -> int:
     return sum(sum(counts.values()) for counts in (fidelity.kept, fidelity.approximated, fidelity.lost))
 
 
-def samples(format: Any) -> list[bytes]:
+def samples(format: Any) -> list[Sample]:
     """What there is to read: its samples, and what it writes."""
     if isinstance(format, Outward):
         return []
     made = written(format, exported(["hello", "hi there", "and?"]))
-    own = list(format.samples.values()) if isinstance(format, Sampled) else []
+    own: list[Sample] = list(format.samples.values()) if isinstance(format, Sampled) else []
     return [*own, *([made[0]] if made else [])]

@@ -38,6 +38,14 @@ def test_its_samples_are_read_whole(format: Any, tmp_path: Path) -> None:
         assert formats.check_read(format, formats.source(format, tmp_path, data))
 
 
+def test_no_two_formats_claim_one_source(format: Any, tmp_path: Path) -> None:
+    known = [FORMATS.make(name) for name in FORMATS.names()]
+    for number, data in enumerate(formats.samples(format)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        formats.check_claims(known, format, formats.source(format, folder, data))
+
+
 def test_what_does_not_go_along_is_counted(format: Any) -> None:
     formats.check_what_is_lost_is_said(format)
 
@@ -57,7 +65,7 @@ def test_no_bytes_make_it_raise(format: Any, tmp_path: Path, data: bytes) -> Non
 @given(data=st.data(), junk=st.binary(min_size=1, max_size=30))
 def test_junk_in_a_file_is_survived(format: Any, tmp_path: Path, data: st.DataObject, junk: bytes) -> None:
     for sample in formats.samples(format):
-        formats.check_a_broken_record(format, tmp_path, sample, data.draw(st.integers(0, len(sample))), junk)
+        formats.check_a_broken_record(format, tmp_path, sample, data.draw(st.integers(0, formats.size_of(sample))), junk)
 
 
 def test_a_broken_line_takes_no_other_along(format: Any, tmp_path: Path) -> None:

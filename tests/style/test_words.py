@@ -196,6 +196,7 @@ NAMES_ALL = (
             "ollama",
         ]
     ),
+    "formats/_parts_of_google.py",
     "formats/cherry/*",  # files of programs that call providers: their own names for them
     "formats/clai/*",
     "formats/mtm/*",

@@ -28,6 +28,14 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `ui.py` | `ui`: messages as the AI SDK's user interfaces keep them |
 | `_documents.py` | what the plain ones share: messages in an array, an object, or lines |
 | `_saying.py` | what people and agents said, record by record, made into messages |
+| `gemini.py` | `gemini`: chats of Gemini CLI |
+| `qwen.py` | `qwen`: sessions of Qwen Code |
+| `pi.py` | `pi`: sessions of pi |
+| `gptme.py` | `gptme`: conversations of gptme |
+| `opencode.py` | `opencode`: OpenCode's database and exports |
+| `vibe.py` | `vibe`: sessions of Mistral Vibe |
+| `_sessions.py` | what readers of other programs' sessions share |
+| `_parts_of_google.py` | content in Google's shape, as Gemini CLI and Qwen Code keep it |
 """
 
 __all__: list[str] = []

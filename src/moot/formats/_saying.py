@@ -105,12 +105,14 @@ def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
     return Branches(frozenset(forks), behind)
 
 
-def entries_of(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None) -> Iterator[Entry]:
-    """The entries of a conversation, counted; without `tree` each record follows the one before."""
-    return counted(told(said, tree))
+def entries_of(
+    said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+) -> Iterator[Entry]:
+    """The entries of a conversation, counted; without `tree` each record follows the one before. `head`: the record shown last."""
+    return counted(told(said, tree, head))
 
 
-def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None) -> Iterator[Entry]:
+def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Records as messages; what is no record of speech passes by."""
     talk = _Linear() if tree is None else _Branching(tree)
     for one in said:
@@ -119,6 +121,8 @@ def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches |
         else:
             yield one
     yield from talk.close()
+    if head is not None and (shown := talk.message_of(head)) is not None:
+        yield ImportedFacts(head=shown)
 
 
 def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -147,6 +151,7 @@ def _things(message: ImportedMessage) -> Counter[str]:
             found["tool calls"] += 1
         elif kind == "reasoning":
             found["reasoning"] += 1
+            found["signatures"] += bool(part.get("providerMetadata"))
         elif kind == "file":
             found["pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"] += 1
     steps = message.metadata.get("steps")
@@ -269,6 +274,10 @@ class _Linear:
         self._open = _Group(_fresh(self._seen, one.id), self._last)
         self._open.own.append(one)
 
+    def message_of(self, record: str) -> str | None:
+        """In what is linear the last one is shown."""
+        return None
+
     def close(self) -> Iterator[Entry]:
         if self._open is not None:
             message, self._open = self._open.message(), None
@@ -301,6 +310,11 @@ class _Branching:
         parent, inherited = yield from self._behind(one)
         self._open = _Group(one.id, parent, inherited)
         self._add(self._open, one)
+
+    def message_of(self, record: str) -> str | None:
+        """The message that a record is in."""
+        found = self._in.get(self._tree.behind.get(record) or record)
+        return found[0] if found is not None else None
 
     def close(self) -> Iterator[Entry]:
         if self._open is not None:

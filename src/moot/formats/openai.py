@@ -59,7 +59,9 @@ class OpenAI:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)
-        if seen is None or not seen.messages or "system" in seen.about or "anthropic_version" in seen.about:
+        if seen is None or not seen.messages or "anthropic_version" in seen.about:
+            return False
+        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's, and others that keep such messages
             return False
         return all(_is_message(message) for message in seen.messages[:-1]) and _is_message(seen.messages[-1], cut=len(head) >= 1 << 16)
 

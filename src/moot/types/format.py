@@ -20,6 +20,9 @@ Counts: TypeAlias = Mapping[str, int]
 """What → how many, in the same words everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`, `other parts`,
 `times`, `models`, `usage`, `costs`, `titles`, `branches`, `sub-agents`, `records`."""
 
+Sample: TypeAlias = bytes | Mapping[str, bytes]
+"""A source to try reading with: a file's bytes; of a folder the path of each file in it → its bytes."""
+
 Keeping: TypeAlias = Literal["kept", "approximated"]
 
 _PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated_at", "archived", "key")
@@ -228,7 +231,7 @@ class Legible(Protocol):
 class Sampled(Protocol):
     """An optional power: sources to try reading with, by name; a format that can only be read has to have it."""
 
-    samples: Mapping[str, bytes]
+    samples: Mapping[str, Sample]
 
 
 @runtime_checkable

@@ -45,7 +45,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA query_only = ON")
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # its own words about a damaged name may be no text
             raise UsageError(f"{str(path)!r} can't be read as a database: {error}") from error
 
 
@@ -68,7 +68,7 @@ def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
             return found
         with opened(path) as connection:
             return tables(connection)
-    except (sqlite3.Error, UsageError):
+    except (sqlite3.Error, UsageError, UnicodeDecodeError):
         return {}
 
 
@@ -76,7 +76,7 @@ def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[s
     """The rows, and what is wrong, as the last, where the file is damaged behind them."""
     try:
         yield from connection.execute(query, values)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         yield f"the rest of the rows can't be read: {error}"
 
 

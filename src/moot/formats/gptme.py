@@ -1,0 +1,150 @@
+"""The format `gptme`: conversations of gptme, `~/.local/share/gptme/logs/NAME/conversation.jsonl`.
+
+A message on each line; `branches/NAME.jsonl` beside it are whole copies that went another way, each read as a conversation of its own. What
+a tool gave is a system message with the call's id, or, in the formats that have no ids, just the system message behind the answer. Facts:
+the modules `gptme.message`, `gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and conversations of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, cast
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, call, entries_of, reasoning, step
+from moot.formats._sessions import ReadOnly, environment_folder, first_object, holds_some, matching
+from moot.formats._source.fields import flag, items, milliseconds, money, obj, text, whole_number
+from moot.formats._source.lines import Line, json_lines
+from moot.types.canonical import JsonObject, empty
+from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["Gptme"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
+_FILES = ("conversation.jsonl", "branches/*.jsonl")
+_SAMPLE = b"""\
+{"role": "system", "content": "Be brief.", "timestamp": "2026-11-21T20:44:49.756617", "pinned": true, "hide": true}
+{"role": "user", "content": "What is here?", "timestamp": "2026-11-21T20:44:49.667063"}
+{"role": "assistant", "content": "I look.\\n@shell(call_1): {\\"command\\":\\"ls\\"}", "timestamp": "2026-11-21T20:44:53.523074"}
+{"role": "system", "content": "a.txt", "timestamp": "2026-11-21T20:44:54.147928", "call_id": "call_1", "metadata": {"tool": "shell"}}
+"""
+
+
+class Gptme(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "gptme"
+    version = 1
+    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
+        yield environment_folder(environ.get("GPTME_LOGS_HOME"), data / "gptme" / "logs")
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and holds_some(self, path, *_FILES, depth=3)
+        first = first_object(head)
+        return (
+            first is not None and first.get("role") in _ROLES and all(isinstance(first.get(name), str) for name in ("content", "timestamp"))
+        )
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching(folder, *_FILES, depth=3)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
+            raise UsageError(f"{str(path)!r} is no conversation of gptme: no line has a role")
+        beside = path.parent.parent if path.parent.name == "branches" else path.parent
+        id = beside.name if path.name == "conversation.jsonl" else f"{beside.name}/{path.stem}"
+        yield ImportedConversation(id, entries_of(_said(path, beside)))
+
+
+def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    yield _facts(folder)
+    begun = False
+    answered = False
+    for line in json_lines(path):
+        value = line.value
+        role = _ROLES.get(text(value, "role"))
+        if value is None or role is None:
+            yield ImportedRecord(line.raw, value, line.problem or f"line {line.number} has no role")
+            continue
+        begun |= role == "user"
+        if role == "system" and begun and flag(value, "hide"):
+            yield ImportedRecord(line.raw, value)  # a notice to the model, in the middle
+            continue
+        yield _message(line, value, role, answered=answered)
+        answered = role == "assistant" or (answered and role == "system")
+        if role == "system" and answered and not text(value, "call_id"):
+            yield ImportedFacts(Fidelity(approximated={"tool calls": 1}))
+
+
+def _facts(folder: Path) -> ImportedFacts:
+    """What `config.toml` beside it says."""
+    try:
+        with (folder / "config.toml").open("rb") as file:
+            found = cast("JsonObject", tomllib.load(file))
+    except (OSError, ValueError):
+        found = empty()
+    chat = obj(found, "chat")
+    return ImportedFacts(title=text(chat, "name"), directory=text(chat, "workspace"), agent="gptme", model=text(chat, "model"))
+
+
+def _message(line: Line, value: JsonObject, role: Role, *, answered: bool) -> Said:
+    id, when = str(line.number), milliseconds(value, "timestamp")
+    content, called = text(value, "content"), text(value, "call_id")
+    attached: list[Part] = [{"type": "data-file", "data": {"path": name}} for name in items(value, "files") if isinstance(name, str)]
+    if role == "system" and (called or answered):
+        output = Output(called or f"output-{line.number}", content, name=text(value, "metadata", "tool"))
+        return Said(id, "assistant", line.raw, outputs=(output,), at=when)
+    if role != "assistant":
+        return Said(id, role, line.raw, ((text_part(content),) if content else ()) + tuple(attached), at=when)
+    return Said(id, role, line.raw, (*_parts(content), *attached), at=when, step=_step(obj(value, "metadata")))
+
+
+def _parts(content: str) -> Iterator[Part]:
+    """Thoughts, words and calls, as they stand in what the model wrote."""
+    thought = _THOUGHT.match(content)
+    if thought is not None:
+        yield reasoning(thought[1])
+        content = content[thought.end() :]
+    begin = 0
+    while (found := _CALL.search(content, begin)) is not None:
+        try:
+            arguments, end = json.JSONDecoder().raw_decode(content, found.end())
+        except (ValueError, RecursionError):
+            break
+        if words := content[begin : found.start()].strip("\n"):
+            yield text_part(words)
+        yield call(found[2], found[1], arguments)
+        begin = end
+    if words := content[begin:].strip("\n") if begin else content:
+        yield text_part(words)
+
+
+def _step(metadata: JsonObject) -> JsonObject:
+    """Its own count of input tokens leaves the cached ones out."""
+    cached = [whole_number(metadata, "usage", name) for name in ("cache_read_tokens", "cache_creation_tokens")]
+    fresh = whole_number(metadata, "usage", "input_tokens")
+    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
+    usage = Usage(total, whole_number(metadata, "usage", "output_tokens"), *cached)
+    model = text(metadata, "model")
+    provider, _, name = model.partition("/")
+    timings = [whole for part in ("ttft_ms", "gen_ms") if isinstance(whole := obj(metadata, "timings").get(part), int | float)]
+    return step(
+        name or model,
+        provider if name else "",
+        usage=usage.to_json(),
+        cost=money(metadata, "cost"),
+        ms=round(sum(timings)) if timings else None,
+    )

@@ -1,0 +1,259 @@
+"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and what `opencode export` gives.
+
+Rows of `session`, `message` and `part` say how things stand, rows of `event` how they came to: they only grow, and so are the raw of a
+message where there are any. A session of a sub-agent names its parent, and the parent's `task` call names the session. Facts: schema, rows
+and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` of https://github.com/sst/opencode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._sessions import ReadOnly, environment_folder, finish
+from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
+from moot.formats._source.pieces import array, beginning, members, parsed, whole
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["OpenCode"]
+
+_OWN = {
+    "session": {"id", "parent_id", "directory", "title"},
+    "message": {"id", "session_id", "data"},
+    "part": {"id", "message_id", "session_id", "data"},
+}
+_SESSIONS = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created, id"
+_MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
+_EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
+    THEN json_extract(data, '$.part.messageID') ELSE json_extract(data, '$.info.id') END FROM event WHERE aggregate_id = ? ORDER BY seq"""
+"""Each event with the message that it tells of, if it does."""
+_EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
+_CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
+    AND json_extract(data, '$.state.metadata.sessionId') = ?"""
+_BOOKKEEPING = frozenset({"step-start", "step-finish"})
+
+
+class OpenCode(ReadOnly):
+    """`Format`, `Placed`."""
+
+    name = "opencode"
+    version = 1
+    suffix = ".db"
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        return {"database": _database(), "export": _EXPORT}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
+        yield environment_folder(environ.get("OPENCODE_DB"), data / "opencode.db")
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if _is_own(columns(path, head)):
+            return True
+        value = beginning(head)
+        return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        head = path.read_bytes()[:16] if path.is_file() else b""
+        if not head.startswith(b"SQLite"):
+            yield _exported(path)
+            return
+        with opened(path) as connection:
+            found = tables(connection)
+            if not _is_own(found):
+                raise UsageError(f"{str(path)!r} is no database of OpenCode")
+            for row in rows(connection, _SESSIONS):
+                if isinstance(row, str):
+                    yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+                    continue
+                session = object_of(row)
+                id, parent = text(session, "id"), text(session, "parent_id") or None
+                entries = entries_of(_session(connection, session, raw_of(row), events="event" in found))
+                yield ImportedConversation(id, entries, parent, _call(connection, parent, id))
+
+
+def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in _OWN.items())
+
+
+def _call(connection: Connection, parent: str | None, id: str) -> str | None:
+    """The call in the parent's session that this one answers."""
+    row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
+    return row[0] if row is not None and isinstance(row[0], str) else None
+
+
+def _session(connection: Connection, session: JsonObject, raw: bytes, *, events: bool) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    id = text(session, "id")
+    yield ImportedRecord(raw, session)
+    yield _facts(session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, _object(text(session, "model")))
+    told = _events(connection, id) if events else {}
+    for row in rows(connection, _MESSAGES, id):
+        if isinstance(row, str):
+            yield ImportedRecord(b"", problem=row)
+            continue
+        message = object_of(row)
+        parts = list(rows(connection, _PARTS, message["id"]))
+        said = [
+            {"id": text(one, "id"), **_object(text(one, "data"))}
+            for one in (object_of(part) for part in parts if not isinstance(part, str))
+        ]
+        raws = [raw_of(event) for seq in told.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
+        raws = raws or [raw_of(row), *(raw_of(part) for part in parts if not isinstance(part, str))]
+        info = _object(text(message, "data"))
+        if not info:
+            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is no JSON")
+        else:
+            yield _said(text(message, "id"), info, said, b"".join(raws))
+    for seq in sorted(seq for left in told.values() for seq in left):
+        for row in connection.execute(_EVENT, (id, seq)):
+            yield ImportedRecord(raw_of(row), object_of(row))
+
+
+def _events(connection: Connection, session: str) -> dict[str, list[int]]:
+    """Message → the events that tell of it; "" = those of none."""
+    found: dict[str, list[int]] = {}
+    for row in rows(connection, _EVENTS, session):
+        if not isinstance(row, str):
+            found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
+    return found
+
+
+def _object(data: str) -> JsonObject:
+    try:
+        return obj(parsed(data.encode()))
+    except ValueError:
+        return {}
+
+
+def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> ImportedFacts:
+    return ImportedFacts(
+        title=text(session, "title"),
+        directory=text(session, "directory"),
+        agent="opencode",
+        model=f"{text(model, 'id')}@{text(model, 'providerID')}" if text(model, "id") else "",
+        created_at=milliseconds(time, "created"),
+        updated_at=milliseconds(time, "updated"),
+        archived=bool(session.get("time_archived") or time.get("archived")),
+    )
+
+
+def _said(id: str, info: JsonObject, parts: list[JsonObject], raw: bytes) -> Said:
+    at = milliseconds(info, "time", "created")
+    made = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
+    if info.get("role") != "assistant":
+        return Said(id, "user", raw, tuple(made), at=at)
+    outputs = [output for part in parts if part.get("type") == "tool" and (output := _output(part)) is not None]
+    return Said(id, "assistant", raw, tuple(made), tuple(outputs), at=at, step=_step(info))
+
+
+def _part(part: JsonObject) -> Part:
+    match part.get("type"):
+        case "text":
+            made = text_part(text(part, "text"))
+            return {**made, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else made
+        case "reasoning":
+            return reasoning(text(part, "text"), obj(part, "metadata") or None)
+        case "tool":
+            return call(text(part, "callID"), text(part, "tool"), obj(part, "state").get("input"), title=text(part, "state", "title"))
+        case "file":
+            return file(text(part, "url"), text(part, "mime"), text(part, "filename"))
+        case kind:
+            return {"type": f"data-{kind or 'part'}", "data": part}
+
+
+def _output(part: JsonObject) -> Output | None:
+    state = obj(part, "state")
+    match state.get("status"):
+        case "completed":
+            files = [_part(one) for one in objects(state, "attachments")]
+            value: Json = state.get("output")
+            if files:
+                value = {"type": "content", "value": list[Json]([text_part(text(state, "output")), *files])}
+            return Output(text(part, "callID"), value)
+        case "error":
+            return Output(text(part, "callID"), text(state, "error"), error=True)
+        case _:
+            return None
+
+
+def _step(info: JsonObject) -> JsonObject:
+    """Its count of input tokens leaves the cached ones out, that of output the thoughts where the total says so."""
+    tokens = obj(info, "tokens")
+    fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))
+    read, written = whole_number(tokens, "cache", "read"), whole_number(tokens, "cache", "write")
+    everything = None if fresh is None else fresh + (read or 0) + (written or 0)
+    if output is not None and everything is not None and total == everything + output + (thoughts or 0):
+        output += thoughts or 0
+    time = obj(info, "time")
+    begun, done = milliseconds(time, "created"), milliseconds(time, "completed")
+    return step(
+        text(info, "modelID"),
+        text(info, "providerID"),
+        finish_reason=finish(text(info, "finish")),
+        usage=Usage(everything, output, read, written, thoughts).to_json(),
+        cost=money(info, "cost") or None,  # 0 is what it writes for a price that it does not know
+        ms=done - begun if begun and done >= begun else None,
+        error=text(info, "error", "data", "message") or text(info, "error", "name") or None,
+    )
+
+
+def _exported(path: Path) -> ImportedConversation:
+    data = whole(path)
+    spans = {span.name: span for span in members(data)}
+    span = spans.get("messages")
+    info = obj(beginning(data[spans["info"].begin : spans["info"].end])) if "info" in spans else {}
+    if not text(info, "id"):
+        raise UsageError(f"{str(path)!r} is no session that OpenCode exported")
+    return ImportedConversation(text(info, "id"), _export_entries(data, info, span.begin if span else None), text(info, "parentID") or None)
+
+
+def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterator[Entry]:
+    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+        yield ImportedRecord(data if begin is None else data[:begin], info)
+        yield _facts(info, obj(info, "time"), obj(info, "model"))
+        for piece in array([data[begin:]]) if begin is not None else ():
+            about = obj(piece.value, "info")
+            if text(about, "id"):
+                yield _said(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
+            else:
+                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is no message")
+
+    return entries_of(said())
+
+
+_SCHEMA = """
+CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, directory text, title text, model text,
+    time_created integer, time_updated integer, time_archived integer);
+CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
+CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);
+"""
+_EXPORT = b"""{"info": {"id": "ses_2", "directory": "/home/user/project", "title": "Lists"}, "messages": [
+  {"info": {"id": "msg_1", "role": "user", "time": {"created": 1795293173351}}, "parts": [{"type": "text", "text": "What is here?"}]},
+  {"info": {"id": "msg_2", "role": "assistant", "modelID": "mock-1", "providerID": "mock", "finish": "stop"}, "parts": [
+    {"type": "step-start"}, {"type": "text", "text": "One file."}]}
+]}
+"""
+
+
+def _database() -> bytes:
+    """A small one, to try reading with."""
+    told = [
+        ("msg_1", '{"role":"user","time":{"created":1795293173351}}', "prt_1", '{"type":"text","text":"What is here?"}'),
+        ("msg_2", '{"role":"assistant","modelID":"mock-1","providerID":"mock"}', "prt_2", '{"type":"text","text":"One file."}'),
+    ]
+    return made(
+        _SCHEMA,
+        [
+            ("INSERT INTO session (id, directory, title) VALUES (?, ?, ?)", [("ses_1", "/home/user/project", "Lists")]),
+            ("INSERT INTO message (id, session_id, data) VALUES (?, 'ses_1', ?)", [one[:2] for one in told]),
+            ("INSERT INTO part (message_id, session_id, id, data) VALUES (?, 'ses_1', ?, ?)", [(one[0], *one[2:]) for one in told]),
+        ],
+    )

@@ -1,0 +1,161 @@
+"""The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
+
+A header, then records that name the one before them: a tree that only grows. Facts: `packages/coding-agent/src/core/session-manager.ts` and
+`packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono, and sessions of pi 0.73.1. Sessions of its first version name nothing;
+there each record follows the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, reasoning, step
+from moot.formats._sessions import ReadOnly, environment_folder, finish, first_object, holds_some, matching
+from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
+from moot.formats._source.lines import Line, json_lines
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["Pi"]
+
+_SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
+_FILES = ("*_*.jsonl",)
+_SAMPLE = b"""\
+{"type":"session","version":3,"id":"s1","timestamp":"2026-11-21T20:44:43.782Z","cwd":"/home/user/project"}
+{"type":"message","id":"a1","parentId":null,"timestamp":"2026-11-21T20:44:43.855Z","message":{"role":"user","content":"What is here?"}}
+{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-11-21T20:44:44.014Z","message":{"role":"assistant","content":\
+[{"type":"toolCall","id":"c1","name":"bash","arguments":{"command":"ls"}}],"provider":"mock","model":"mock-1","stopReason":"toolUse"}}
+{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-11-21T20:44:44.041Z","message":{"role":"toolResult","toolCallId":"c1",\
+"toolName":"bash","content":[{"type":"text","text":"a.txt"}],"isError":false}}
+"""
+
+
+class Pi(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "pi"
+    version = 1
+    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and holds_some(self, path, *_FILES, depth=3)
+        first = first_object(head)
+        return first is not None and first.get("type") == "session" and bool(text(first, "id")) and "cwd" in first
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching(folder, *_FILES, depth=3)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
+        if header is None:
+            raise UsageError(f"{str(path)!r} is no session of pi: its first line says nothing of one")
+        linked = any(text(line.value, "parentId") for line in json_lines(path))
+        tree = branches((*_link(line.value), _speaks(line.value)) for line in json_lines(path) if line.value) if linked else None
+        yield ImportedConversation(text(header, "id") or path.stem, entries_of(_said(path, tree), tree))
+
+
+def _link(value: JsonObject) -> tuple[str, str | None]:
+    return text(value, "id"), text(value, "parentId") or None
+
+
+def _speaks(value: JsonObject) -> bool:
+    return value.get("type") == "message" and text(value, "message", "role") in _SPEECH
+
+
+def _said(path: Path, tree: Branches | None) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    for line in json_lines(path):
+        if line.value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+        elif _speaks(line.value):
+            yield _message(line, line.value)
+        else:
+            yield ImportedRecord(line.raw, line.value)
+            yield _facts(line.value)
+
+
+def _facts(value: JsonObject) -> ImportedFacts:
+    match value.get("type"):
+        case "session":
+            parent = text(value, "parentSession")
+            metadata: JsonObject = {"forked_from": Path(parent).stem.rpartition("_")[2]} if parent else {}
+            return ImportedFacts(directory=text(value, "cwd"), agent="pi", created_at=milliseconds(value, "timestamp"), metadata=metadata)
+        case "session_info":
+            return ImportedFacts(title=text(value, "name"))
+        case "model_change":
+            return ImportedFacts(model=f"{text(value, 'modelId')}@{text(value, 'provider')}")
+        case _:
+            return ImportedFacts()
+
+
+def _message(line: Line, value: JsonObject) -> Said:
+    message = obj(value, "message")
+    id, parent = text(value, "id") or str(line.number), text(value, "parentId") or None
+    at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
+    match message["role"]:
+        case "toolResult":
+            output = Output(text(message, "toolCallId"), _output(message), flag(message, "isError"), text(message, "toolName"))
+            return Said(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
+        case "bashExecution":  # what a person typed behind an exclamation mark
+            words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
+            return Said(id, "user", line.raw, (text_part(words),), parent=parent, at=at)
+        case "assistant":
+            return Said(id, "assistant", line.raw, _parts(message), parent=parent, at=at, step=_step(message))
+        case _:
+            return Said(id, "user", line.raw, _parts(message), parent=parent, at=at)
+
+
+def _parts(message: JsonObject) -> tuple[Part, ...]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return (text_part(content),) if content else ()
+    return tuple(_part(block, message) for block in objects(message, "content"))
+
+
+def _part(block: JsonObject, message: JsonObject) -> Part:
+    match block.get("type"):
+        case "text":
+            return text_part(text(block, "text"))
+        case "thinking":
+            signature = text(block, "thinkingSignature")
+            noted: JsonObject = {
+                text(message, "api") or "pi": {"signature": signature, **({"redacted": True} if flag(block, "redacted") else {})}
+            }
+            return reasoning(text(block, "thinking"), noted if signature else None)
+        case "toolCall":
+            return call(text(block, "id"), text(block, "name"), block.get("arguments"))
+        case "image":
+            return file(f"data:{text(block, 'mimeType')};base64,{text(block, 'data')}", text(block, "mimeType"))
+        case _:
+            return {"type": "data-block", "data": block}
+
+
+def _output(message: JsonObject) -> Json:
+    parts = _parts(message)
+    if all(part["type"] == "text" for part in parts):
+        return "".join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}
+
+
+def _step(message: JsonObject) -> JsonObject:
+    """Its own count of input tokens leaves the cached ones out."""
+    cached = [whole_number(message, "usage", name) for name in ("cacheRead", "cacheWrite")]
+    fresh = whole_number(message, "usage", "input")
+    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
+    usage = Usage(total, whole_number(message, "usage", "output"), *cached)
+    return step(
+        text(message, "model"),
+        text(message, "provider"),
+        finish_reason=finish(text(message, "stopReason")),
+        usage=usage.to_json(),
+        cost=money(message, "usage", "cost", "total") or None,  # 0 is what it writes for a price that it does not know
+        error=text(message, "errorMessage") or None,
+    )

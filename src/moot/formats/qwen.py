@@ -1,0 +1,115 @@
+"""The format `qwen`: sessions of Qwen Code, `~/.qwen/projects/CWD/chats/ID.jsonl`.
+
+Records that name the one before them by `parentUuid`, with content in Google's shape; what is no speech (`system`: telemetry, snapshots,
+titles) stands between and is kept as it is. Facts: `packages/core/src/services/chatRecordingService.ts` of
+https://github.com/QwenLM/qwen-code, and sessions of Qwen Code 0.15.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
+from moot.formats._saying import Branches, Output, Said, branches, entries_of, step
+from moot.formats._sessions import ReadOnly, environment_folder, first_object, holds_some, matching
+from moot.formats._source.fields import at, milliseconds, obj, text
+from moot.formats._source.lines import Line, json_lines
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+
+__all__ = ["Qwen"]
+
+_SPEECH = frozenset({"user", "assistant", "tool_result"})
+_USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
+_FILES = ("chats/*.jsonl",)
+_SAMPLE = b"""\
+{"uuid":"a1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-21T20:37:24.594Z","type":"user","cwd":"/home/user/project",\
+"version":"0.15.10","message":{"role":"user","parts":[{"text":"What is here?"}]}}
+{"uuid":"a2","parentUuid":"a1","sessionId":"s1","timestamp":"2026-11-21T20:37:24.850Z","type":"assistant","cwd":"/home/user/project",\
+"version":"0.15.10","model":"mock-1","message":{"role":"model","parts":[{"text":"One file."}]}}
+"""
+
+
+class Qwen(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "qwen"
+    version = 1
+    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        runtime = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")
+        yield environment_folder(runtime, home / ".qwen") / "projects"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and holds_some(self, path, *_FILES, depth=3)
+        first = first_object(head)
+        return first is not None and bool(text(first, "uuid") and text(first, "sessionId")) and _is_ours(first)
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching(folder, *_FILES, depth=3)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
+        if first is None:
+            raise UsageError(f"{str(path)!r} is no session of Qwen Code: none of its lines has a uuid")
+        tree = branches(
+            (text(one, "uuid"), text(one, "parentUuid") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)
+        )
+        yield ImportedConversation(text(first, "sessionId") or path.stem, entries_of(_said(path, tree), tree))
+
+
+def _is_ours(value: JsonObject) -> bool:
+    """Others name their records like that too; ours alone have content in parts."""
+    kind = value.get("type")
+    return (kind in _SPEECH and isinstance(at(value, "message", "parts"), list)) or (
+        kind == "system" and "subtype" in value and "userType" not in value
+    )
+
+
+def _speaks(value: JsonObject) -> bool:
+    return value.get("type") in _SPEECH and isinstance(at(value, "message", "parts"), list)
+
+
+def _said(path: Path, tree: Branches) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    known = False
+    for line in json_lines(path):
+        value = line.value
+        if value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+            continue
+        if not known:
+            known = True
+            yield ImportedFacts(directory=text(value, "cwd"), agent="qwen", created_at=milliseconds(value, "timestamp"))
+        if _speaks(value):
+            yield _record(line, value)
+            continue
+        yield ImportedRecord(line.raw, value)
+        if title := text(value, "systemPayload", "customTitle") or text(value, "systemPayload", "title"):
+            yield ImportedFacts(title=title)
+
+
+def _record(line: Line, value: JsonObject) -> Said:
+    id, parent, when = text(value, "uuid") or str(line.number), text(value, "parentUuid") or None, milliseconds(value, "timestamp")
+    content = at(value, "message", "parts")
+    parts, outputs = parts_of(content), outputs_of(content)
+    if value["type"] == "tool_result":
+        shown = obj(value, "toolCallResult")
+        if text(shown, "status") in ("error", "cancelled"):
+            outputs = tuple(Output(one.call, one.value, True, one.name) for one in outputs)
+        return Said(id, "assistant", line.raw, (), outputs, parent, when)
+    if value["type"] == "assistant":
+        return Said(id, "assistant", line.raw, parts, outputs, parent, when, _step(value))
+    if value.get("subtype") == "mid_turn_user_message":  # said while the agent worked: it belongs to the answer
+        return Said(id, "assistant", line.raw, ({"type": "steering-message", "id": id, "parts": list[Json](parts)},), (), parent, when)
+    role: Role = "system" if value.get("subtype") == "notification" else "user"
+    return Said(id, role, line.raw, parts, outputs, parent, when)
+
+
+def _step(value: JsonObject) -> JsonObject:
+    return step(text(value, "model"), usage=usage_of(*counts(obj(value, "usageMetadata"), *_USAGE)).to_json())
