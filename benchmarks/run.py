@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDER = ("start.py", "log.py", "history.py", "picker.py", "raw.py", "stream.py", "server.py", "screen.py", "repl.py", "page.py")
+ORDER = tuple(
+    f"{name}.py" for name in ("start", "log", "history", "picker", "raw", "segments", "stream", "server", "screen", "repl", "page")
+)
 
 
 def main() -> int:

@@ -265,6 +265,22 @@ TOKENS = Group(
     },
 )
 
+STORE = Group(
+    "The database: what takes how much, and making it smaller",
+    {
+        "stats": Command(
+            "moot.cli.storing:stats",
+            "What takes how much: the log, sealed or not, messages, search, requests, files.",
+            ("moot store stats", "moot store stats --limit 3", "moot store stats --json"),
+        ),
+        "compact": Command(
+            "moot.cli.storing:compact",
+            "Seals what is over and makes the file smaller.",
+            ("moot store compact", "moot store compact --dry-run", "moot store compact --all"),
+        ),
+    },
+)
+
 TREE = Group(
     "One home for every AI agent's conversations",
     {
@@ -328,6 +344,7 @@ TREE = Group(
         ),
         "web": Command("moot.cli.serving:web", "Opens the page in your browser.", ("moot web", "moot web --no-open")),
         "tokens": TOKENS,
+        "store": STORE,
         "config": CONFIG,
         "logs": Command(
             "moot.cli.log_showing:logs", "What moot's processes noticed.", ("moot logs -n 20", "moot logs --follow"), bare=True

@@ -138,6 +138,7 @@ class ServerPart(_Part):
 class StoragePart(_Part):
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
+    seal_after: Duration = 600.0
 
 
 class LimitsPart(_Part):

@@ -81,6 +81,8 @@ class Permissions:
 class Storage:
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
+    seal_after: float = 600.0
+    """Seconds after its last event from which on a conversation's log may be sealed in the background; 0 = never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
 | `hearing.py` | hears cancels from other processes |
 | `submissions.py` | what a prompt decides before it is stored |
 | `warming.py` | has at hand what a first run would load |
+| `keeping.py` | keeps the store small, behind whatever else is done |
 | `titles.py` | what a conversation is called |
 | `channels.py` | `serve`: a channel over the port that it gets |
 | `servers.py` | which server serves a home |

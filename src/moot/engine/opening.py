@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import anyio
 
 from moot.config.settings import Settings
+from moot.engine.keeping import keep, keep_for_a_moment
 from moot.engine.owners import Owner
 from moot.engine.runs import LocalRuns
 from moot.errors import StoreError
@@ -79,6 +80,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(runtime.hub.poll)
+            group.start_soon(keep, store.upkeep, settings.storage.seal_after)
             runs = LocalRuns(runtime, owner, group)
             try:
                 yield Engine(settings, store, runtime, runs, runtime.hub, providers)
@@ -89,6 +91,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.cancel_scope.cancel()
         if drove and not isinstance(failure, StoreError):
             await _index(store)
+            await keep_for_a_moment(store.upkeep, settings.storage.seal_after)
         if failure is not None:
             raise failure
     finally:

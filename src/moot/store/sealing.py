@@ -18,11 +18,11 @@ from moot.types.crash import point
 
 __all__ = ["Due", "Stretch", "due", "put", "stretch"]
 
-_EVENTS = 4096
-_BYTES = 4 << 20
-"""Of one segment, before it is compressed: as much as a transaction of a few hundredths of a second replaces."""
+_EVENTS = 2048
+_BYTES = 2 << 20
+"""Of one segment, before it is compressed: as much as a transaction of about a hundredth of a second replaces."""
 _SMALL = _EVENTS // 2
-_SMALL_DATA = 128 << 10
+_SMALL_DATA = 64 << 10
 """A last segment with fewer events and bytes is made anew together with what comes behind it."""
 _CONVERSATIONS = 500
 
@@ -60,6 +60,8 @@ class Stretch(NamedTuple):
     sealed_through: int
     merged: tuple[tuple[int, bytes], ...]
     """First seq and frame index of each of those segments."""
+    merged_size: int
+    """Bytes of them."""
     rows: list[Row]
 
     @property
@@ -82,7 +84,7 @@ def stretch(queries: Queries, what: Due) -> Stretch | None:
     head: Any = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (what.conversation,)).fetchone()
     if head is None or head[0] >= what.through:
         return None
-    merged, rows = _small(queries, what.conversation, head[0])
+    merged, merged_size, rows = _small(queries, what.conversation, head[0])
     base, size = what.conversation << SEQ_BITS, sum(map(said, rows))
     found: Any = queries.execute(f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ? ORDER BY id", (base + head[0], base + what.through))
     before = len(rows)
@@ -93,18 +95,20 @@ def stretch(queries: Queries, what: Due) -> Stretch | None:
             break
         rows.append(row)
     dense = len(rows) > before and rows[before].seq == head[0] + 1 and rows[-1].seq - rows[0].seq + 1 == len(rows)
-    return Stretch(what.conversation, head[0], merged, rows) if dense else None
+    return Stretch(what.conversation, head[0], merged, merged_size, rows) if dense else None
 
 
-def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tuple[int, bytes], ...], list[Row]]:
+def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tuple[int, bytes], ...], int, list[Row]]:
     """The last segment when it is a small one that can be read."""
     last: Any = queries.execute(
         "SELECT first_seq, frames, length(data) FROM segment WHERE conversation = ? AND last_seq = ?", (conversation, through)
     ).fetchone()
     if last is None or through - last[0] + 1 >= _SMALL or last[2] >= _SMALL_DATA:
-        return (), []
+        return (), 0, []
     rows = [segments.whole(row) for row in segments.rows(queries, conversation, last[0] - 1, through)]
-    return (((last[0], last[1]),), rows) if all(row.check for row in rows) else ((), [])
+    if not all(row.check for row in rows):
+        return (), 0, []
+    return ((last[0], last[1]),), last[2] + len(last[1]), rows
 
 
 def put(made: Stretch, packed: Packed, transaction: Transaction) -> bool:

@@ -30,6 +30,9 @@ _PAGES = 256
 _WAIT = 30_000
 """ms that writing all anew waits for other processes' transactions."""
 
+_REST = 0.2
+"""Seconds between two segments, when it is not in a hurry."""
+
 log = logging.getLogger("moot.store")
 
 
@@ -55,33 +58,32 @@ class StoreUpkeep:
                 for what in found:
                     last = what.conversation
                     done = Sealed(done.conversations + 1, done.events + (what.events if dry else 0), done.before, done.after)
-                    began = time.monotonic()
-                    while not dry and (step := await self._step(what)) is not None:
+                    while not dry and (step := await self._step(what, share)) is not None:
                         done = Sealed(done.conversations, done.events + step.events, done.before + step.before, done.after + step.after)
                         yield done
                         if until is not None and time.monotonic() > until:
                             return
-                        await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
-                        began = time.monotonic()
-                yield done
+                        await anyio.sleep(_REST if share < 1 else 0)
+            yield done
         finally:
             if not dry:
                 self._lock.release()
 
-    async def _step(self, what: Due) -> Sealed | None:
+    async def _step(self, what: Due, share: float) -> Sealed | None:
         """One segment; None when there is none to be made."""
         made = await self._reader.read(partial(stretch, what=what))
         if made is None:
             return None
         try:
-            packed = await to_thread.run_sync(segments.packed, made.rows)
+            # it touches nothing, so a process that ends does not wait for it
+            packed = await to_thread.run_sync(segments.packed, made.rows, share, abandon_on_cancel=True)
         except StoreCorrupt as error:
             log.error("events of conversation number %d stay as they are: %s", what.conversation, error)
             return None
         if not await self._writer.write(partial(put, made, packed)):
             return None  # somebody was faster, or redacted some of it: the next look finds what is left
         before = sum(said(row) for row in made.rows if row.seq > made.sealed_through)
-        return Sealed(0, made.last - made.sealed_through, before, len(packed.data) + len(packed.frames))
+        return Sealed(0, made.last - made.sealed_through, before, len(packed.data) + len(packed.frames) - made.merged_size)
 
     async def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
         left = await self._reader.read(_free)

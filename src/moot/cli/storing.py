@@ -1,0 +1,133 @@
+"""`moot store`: what takes how much, and making it smaller."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from moot.cli.configured import configured
+from moot.cli.options import AsJson, Out
+from moot.cli.output import Output
+from moot.cli.parameters import Parameter
+from moot.cli.progress import Progress
+from moot.cli.tables import print_table
+from moot.errors import Busy
+from moot.store import SqliteStore, open_store
+from moot.types.upkeep import Conversing, Sealed, Sizes, Stretched, Upkeep
+
+
+async def stats(
+    *,
+    limit: Annotated[int, Parameter(name="--limit", help="How many conversations to name, largest first.", least=0)] = 10,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Looks through the whole database: bytes of each thing in it, and the conversations that take most."""
+    store = await open_store(configured(output).settings)
+    progress = Progress(output)
+    try:
+        progress.show("adding up …")
+        sizes = await store.upkeep.sizes(largest=limit)
+    finally:
+        progress.close()
+        await store.close()
+    if json:
+        output.json(sizes.to_json())
+        return
+    for name, size, words in _lines(sizes):
+        output.data(f"{name:<13} {_bytes(size):>10}  {words}".rstrip() + "\n")
+    if sizes.largest:
+        output.data("\n")
+        print_table(output, ("rows", "sealed", "was", "conversation", "title"), [_row(one) for one in sizes.largest])
+
+
+async def compact(
+    *,
+    all: Annotated[bool, Parameter(name="--all", help="Also write the whole file anew; everybody else waits meanwhile.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Only say what there is to do.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Seals the log of every run that has ended, and gives free pages of the file back. What was said stays readable as it was."""
+    store = await open_store(configured(output).settings)
+    try:
+        before = await store.upkeep.sizes(largest=0)
+        sealed = await _sealed(store.upkeep, output, dry=dry_run)
+        if not dry_run:
+            await _smaller(store, output, anew=all)
+        after = before if dry_run else await store.upkeep.sizes(largest=0)
+    finally:
+        await store.close()
+    if json:
+        output.json({"dry_run": dry_run, **sealed.to_json(), "database_bytes": {"before": before.database, "after": after.database}})
+        return
+    if dry_run:
+        output.data(
+            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed, {_bytes(before.rows.bytes)} lie in rows\n"
+        )
+        output.data(f"{_bytes(before.free)} of {_bytes(before.database)} are free pages\n")
+        return
+    output.data(f"sealed    {sealed.events:,} events, {_bytes(sealed.before)} to {_bytes(sealed.after)}\n")
+    output.data(f"database  {_bytes(before.database)} to {_bytes(after.database)}\n")
+    if not after.gives_back:
+        output.say("moot: this file was made by an older version and keeps its free pages; `moot store compact --all` writes it anew")
+
+
+async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
+    total = [Sealed(), *[found async for found in upkeep.seal(dry=True)]][-1]
+    if dry:
+        return total
+    progress, done = Progress(output), None
+    async for done in upkeep.seal():
+        share = done.events / total.events if total.events else 1.0
+        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {_bytes(done.before)} to {_bytes(done.after)}")
+    progress.close()
+    if done is None:
+        raise Busy("another process is sealing this store", fix="let it end, and try again")
+    return done
+
+
+async def _smaller(store: SqliteStore, output: Output, *, anew: bool) -> None:
+    progress = Progress(output)
+    if anew:
+        progress.show("writing the file anew …")
+        await store.upkeep.write_anew()
+    else:
+        async for left in store.upkeep.give_back():
+            progress.show(f"giving pages back: {_bytes(left)} left")
+    progress.close()
+
+
+def _lines(sizes: Sizes) -> list[tuple[str, int, str]]:
+    blobs = f"{_bytes(sizes.blobs_inside)} in the database, the rest in files"
+    free = "free pages, which are written to next" + ("" if sizes.gives_back else "; only `moot store compact --all` gives them back")
+    return [
+        ("database", sizes.database, ""),
+        ("log, rows", sizes.rows.stored, f"about; {sizes.rows.events:,} events, {_bytes(sizes.raw)} of them raw"),
+        ("log, sealed", sizes.sealed.stored, _sealed_words(sizes)),
+        ("messages", sizes.messages, "as they are read"),
+        ("search", sizes.index, "about"),
+        ("requests", sizes.requests, "their pieces are files"),
+        ("files", sizes.blobs, blobs),
+        ("free", sizes.free, free),
+    ]
+
+
+def _sealed_words(sizes: Sizes) -> str:
+    sealed = sizes.sealed
+    words = f"{sealed.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
+    return f"{words}; {_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
+
+
+def _share(sealed: Stretched) -> str:
+    return f"{sealed.stored / sealed.bytes:.1%} of it" if sealed.bytes else "nothing of it"
+
+
+def _row(one: Conversing) -> tuple[str, ...]:
+    return (_bytes(one.rows.stored), _bytes(one.sealed.stored), _bytes(one.sealed.bytes), one.id, one.title or "untitled")
+
+
+def _bytes(size: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size} B"
