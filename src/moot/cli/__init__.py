@@ -27,6 +27,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `configured.py` | the configuration for a command |
 | `fetching.py` | an embedded model's weights brought here: the offer, progress |
 | `following.py` | a run from its submission to its exit code |
+| `forgetting.py` | `moot purge`, `moot redact`, and receipts in words |
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
 | `import_report.py` | what an import shows while it works, and at its end |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |

@@ -310,6 +310,16 @@ TREE = Group(
             "Is what is stored what it was? Exit code 1 when it is not.",
             ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
         ),
+        "purge": Command(
+            "moot.cli.forgetting:purge",
+            "Takes conversations away for good, and says what went where.",
+            ("moot purge 0193a4", "moot purge --deleted --dry-run", "moot purge --before 2025-01-31 --yes", "moot purge --expired"),
+        ),
+        "redact": Command(
+            "moot.cli.forgetting:redact",
+            "Takes strings out of everything that is stored.",
+            ("moot redact", "moot redact --from secrets.txt --yes", "moot redact -c 1 --regex 'sk-[A-Za-z0-9]{20,64}' --dry-run"),
+        ),
         "import": Command(
             "moot.cli.importing:import_",
             "Brings conversations in: all that the agents on this machine keep, or files and folders of other programs.",

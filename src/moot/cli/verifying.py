@@ -107,12 +107,14 @@ def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
 def _lines(receipt: Receipt) -> list[tuple[str, str]]:
     live = f", {receipt.live:,} of them live and judged as far as they are folded" if receipt.live else ""
     others = [f"{count:,} not rebuilt: {_why(converter)}" for converter, count in sorted(receipt.not_rebuilt.items())]
+    gone = [f"{receipt.redacted_exchanges:,} redacted"] if receipt.redacted_exchanges else []
+    tombstones = f", {receipt.redacted:,} of them redacted" if receipt.redacted else ""
     newer = [f"{receipt.translated:,} shown in a newer translation"] if receipt.translated else []
     return [
         ("conversations", f"{receipt.conversations:,}"),
         ("runs", f"{receipt.runs:,}{live}"),
-        ("exchanges", "; ".join([f"{receipt.exchanges:,}, {receipt.rebuilt:,} rebuilt from raw", *newer, *others])),
-        ("events", f"{receipt.events:,}, {receipt.raw_events:,} with raw: {receipt.raw_bytes:,} bytes"),
+        ("exchanges", "; ".join([f"{receipt.exchanges:,}, {receipt.rebuilt:,} rebuilt from raw", *newer, *gone, *others])),
+        ("events", f"{receipt.events:,}{tombstones}, {receipt.raw_events:,} with raw: {receipt.raw_bytes:,} bytes"),
         ("chunks", f"{receipt.chunks:,}"),
         ("messages", f"{receipt.messages:,}"),
         ("requests", f"{receipt.requests:,}"),

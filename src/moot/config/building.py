@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 from moot.config.settings import Models, Permissions, ProviderSettings, Rule, ServerSettings, Settings, Storage
 from moot.types.agent import Agent, HistorySettings
 from moot.types.canonical import JsonObject
+from moot.types.forgetting import Keeping, Retention
 from moot.types.limits import Limits
 from moot.types.mcp import McpServer
 
@@ -34,6 +35,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
             unattended=permissions["unattended"],
         ),
         storage=Storage(**whole["storage"]),
+        retention=_retention(whole["retention"]),
         server=_server(whole["server"]),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
         tools=whole["tools"],
@@ -54,6 +56,11 @@ def _provider(name: str, part: _Part) -> ProviderSettings:
 def _mcp_server(name: str, part: _Part) -> McpServer:
     words: _Part = {"args": tuple(part["args"])}
     return McpServer(name, **part | words)
+
+
+def _retention(part: _Part) -> Retention:
+    projects = {name: Keeping(**keeping) for name, keeping in part["projects"].items()}
+    return Retention(part["keep_days"], part["archived_days"], part["trash_days"], projects)
 
 
 def _server(part: _Part) -> ServerSettings:

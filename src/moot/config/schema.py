@@ -141,6 +141,16 @@ class StoragePart(_Part):
     seal_after: Duration = 600.0
 
 
+class KeepingPart(_Part):
+    keep_days: Count = 0
+    archived_days: Count = 0
+
+
+class RetentionPart(KeepingPart):
+    trash_days: Count = 30
+    projects: dict[str, KeepingPart] = {}
+
+
 class LimitsPart(_Part):
     runs_per_user: Count = 3
     subagents_per_user: Count = 20
@@ -182,6 +192,7 @@ class Configuration(_Part):
     tools: dict[str, dict[str, Any]] = {}
     server: ServerPart = ServerPart()
     storage: StoragePart = StoragePart()
+    retention: RetentionPart = RetentionPart()
     limits: LimitsPart = LimitsPart()
     ui: UiPart = UiPart()
 
@@ -199,6 +210,8 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("permissions", "rules", "*"): RulePart,
     ("server",): ServerPart,
     ("storage",): StoragePart,
+    ("retention",): RetentionPart,
+    ("retention", "projects", "*"): KeepingPart,
     ("limits",): LimitsPart,
     ("ui",): UiPart,
 }

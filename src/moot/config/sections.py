@@ -16,6 +16,7 @@ SECTIONS = (
     "tools",
     "server",
     "storage",
+    "retention",
     "limits",
     "ui",
 )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject, empty
+from moot.types.forgetting import Retention
 from moot.types.limits import Limits
 from moot.types.mcp import McpServer
 
@@ -115,6 +116,7 @@ class Settings:
     permissions: Permissions = field(default_factory=Permissions)
     storage: Storage = field(default_factory=Storage)
     server: ServerSettings = field(default_factory=ServerSettings)
+    retention: Retention = field(default_factory=Retention)
     limits: Limits = field(default_factory=Limits)
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])

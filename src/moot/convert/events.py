@@ -6,13 +6,17 @@ import base64
 from typing import Literal
 
 from moot.types.canonical import JsonObject
-from moot.types.event import Event, Raw
+from moot.types.event import Event, Raw, told
 
 __all__ = ["direction", "event_json", "raw_json"]
 
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
-    """`{seq, at, run, kind, exchange, chunks, phase?, key?}`; with `raw` also `dir` and the bytes, as `raw_base64` when no UTF-8."""
+    """`{seq, at, run, kind, exchange, chunks, phase?, key?}`; with `raw` also `dir` and the bytes, as `raw_base64` when no UTF-8.
+
+    A tombstone says what it `was`, the `reason` and `redacted_at` (ms).
+    """
+    event = told(event)
     value: JsonObject = {
         "seq": event.seq,
         "at": event.at,
@@ -25,6 +29,8 @@ def event_json(event: Event, *, raw: bool = False) -> JsonObject:
         value["phase"] = event.phase
     if event.key is not None:
         value["key"] = event.key
+    if event.kind == "tombstone" and isinstance(event.body, dict):
+        value |= {name: event.body.get(name) for name in ("was", "reason")} | {"redacted_at": event.body.get("at")}
     if raw and event.raw is not None:
         value |= {"dir": direction(event), **raw_json(event.raw)}
     return value

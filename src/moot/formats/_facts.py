@@ -10,7 +10,7 @@ from moot.convert.events import direction, raw_json
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
-from moot.types.event import SENT, Event
+from moot.types.event import SENT, Event, former, told
 from moot.types.exchange import Exchange, ExchangeOptions, Failure, Purpose
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
@@ -172,6 +172,7 @@ def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
 
 def event_facts(event: Event) -> JsonObject:
     """Any other event."""
+    event = told(event)
     value: JsonObject = {"seq": event.seq, "kind": event.kind, "at": event.at}
     more: JsonObject = {"run": event.run, "exchange": event.exchange, "phase": event.phase, "key": event.key, "body": event.body}
     value |= {name: fact for name, fact in more.items() if fact is not None}
@@ -194,7 +195,7 @@ def event_of(value: JsonObject) -> Event:
     """Raises ValueError when its raw can't be read."""
     read = _Reading(value)
     phase = read.text("phase")
-    return Event(
+    event = Event(
         read.text("kind") or "meta",
         _chunks(value),
         raw_of(value),
@@ -206,6 +207,7 @@ def event_of(value: JsonObject) -> Event:
         read.number("at"),
         read.number("seq"),
     )
+    return former(event)
 
 
 def raw_of(value: JsonObject) -> bytes | None:

@@ -50,6 +50,8 @@ def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
     made = set[str | None]()
     for exchange in recording.exchanges:
         yield _line({"exchange": exchange_facts(exchange)})
+        if "redacted" in exchange.request:
+            continue  # what is left of its raw gives other chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
             made.add(exchange.id)
     for event in recording.events:

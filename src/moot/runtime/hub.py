@@ -165,7 +165,7 @@ class Hub:
         watchers = self._watchers.get(conversation)
         if watchers:
             # _replace costs four times as much, and this runs for every frame
-            batch = tuple([Event._make((*event[:9], seq)) for event, seq in zip(events, seqs, strict=True)])
+            batch = tuple([Event._make((*event[:9], seq, event[10])) for event, seq in zip(events, seqs, strict=True)])
             for watcher in watchers:
                 watcher.put(batch)
 

@@ -61,6 +61,8 @@ class Tape:
                 exchange = await holdings.records.exchange(event.exchange)
                 if exchange is None or exchange.purpose != "answer":
                     continue
+                if "redacted" in exchange.request:
+                    raise UsageError("something was redacted in what the model said then, so it can't say it again")
                 found[event.exchange] = _Recorded(exchange)
             _take(found[event.exchange], event)
         return cls(found, holdings)

@@ -24,7 +24,7 @@ from moot.types.blob import Blob
 from moot.types.conversation import DEFAULT_PROJECT
 from moot.types.token import LOCAL_USER
 
-__all__ = ["PACKED", "BlobFiles", "ContentStore"]
+__all__ = ["FRESH", "PACKED", "BlobFiles", "ContentStore"]
 
 PACKED = 256 << 10
 """Bytes up to which a blob lies in the database."""
@@ -34,6 +34,8 @@ _AT_ONCE = 64 << 10
 """Bytes in all that are hashed on the loop: a sixth of a millisecond."""
 _NAMED = 500
 """Blobs asked for in one statement."""
+FRESH = 60_000
+"""ms in which somebody who has put a blob may be about to name it: so long it is not swept. `blob.created_at` is as exact as that."""
 
 
 class Unfinished:
@@ -138,7 +140,7 @@ class ContentStore:
         names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
         packed = await self._laid_down(dict(zip(names, pieces, strict=True)))
         blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
-        return await self._writer.write(partial(_insert, blobs, packed, self._owner or LOCAL_USER))
+        return await self._writer.write(partial(_insert, self._files, blobs, packed, self._owner or LOCAL_USER))
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
         owner = self._owner or LOCAL_USER
@@ -146,7 +148,7 @@ class ContentStore:
         blob = Blob(name, len(data), media_type)
         await self._reader.read(partial(_check_quota, owner, blob, quota))  # before any file is written; the transaction looks again
         packed = await self._laid_down({name: data})
-        return await self._writer.write(partial(_upload, blob, packed, owner, quota), sync=True)
+        return await self._writer.write(partial(_upload, self._files, blob, packed, owner, quota), sync=True)
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
         small = bytearray()
@@ -163,7 +165,11 @@ class ContentStore:
             if unfinished is None:
                 return await self.put(bytes(small), media_type)
             name = await to_thread.run_sync(unfinished.finish)
-            return (await self._writer.write(partial(_insert, [Blob(name, unfinished.size, media_type)], {}, self._owner or LOCAL_USER)))[0]
+            return (
+                await self._writer.write(
+                    partial(_insert, self._files, [Blob(name, unfinished.size, media_type)], {}, self._owner or LOCAL_USER)
+                )
+            )[0]
         finally:
             if unfinished is not None:
                 unfinished.drop()
@@ -239,7 +245,7 @@ def _sync(folder: Path) -> None:
         os.close(file)
 
 
-def _insert(blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
+def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
     """The blobs as that owner has them: one that was theirs before has the media type of then."""
     kept = _kept(transaction, [blob.sha256 for blob in blobs], owner)
     now = transaction.now_ms
@@ -247,6 +253,8 @@ def _insert(blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, tran
         settled(transaction, DEFAULT_PROJECT, owner)
     for blob in blobs:
         if blob.sha256 not in kept:
+            if blob.sha256 not in packed and not files.path(blob.sha256).exists():
+                raise StoreError(f"the blob {blob.sha256!r} was swept while it was put", fix="try again")
             transaction.execute(
                 "INSERT INTO blob (sha256, size, media_type, created_at, data) VALUES (?, ?, ?, ?, ?)",
                 (blob.sha256, blob.size, blob.media_type, now, packed.get(blob.sha256)),
@@ -263,8 +271,13 @@ def _insert(blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, tran
 def _kept(transaction: Transaction, names: Sequence[str], owner: str) -> dict[str, str | None]:
     """Those that are there → as what that owner has them; None = it is not theirs."""
     found: dict[str, str | None] = {}
+    now = transaction.now_ms
     for begin in range(0, len(names), _NAMED):
         some = names[begin : begin + _NAMED]
+        transaction.execute(
+            f"UPDATE blob SET created_at = ? WHERE created_at < ? AND sha256 IN ({', '.join('?' * len(some))})",
+            (now, now - FRESH // 2, *some),
+        )
         found |= transaction.execute(
             "SELECT b.sha256, o.media_type FROM blob AS b LEFT JOIN blob_owner AS o ON o.sha256 = b.sha256 AND o.owner_id = ?"
             f" WHERE b.sha256 IN ({', '.join('?' * len(some))})",
@@ -273,9 +286,9 @@ def _kept(transaction: Transaction, names: Sequence[str], owner: str) -> dict[st
     return found
 
 
-def _upload(blob: Blob, packed: Mapping[str, bytes], owner: str, quota: int, transaction: Transaction) -> Blob:
+def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: str, quota: int, transaction: Transaction) -> Blob:
     _check_quota(owner, blob, quota, transaction)
-    (kept,) = _insert((blob,), packed, owner, transaction)
+    (kept,) = _insert(files, (blob,), packed, owner, transaction)
     transaction.execute(
         "UPDATE blob_owner SET uploaded_at = coalesce(uploaded_at, ?) WHERE sha256 = ? AND owner_id = ?",
         (transaction.now_ms, blob.sha256, owner),

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from moot.errors import StoreError
 
-__all__ = ["FileLock", "Presence"]
+__all__ = ["SCRUBBING", "FileLock", "Presence"]
+
+SCRUBBING = "scrubbing.lock"
+"""In the folder of states: held while one process writes the whole database anew."""
 
 
 def _open(path: Path) -> int:
@@ -37,6 +40,13 @@ class FileLock:
             return False
         self._file = file
         return True
+
+    def held(self) -> bool:
+        """Whether somebody else holds it now."""
+        if not self.path.exists() or not self.take(wait=False):
+            return self.path.exists()
+        self.release()
+        return False
 
     def release(self) -> None:
         if self._file >= 0:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from moot.types.approval import Answer, Approval, AskedPart
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.conversation import Conversation
-from moot.types.event import Event
+from moot.types.event import Event, former
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
 from moot.types.message import Message
 from moot.types.outside import OutsideCall
@@ -213,7 +213,7 @@ def event_of(row: Any, run: str | None) -> Event:
     id, at, _, exchange, kind, chunks, raw, phase, key, body, _check = row
     if exchange is not None:
         exchange = f"{run}{exchange[1:]}" if exchange[0] == ":" else exchange[1:]
-    return Event(
+    event = Event(
         kind,
         tuple(cast("list[JsonObject]", kept(chunks))),
         raw,
@@ -225,3 +225,4 @@ def event_of(row: Any, run: str | None) -> Event:
         at,
         id & 0xFFFFFFFF,
     )
+    return former(event) if kind == "tombstone" else event

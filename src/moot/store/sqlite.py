@@ -32,6 +32,7 @@ from moot.store.tokens import AccessTokens
 from moot.store.tree import MessageTree
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
+from moot.types.forgetting import Forgetting
 from moot.types.ids import Clock, SystemClock
 from moot.types.upkeep import Upkeep
 from moot.types.verify import Translations, Verifying
@@ -42,6 +43,7 @@ __all__ = ["SqliteStore", "open_store"]
 SELDOM = Registry(
     "moot.store.seldom",
     {
+        "forgetting": "moot.store.forgetting:Forgetter",
         "translations": "moot.store.translating:StoreTranslations",
         "upkeep": "moot.store.upkeep:StoreUpkeep",
         "verifier": "moot.store.verify:StoreVerifier",
@@ -123,6 +125,11 @@ class SqliteStore:
     def upkeep(self) -> Upkeep:
         """What keeps it small."""
         return SELDOM.load("upkeep")(self._writer, self._reader, self._sealer, self._clock)
+
+    @property
+    def forgetting(self) -> Forgetting:
+        """Purging and redacting."""
+        return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock)
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

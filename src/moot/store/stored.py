@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from moot.store.rows import kept, kept_object
 from moot.store.transaction import SEQ_BITS, checksum
+from moot.types.canonical import JsonObject, dumps
 
-__all__ = ["LAST_SEQ", "Row", "checked"]
+__all__ = ["LAST_SEQ", "Row", "checked", "former", "tombstone"]
 
 LAST_SEQ = (1 << SEQ_BITS) - 1
 
@@ -44,3 +46,20 @@ class Row(NamedTuple):
 def checked(row: Row) -> Row:
     """The same with the check that fits it."""
     return row._replace(check=checksum(row.seq, row.kind, row.chunks, row.raw, row.phase, row.key, row.body))
+
+
+def former(row: Row) -> Row:
+    """What is left of the event that a tombstone was, as a row; any other as it is. Its check is still the tombstone's."""
+    if row.kind != "tombstone" or row.body is None:
+        return row
+    body = kept_object(row.body)
+    inner = body.get("body")
+    return row._replace(kind=str(body.get("was", "tombstone")), body=None if inner is None else dumps(inner))
+
+
+def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
+    """What stands in the place of an event, redacted already or not, from which something was taken: no raw, and this of the rest."""
+    was = former(row)
+    inner = None if body is None else kept(body)
+    said: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}
+    return checked(row._replace(kind="tombstone", chunks=chunks, raw=None, body=dumps(said)))

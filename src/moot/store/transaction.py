@@ -198,7 +198,9 @@ class Transaction:
         now = self._now()
         exchange_id = exchange_text = None
         run_id, run_no = run or (None, None)
-        for kind, chunks, raw, event_run, exchange, phase, key, body, at, _ in events:
+        for kind, chunks, raw, event_run, exchange, phase, key, body, at, _, gone in events:
+            if gone is not None:  # an import of what was redacted elsewhere
+                kind, body = "tombstone", {"was": kind, **gone, "body": body}
             content = dumps(chunks)
             if event_run != run_id:
                 run_id, run_no = event_run, None if event_run is None else self.run_no(event_run)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from anyio import CancelScope
 
 from moot.store.transaction import Transaction
 
-__all__ = ["Joint", "Unit", "outcome", "settle"]
+__all__ = ["Joint", "Unit", "do_first", "grouped", "outcome", "settle"]
 
 T = TypeVar("T")
+
+_JOINED = 256
+"""Units that are done together: what they take must not be far over what one transaction may."""
 
 
 class Joint(ABC):
@@ -91,3 +95,28 @@ async def _known(unit: Unit[T]) -> None:
             continue
         except Exception:  # noqa: BLE001 - the caller is being cancelled and has no use for the outcome
             return
+
+
+def grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
+    """Units of one conversation together, in their order; the rest one by one."""
+    groups: dict[object, list[Unit[object]]] = {}
+    for unit in units:
+        groups.setdefault(unit.group or unit, []).append(unit)
+    yield from groups.values()
+
+
+def do_first(groups: deque[list[Unit[object]]], transaction: Transaction) -> Sequence[Unit[object]]:
+    """Does the first of the groups, and with it those behind it that can be done together with it; they are taken off."""
+    group = groups.popleft()
+    first = group[0].work
+    if not isinstance(first, Joint) or len(group) > 1:
+        for unit in group:
+            unit.result = unit.work(transaction)
+        return group
+    kind, joined = type(first), group
+    while groups and len(joined) < _JOINED and len(groups[0]) == 1 and type(groups[0][0].work) is kind:
+        joined.append(groups.popleft()[0])
+    results = kind.together([unit.work for unit in joined], transaction)
+    for unit, result in zip(joined, results, strict=True):
+        unit.result = result
+    return joined

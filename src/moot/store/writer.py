@@ -12,8 +12,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Literal, TypeVar
@@ -24,10 +25,10 @@ from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
 from moot.store.faults import FOREIGN, distrusted, translated
 from moot.store.library import sqlite
-from moot.store.locks import FileLock, Presence
+from moot.store.locks import SCRUBBING, FileLock, Presence
 from moot.store.migrate import version_of
 from moot.store.transaction import Transaction
-from moot.store.units import Joint, Unit, outcome, settle
+from moot.store.units import Unit, do_first, grouped, outcome, settle
 from moot.types.crash import point
 from moot.types.ids import Clock
 
@@ -45,8 +46,6 @@ _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
 """Units in one transaction."""
-_JOINED = 256
-"""Units that are done together: what they take must not be far over LONGEST."""
 _WAL_PAGES = 2000
 """Pages that gather before they are folded into the file, 8 MB: the few that every commit changes are then folded once for many."""
 
@@ -67,6 +66,8 @@ class Writer:
         self._path = path
         self._clock = clock
         self._presence_path = presence
+        self._scrubbing = FileLock(presence.with_name(SCRUBBING))
+        """Held by a process that writes the whole database anew, which takes as long as it takes."""
         self._full = durability == "full"
         self._version = version
         self._protection = protection
@@ -101,13 +102,8 @@ class Writer:
         return await outcome(unit)
 
     async def alone(self, work: Callable[[Connection], T]) -> T:
-        """What `work` makes of the writing connection between two transactions."""
-
-        def between() -> T:
-            with self._protection or nullcontext():
-                return work(self._connected()[0])
-
-        unit = Unit(self._loop.create_future(), between, background=True)
+        """What `work` returns; it has the writing connection outside of transactions, for what the library does in one go."""
+        unit = Unit(self._loop.create_future(), partial(self._by_itself, work), background=True)
         self._put(unit)
         return await outcome(unit)
 
@@ -230,12 +226,12 @@ class Writer:
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
     ) -> list[Unit[object]]:
         """What there was no time for. All goes without savepoints first, which cost as much as a row each; failures are few."""
-        groups = deque(_grouped(units))
+        groups = deque(grouped(units))
         try:
             while groups:
                 if applied and time.monotonic() > until:
                     return [unit for left in groups for unit in left]
-                applied.extend(_do(groups, transaction))
+                applied.extend(do_first(groups, transaction))
         except Exception:
             if not connection.in_transaction:  # the library gave the whole transaction up
                 raise
@@ -243,7 +239,7 @@ class Writer:
             transaction.forget()
             applied.clear()
             self._begin(connection)
-            return self._apply_apart(connection, transaction, list(_grouped(units)), applied)
+            return self._apply_apart(connection, transaction, list(grouped(units)), applied)
         return []
 
     def _apply_apart(
@@ -287,7 +283,7 @@ class Writer:
                 connection.execute("BEGIN IMMEDIATE")
                 break
             except sqlite.OperationalError as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF != 5 or time.monotonic() > until:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != 5 or (time.monotonic() > until and not self._scrubbing.held()):
                     raise
         if version_of(connection) != self._version:
             raise StoreTooNew(f"another moot has changed the schema of {str(self._path)!r} meanwhile", fix="start this program again")
@@ -370,31 +366,15 @@ class Writer:
             self._presence.leave()
             self._presence = None
 
+    def _by_itself(self, work: Callable[[Connection], T]) -> T:
+        connection, _ = self._connected()
+        with self._protection or nullcontext():
+            connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE * 1000)}")
+            try:
+                return work(connection)
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN}")
+
     def _data_version(self) -> int:
         connection, _ = self._connected()
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
-    """Units of one conversation together, in their order; the rest one by one."""
-    groups: dict[object, list[Unit[object]]] = {}
-    for unit in units:
-        groups.setdefault(unit.group or unit, []).append(unit)
-    yield from groups.values()
-
-
-def _do(groups: deque[list[Unit[object]]], transaction: Transaction) -> Sequence[Unit[object]]:
-    """Does the first of the groups, and with it those behind it that can be done together with it; they are taken off."""
-    group = groups.popleft()
-    first = group[0].work
-    if not isinstance(first, Joint) or len(group) > 1:
-        for unit in group:
-            unit.result = unit.work(transaction)
-        return group
-    kind, joined = type(first), group
-    while groups and len(joined) < _JOINED and len(groups[0]) == 1 and type(groups[0][0].work) is kind:
-        joined.append(groups.popleft()[0])
-    results = kind.together([unit.work for unit in joined], transaction)
-    for unit, result in zip(joined, results, strict=True):
-        unit.result = result
-    return joined

@@ -15,6 +15,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
+| `forgetting.py` | the seam to what takes away for good |
 | `recording.py` | a conversation with its runs, as a file holds it |
 | `imports.py` | what was brought in from other programs, piece by piece |
 | `media.py` | pictures and sound, and the seam to the models that make or hear them |

@@ -41,8 +41,26 @@ class Event(NamedTuple):
     """Wall time, µs since the epoch; 0 = the store sets it."""
     seq: int = 0
     """Position in the conversation, dense from 1; 0 = not stored yet. Only the store sets it, in the appending transaction."""
+    redacted: JsonObject | None = None
+    """`{reason, at}` of an event out of which something was taken; in the log it is a tombstone, here it is what is left of it."""
 
     @property
     def text(self) -> str:
         """What it adds to the text of the answer, as somebody reads it who prints what comes; mostly empty or a few letters."""
         return "".join([str(chunk["delta"]) for chunk in self.chunks if chunk["type"] == "text-delta"])
+
+
+def told(event: Event) -> Event:
+    """The event as the log has it: one that was redacted is a tombstone, whose body says what it was."""
+    if event.redacted is None:
+        return event
+    body: JsonObject = {"was": event.kind, **event.redacted, "body": event.body}
+    return event._replace(kind="tombstone", body=body, redacted=None)
+
+
+def former(event: Event) -> Event:
+    """What is left of the event that a tombstone was; any other as it is."""
+    body = event.body
+    if event.kind != "tombstone" or not isinstance(body, dict) or not isinstance(was := body.get("was"), str):
+        return event
+    return event._replace(kind=was, body=body.get("body"), redacted={"reason": body.get("reason"), "at": body.get("at")})

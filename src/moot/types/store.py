@@ -16,6 +16,7 @@ from moot.types.conversation import Conversation, Project
 from moot.types.conversations import Conversations
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure
+from moot.types.forgetting import Forgetting
 from moot.types.imports import Imports
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
@@ -354,6 +355,8 @@ class Store(Holdings, Protocol):
     def upkeep(self) -> Upkeep: ...
     @property
     def translations(self) -> Translations: ...
+    @property
+    def forgetting(self) -> Forgetting: ...
 
     def of(self, owner: str) -> Holdings:
         """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.

@@ -67,6 +67,10 @@ class Receipt:
     """Exchanges that readers are shown in a newer translation than the first."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
     """The others, by the converter that made them: it is here in another version, or not at all."""
+    redacted: int = 0
+    """Events that are tombstones: something was taken out of them, and what is left is judged."""
+    redacted_exchanges: int = 0
+    """Exchanges that are not made again from raw because some of it was taken out."""
     events: int = 0
     raw_events: int = 0
     raw_bytes: int = 0
@@ -87,7 +91,19 @@ class Receipt:
 
     def to_json(self) -> JsonObject:
         names = ("conversations", "runs", "live", "exchanges", "rebuilt", "translated")
-        more = ("events", "raw_events", "raw_bytes", "chunks", "messages", "requests", "blobs", "blob_bytes", "damaged")
+        more = (
+            "redacted",
+            "redacted_exchanges",
+            "events",
+            "raw_events",
+            "raw_bytes",
+            "chunks",
+            "messages",
+            "requests",
+            "blobs",
+            "blob_bytes",
+            "damaged",
+        )
         return {
             "ok": not self.damaged,
             **{name: getattr(self, name) for name in names},

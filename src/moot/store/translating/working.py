@@ -99,7 +99,7 @@ def _due(queries: Queries, no: int, id: str, exchanges: tuple[Exchange, ...]) ->
 def _newer(queries: Queries, exchange: Exchange, translators: Translators) -> Translator[Any] | None:
     """The converter that is here, when it is newer than the one whose chunks are shown."""
     translator = translators(exchange.converter)
-    if translator is None:
+    if translator is None or "redacted" in exchange.request:  # what is left of its raw gives other chunks
         return None
     shown = newest_of(queries, exchange.id)
     version = converter_of(exchange.converter if shown is None else shown.converter).version

@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 
 from moot.store.connect import Queries
 from moot.store.library import sqlite
+from moot.store.stored import former
 from moot.store.verify.exchanges import ExchangeJudge, exchange_row
 from moot.store.verify.findings import Findings
 from moot.store.verify.growing import GrowthJudge, is_growth
@@ -87,6 +88,7 @@ class ConversationJudge:
         receipt.events += 1
         if not row.is_sound():
             self._findings.add("changed", f"event {seq}", "bytes that fit its check", f"others, in an event of kind {row.kind!r}", seq)
+        row = self._left_of(row)
         run = self._run(queries, row)
         exchange = self._exchange(queries, row, run)
         chunks = self._made(queries, row, exchange)
@@ -111,6 +113,17 @@ class ConversationJudge:
             for exchange in [name for name, judge in self._exchanges.items() if judge.exchange.run == id]:
                 del self._exchanges[exchange]
         self._lost = 0
+
+    def _left_of(self, row: Row) -> Row:
+        """What a tombstone has left of the event that it was: that is judged as the event would be."""
+        if row.kind != "tombstone":
+            return row
+        self._receipt.redacted += 1
+        try:
+            return former(row)
+        except ValueError as error:
+            self._findings.add("unreadable", f"event {row.seq}", "a tombstone's body as JSON", str(error), row.seq)
+            return row
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
         """The event's chunks as readers get them, made again from its raw bytes when it has any."""

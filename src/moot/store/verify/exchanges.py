@@ -45,6 +45,9 @@ class ExchangeJudge:
         receipt = findings.receipt
         receipt.exchanges += 1
         receipt.translated += self._translated is not None
+        if "redacted" in exchange.request:  # what is left of its raw gives other chunks
+            receipt.redacted_exchanges += 1
+            return
         translator = translators(exchange.converter)
         here = 0 if translator is None else translator.version
         if self._translated is not None and here == converter_of(self._translated.converter).version:

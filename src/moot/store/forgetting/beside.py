@@ -1,0 +1,110 @@
+"""Files of the home beside the database in which words lie: drafts, what was typed, logs. Everything here blocks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+from moot.store.forgetting.needles import Needles
+from moot.types.forgetting import FileFate
+
+__all__ = ["draft_name", "forget_typed", "redact_files"]
+
+_LARGEST = 256 << 20
+"""Bytes of a file that is looked through."""
+_COMMAND = re.compile(r"(?:!|/\S+\s+)(.+)", re.DOTALL)
+
+
+def draft_name(conversation: str) -> str:
+    """The file, in the folder of drafts, of what is being written in a conversation; its id may be anything that a client chose."""
+    safe = conversation if re.fullmatch(r"[\w-]{1,100}", conversation) else blake2b(conversation.encode(), digest_size=16).hexdigest()
+    return f"{safe}.json"
+
+
+def forget_typed(state: Path, conversations: Collection[str], said: Collection[str]) -> list[FileFate]:
+    """Removes drafts of these conversations, and what was said in them from the list of what was typed."""
+    fates: list[FileFate] = []
+    for id in conversations:
+        draft = state / "drafts" / draft_name(id)
+        if draft.exists():
+            draft.unlink(missing_ok=True)
+            fates.append(FileFate(str(draft), "deleted", "a draft"))
+    history = state / "history.jsonl"
+    if said and history.exists() and (gone := _blank_lines(history, said)):
+        fates.append(FileFate(str(history), "rewritten", f"{gone} {'line' if gone == 1 else 'lines'} that had been typed"))
+    return fates
+
+
+def redact_files(state: Path, needles: Needles) -> list[FileFate]:
+    """Puts x in the place of every letter of them; nobody who has a file open, or appends to it, is disturbed."""
+    fates: list[FileFate] = []
+    for path in _files(state):
+        count = _blank(path, needles)
+        if count:
+            fates.append(FileFate(str(path), "rewritten", f"{count} {'place' if count == 1 else 'places'}"))
+    return fates
+
+
+def held_in(path: Path, needles: Needles) -> int:
+    """In how many places of a file they stand."""
+    return len(needles.spans(path.read_bytes().decode("utf-8", "surrogateescape"))) if path.stat().st_size <= _LARGEST else 0
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):  # links are not followed
+        for name in sorted(names):
+            path = Path(place) / name
+            if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= _LARGEST:
+                yield path
+
+
+def _blank(path: Path, needles: Needles) -> int:
+    data = path.read_bytes()
+    text = data.decode("utf-8", "surrogateescape")
+    spans = needles.spans(text)
+    _overwrite(path, [(_size(text[:start]), _size(text[start:end])) for start, end in spans], b"x")
+    return len(spans)
+
+
+def _blank_lines(path: Path, said: Collection[str]) -> int:
+    """How many lines of what was typed were said there, or are commands with it; they are empty now."""
+    places: list[tuple[int, int]] = []
+    at = 0
+    everything = "\n".join(said)
+    for line in path.read_bytes().splitlines(keepends=True):
+        if _is_of(line, said, everything):
+            places.append((at, len(line.rstrip(b"\n"))))
+        at += len(line)
+    _overwrite(path, places, b" ")
+    return len(places)
+
+
+def _is_of(line: bytes, said: Collection[str], everything: str) -> bool:
+    try:
+        typed = json.loads(line)
+    except ValueError:
+        return False
+    if not isinstance(typed, str):
+        return False
+    command = _COMMAND.fullmatch(typed.strip())
+    return typed in said or typed.strip() in said or (command is not None and command[1].strip() in everything)
+
+
+def _overwrite(path: Path, places: list[tuple[int, int]], filling: bytes) -> None:
+    if not places:
+        return
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        for start, length in places:
+            os.pwrite(file, filling * length, start)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))

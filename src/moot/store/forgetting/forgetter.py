@@ -1,0 +1,215 @@
+"""Purges and redactions from their first step to their last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+
+from moot.errors import Busy, StoreFull, UsageError
+from moot.store.blobs import BlobFiles
+from moot.store.conversations import ConversationTree
+from moot.store.events import Events
+from moot.store.forgetting import purging, redacting, sweeping, works
+from moot.store.forgetting.beside import forget_typed, redact_files
+from moot.store.forgetting.needles import Needles
+from moot.store.forgetting.retention import over
+from moot.store.forgetting.said import prompts
+from moot.store.forgetting.scrubbing import scrub, truncated
+from moot.store.forgetting.works import Work
+from moot.store.locks import SCRUBBING, FileLock
+from moot.store.reader import Reader
+from moot.store.transaction import Transaction
+from moot.store.unindexing import merge_some
+from moot.store.writer import Writer
+from moot.types.crash import point
+from moot.types.forgetting import Expiry, Forgotten, Retention, Secret, Tell
+from moot.types.ids import Clock
+
+__all__ = ["Forgetter"]
+
+T = TypeVar("T")
+
+_LOOK_AGAIN = 0.5
+_WAITED = 100.0
+"""Seconds that a blob is waited for which somebody may be about to name."""
+
+
+def _silent(_words: str) -> None:
+    return
+
+
+class Forgetter:
+    """The steps; all that comes and goes between them is in the work, which is stored with each."""
+
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._files = files
+        self._path = path
+        self._owner = owner
+        self.patience = 20.0
+        """Seconds that readers of an old state are waited for in the end."""
+        self._clock = clock
+        self._state = path.parent.parent / "state"
+
+    async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: Tell | None = None) -> Forgotten:
+        found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, self._owner))
+        await self._reader.read(lambda connection: purging.check_idle(connection, found))
+        work = Work(Forgotten("purge"), {no: one.id for no, one in found.items()})
+        if dry_run:
+            for no, id in work.conversations.items():
+                for table, rows in (await self._reader.read(partial(purging.counted, conversation=no))).items():
+                    work.count(table, rows)
+                work.receipt.conversations.append(id)
+            return work.receipt
+        if not work.conversations:
+            raise UsageError("what is to be purged?", fix="moot purge ID, or moot purge --deleted")
+        async with self._alone():
+            work = await self._writer.write(partial(_hidden, work), sync=True)
+            return await self._work(work, tell or _silent)
+
+    async def redact(
+        self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: Tell | None = None
+    ) -> Forgotten:
+        Needles(secret)
+        say = tell or _silent
+        work = Work(Forgotten("redact"), secret=secret, whole=conversation is None)
+        work.conversations = await self._reader.read(lambda connection: redacting.scope(connection, conversation, self._owner))
+        if dry_run:
+            return await redacting.Redaction(self._writer, self._reader, self._files, say).look(work)
+        async with self._alone():
+            work = await self._writer.write(lambda transaction: works.begun(transaction, work), sync=True)
+            return await self._work(work, say)
+
+    async def expire(self, rules: Retention, *, dry_run: bool = False, tell: Tell | None = None) -> tuple[list[Expiry], Forgotten | None]:
+        now = self._clock.now() // 1000
+        found = await self._reader.read(lambda connection: over(connection, rules, now))
+        if dry_run:
+            return found, None
+        deleting = ConversationTree(self._writer, self._reader, Events())
+        for one in found:
+            if one.what == "delete":
+                await deleting.delete(one.conversation.id)
+        purged = [one.conversation.id for one in found if one.what == "purge"]
+        return found, await self.purge(purged, tell=tell) if purged else None
+
+    async def finish(self) -> list[Forgotten]:
+        if not await self._reader.read(works.open_works):
+            return []
+        lock = self._lock()
+        if not await to_thread.run_sync(partial(lock.take, wait=False)):
+            return []
+        try:
+            done: list[Forgotten] = []
+            for _, work, receipt in await self._reader.read(works.open_works):
+                done.append(await (self._work(work, _silent) if work is not None else self._cleaned(receipt, True)))
+            return done
+        finally:
+            lock.release()
+
+    async def receipts(self, *, limit: int = 50) -> list[Forgotten]:
+        return await self._reader.read(partial(works.receipts, limit=limit))
+
+    # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _work(self, work: Work, tell: Tell) -> Forgotten:
+        """What is still to be done of it; each step may have been done before."""
+        point("forget.begun")
+        if work.receipt.kind == "purge":
+            work = await self._purged(work, tell)
+        else:
+            work = await redacting.Redaction(self._writer, self._reader, self._files, tell).work(work)
+            work = await self._beside(work, partial(redact_files, self._state, Needles(work.secret or Secret())))
+        point("forget.rows")
+        work = await self._swept(work, tell)
+        point("forget.swept")
+        return await self._cleaned(work.receipt, work.unindexed, tell)
+
+    async def _purged(self, work: Work, tell: Tell) -> Work:
+        said = await self._reader.read(lambda connection: prompts(connection, work.conversations))
+        work = await self._beside(work, partial(forget_typed, self._state, list(work.conversations.values()), said))
+        for count, no in enumerate(list(work.conversations), 1):
+            tell(f"{count:,} conversations")
+            work = await self._writer.write(partial(purging.purge, work, no), sync=True)
+            point("forget.one")
+        return work
+
+    async def _beside(self, work: Work, step: Callable[[], Sequence[object]]) -> Work:
+        """With what a step did to files in the receipt."""
+        fates = await to_thread.run_sync(step)
+        return await self._writer.write(partial(_with_files, work, fates)) if fates else work
+
+    async def _swept(self, work: Work, tell: Tell) -> Work:
+        waiting = 0
+        with anyio.move_on_after(_WAITED):
+            while work.blobs:
+                tell(f"looking who names {len(work.blobs):,} blobs")
+                marked = await self._reader.read(partial(sweeping.mark, work))
+                work, waiting = await self._writer.write(partial(sweeping.sweep, work, marked), sync=True)
+                if not waiting:
+                    break
+                tell(f"{waiting:,} blobs wait: a run that is at work may be about to name them")
+                await anyio.sleep(_LOOK_AGAIN)
+        point("forget.unnamed")
+        if waiting:
+            work.receipt.left.append(f"{waiting:,} blobs that a run at work names all the time")
+        return await self._writer.write(partial(sweeping.unlink, work, self._files), sync=True) if work.blobs else work
+
+    async def _cleaned(self, receipt: Forgotten, unindexed: bool, tell: Tell = _silent) -> Forgotten:
+        """The end: from here on nothing names what was forgotten, and the file is written anew."""
+        work = Work(receipt)
+        await self._writer.write(lambda transaction: works.save(transaction, work, cleaned=True), sync=True)
+        first = True
+        while unindexed and await self._writer.write(partial(merge_some, first)):
+            first = False
+            tell("cleaning the search index")
+        tell("writing the database anew")
+        lock = FileLock(self._state / SCRUBBING)
+        try:
+            receipt.bytes_before, receipt.bytes_after = await self._writer.alone(partial(scrub, self._path, lock, unindexed))
+        except StoreFull as error:
+            receipt.left.append(error.message)
+            return receipt
+        point("forget.scrubbed")
+        if not await self._writer.alone(partial(truncated, self.patience)):
+            receipt.left.append("the write-ahead log, which another program still reads; it is emptied as soon as that has ended")
+            return receipt
+        await self._writer.write(lambda transaction: works.save(transaction, work, done=True), sync=True)
+        return receipt
+
+    # ── one at a time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _lock(self) -> FileLock:
+        return FileLock(self._state / "forgetting.lock")
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None, None]:
+        """Raises Busy while another process forgets or backs up."""
+        lock = self._lock()
+        if not await to_thread.run_sync(partial(lock.take, wait=False)):
+            raise Busy("another process purges, redacts or backs up at this moment", fix="try again when it is done")
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _hidden(work: Work, transaction: Transaction) -> Work:
+    """The work stored, its conversations deleted from now on, so that nobody goes on with them."""
+    purging.check_idle(transaction, work.conversations)
+    for no in work.conversations:
+        transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))
+    return works.begun(transaction, work)
+
+
+def _with_files(work: Work, fates: Sequence[object], transaction: Transaction) -> Work:
+    known = set(work.receipt.files)
+    work.receipt.files += [fate for fate in fates if fate not in known]  # type: ignore[misc]
+    works.save(transaction, work)
+    return work

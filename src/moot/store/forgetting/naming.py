@@ -1,0 +1,101 @@
+"""Which blobs are named, and by whom: the mark of a mark and sweep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, LiteralString
+
+from moot.store import segments
+from moot.store.connect import Queries
+from moot.store.forgetting.places import PLACES
+from moot.store.stored import LAST_SEQ
+from moot.types.canonical import dumps
+
+__all__ = ["are_blobs", "named_by", "named_in"]
+
+_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_SAYS: tuple[tuple[LiteralString, LiteralString], ...] = (
+    ("exchange", "request"),
+    ("exchange", "options"),
+    ("message", "parts"),
+    ("message", "metadata"),
+    ("run", "settings"),
+    ("conversation", "settings"),
+    ("conversation", "origin"),
+    ("translation", "chunks"),
+    ("approval", "arguments"),
+    ("approval", "value"),
+    ("approval", "edited"),
+    ("inbox", "body"),
+    ("event", "chunks"),
+    ("event", "body"),
+)
+"""Where a name means the blob; in raw a vendor only repeats it."""
+_WHOSE: dict[LiteralString, LiteralString] = {
+    "conversation": "t.owner_id FROM conversation AS t",
+    "event": "c.owner_id FROM event AS t JOIN conversation AS c ON c.no = t.id >> 32",
+    "approval": "r.owner_id FROM approval AS t JOIN run AS r ON r.id = t.run",
+    "inbox": "r.owner_id FROM inbox AS t JOIN run AS r ON r.id = t.run",
+}
+
+_OF: dict[LiteralString, LiteralString] = {
+    "conversation": "t.no",
+    "event": "t.id >> 32",
+    "approval": "r.conversation",
+    "inbox": "r.conversation",
+}
+
+
+def named_in(queries: Queries, conversation: int) -> set[str]:
+    """All that looks like the name of a blob in what hangs on a conversation."""
+    found: set[str] = set()
+    for table, column in _SAYS:
+        of = PLACES[table].of
+        _collect(queries.execute(f"SELECT {column} FROM {table} WHERE {of}", (conversation,)), found)
+    _collect(((data,) for row in segments.rows(queries, conversation, 0, LAST_SEQ) for data in (row[5], row[9])), found)
+    return found
+
+
+def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
+    """Those of the names that are one."""
+    found: Any = queries.execute(
+        "SELECT b.sha256 FROM json_each(?) AS j JOIN blob AS b ON b.sha256 = j.value", (dumps(sorted(names)).decode(),)
+    )
+    return {name for (name,) in found.fetchall()}
+
+
+def named_by(queries: Queries, names: Collection[str], without: Collection[int] = ()) -> set[tuple[str, str]]:
+    """Those of the names that something says, each with the owner of what says it; looks at the whole store but these conversations."""
+    found: set[tuple[str, str]] = set()
+    if not names:
+        return found
+    left_out = {f"{no}" for no in without}
+    for table, column in _SAYS:
+        whose = _WHOSE.get(table) or f"c.owner_id FROM {table} AS t JOIN conversation AS c ON c.no = t.conversation"
+        place = _OF.get(table) or "t.conversation"
+        for data, no, owner in queries.execute(f"SELECT t.{column}, {place}, {whose} WHERE t.{column} IS NOT NULL"):
+            if f"{no}" not in left_out:
+                found.update((name, owner) for name in _names(data) if name in names)
+    for no, owner, data in _sealed(queries):
+        if f"{no}" not in left_out:
+            found.update((name, owner) for name in _names(data) if name in names)
+    return found
+
+
+def _sealed(queries: Queries) -> Iterator[tuple[int, str, bytes]]:
+    conversations: Any = queries.execute(
+        "SELECT DISTINCT s.conversation, c.owner_id FROM segment AS s JOIN conversation AS c ON c.no = s.conversation"
+    ).fetchall()
+    for no, owner in conversations:
+        for row in segments.rows(queries, no, 0, LAST_SEQ):
+            yield from ((no, owner, data) for data in (row[5], row[9]) if data)
+
+
+def _collect(rows: Iterable[Any], found: set[str]) -> None:
+    for (data,) in rows:
+        found.update(_names(data))
+
+
+def _names(data: bytes | None) -> Iterator[str]:
+    return (match.decode() for match in _HASH.findall(data)) if data else iter(())

@@ -1,0 +1,119 @@
+"""Where words lie: every table of the schema, which of its columns may hold what somebody said, and whose they are.
+
+A test walks the schema: a table or column of text or bytes that is not named here fails it. What is purged, what is redacted and what
+names a blob all follow from this one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, LiteralString, TypeAlias
+
+__all__ = ["BY_ITSELF", "INDEXES", "PLACES", "Form", "Place"]
+
+Form: TypeAlias = Literal["text", "json", "parts", "bytes"]
+"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · bytes: anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One table."""
+
+    words: Mapping[LiteralString, Form]
+    """Columns that may hold what somebody said, or the name of a blob."""
+    facts: tuple[LiteralString, ...] = ()
+    """Columns of ids, states and words of moot's own."""
+    of: LiteralString = ""
+    """Which rows hang on the conversation whose `no` is ?1; empty = the table hangs on none."""
+
+
+_CONVERSATION: LiteralString = "conversation = ?1"
+_RUN: LiteralString = "run IN (SELECT id FROM run WHERE conversation = ?1)"
+
+PLACES: Mapping[LiteralString, Place] = {
+    # in the order in which a conversation's rows go: what refers to a row goes before it
+    "approval": Place(
+        {
+            "tool": "text",
+            "arguments": "bytes",
+            "questions": "json",
+            "reason": "text",
+            "value": "json",
+            "parts": "json",
+            "patterns": "json",
+            "edited": "bytes",
+            "outside": "json",
+        },
+        ("id", "run", "tool_call", "digest", "option", "answered_by", "edited_digest"),
+        _RUN,
+    ),
+    "inbox": Place({"body": "json"}, ("run", "kind"), _RUN),
+    "search_text": Place(
+        dict.fromkeys(("text", "tools", "reasoning", "agent", "model", "facts"), "text"),
+        (),
+        "no IN (SELECT no FROM search WHERE conversation = ?1)",
+    ),
+    "search": Place({}, (), _CONVERSATION),
+    "translation": Place({"chunks": "json", "ending": "json"}, ("converter", "exchange"), _CONVERSATION),
+    "segment": Place({"data": "bytes"}, ("codec", "dictionary", "frames"), _CONVERSATION),
+    "exchange": Place(
+        {"options": "json", "request": "json", "provider": "text", "model": "text"},
+        ("id", "run", "purpose", "dialect", "converter", "chunk_format", "ended"),
+        _CONVERSATION,
+    ),
+    "event": Place(
+        {"chunks": "parts", "raw": "bytes", "body": "json"},
+        ("exchange", "kind", "phase", "key", "check"),
+        "id > (?1 << 32) AND id < ((?1 + 1) << 32)",
+    ),
+    "message": Place(
+        {"parts": "parts", "metadata": "json", "client_id": "text"}, ("id", "parent_id", "role", "run", "status"), _CONVERSATION
+    ),
+    "run": Place(
+        {"agent": "text", "agent_session_id": "text", "model": "text", "settings": "json", "error": "json"},
+        ("id", "message", "owner_id", "agent_type", "trigger", "parent_run", "status", "on_crash", "owner", "usage"),
+        _CONVERSATION,
+    ),
+    "log_head": Place({}, (), _CONVERSATION),
+    "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
+    "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),
+    "conversation": Place(
+        {
+            "key": "text",
+            "client_id": "text",
+            "title": "text",
+            "agent": "text",
+            "model": "text",
+            "parent_tool_call_id": "text",
+            "directory": "bytes",
+            "allowed_uris": "bytes",
+            "settings": "json",
+            "origin": "json",
+        },
+        ("id", "owner_id", "project_id", "title_source", "agent_type", "parent_id", "forked_from_id", "forked_from_message", "head_id"),
+        "no = ?1",
+    ),
+    # what hangs on no conversation
+    "blob": Place({"data": "bytes"}, ("sha256", "media_type")),
+    "blob_owner": Place({}, ("sha256", "owner_id", "media_type")),
+    "search_term": Place({"term": "text"}),
+    "idempotency": Place({"headers": "bytes", "body": "bytes"}, ("owner_id", "key", "request", "worker")),
+    "project": Place({"name": "text", "description": "text", "root_path": "bytes", "context": "text", "rules": "text"}, ("id", "owner_id")),
+    "setting": Place({"value": "json"}, ("key",)),
+    "user": Place({"name": "text"}, ("id",)),
+    "token": Place({"name": "text"}, ("id", "owner_id", "hash", "scopes", "kind")),
+    "login_code": Place({}, ("hash", "owner_id")),
+    "import_source": Place({}, ("owner_id", "format", "path")),
+    "tally": Place({}, ("name",)),
+    "forgetting": Place({"rest": "json", "receipt": "json"}, ("kind",)),
+    "written_file": Place({"path": "bytes"}, ("kind", "sha256", "conversation")),
+}
+
+BY_ITSELF = frozenset(
+    {"event", "segment", "exchange", "message", "search_text", "search_term", "translation", "blob", "idempotency", "forgetting"}
+)
+"""Tables in which a string is not just replaced: their own code does it."""
+
+INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")
+"""Full-text indexes, whose own tables hold every word of what they index."""

@@ -1,0 +1,87 @@
+"""The transaction in which conversations go with all that hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from copy import deepcopy
+from typing import Any, LiteralString
+
+from moot.errors import Busy
+from moot.store import lookup
+from moot.store.connect import Queries
+from moot.store.forgetting.naming import are_blobs, named_in
+from moot.store.forgetting.places import PLACES
+from moot.store.forgetting.works import Work, save
+from moot.store.transaction import Transaction
+from moot.store.unindexing import unindex_all
+from moot.types.conversation import Conversation
+
+__all__ = ["answers_forgotten", "check_idle", "counted", "purge", "with_children"]
+
+
+def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> dict[int, Conversation]:
+    """Those conversations and what was delegated in them, by their numbers. Raises NotFound; Busy for a run at work."""
+    found: dict[int, Conversation] = {}
+    waiting = [lookup.conversation(queries, id, owner) for id in ids]
+    while waiting:
+        one = waiting.pop()
+        if one.no in found:
+            continue
+        found[one.no] = one
+        children: Any = queries.execute("SELECT id FROM conversation WHERE parent_id = ?", (one.id,)).fetchall()
+        waiting += [lookup.conversation(queries, id, owner) for (id,) in children]
+    return found
+
+
+def check_idle(queries: Queries, conversations: Collection[int]) -> None:
+    """Raises Busy when a run of them has an owner."""
+    for no in conversations:
+        row: Any = queries.execute(
+            "SELECT r.id, c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
+            " WHERE r.conversation = ? AND (r.status = 'running' OR r.status = 'waiting' AND r.owner IS NOT NULL)",
+            (no,),
+        ).fetchone()
+        if row is not None:
+            raise Busy(f"the conversation {row[1]!r} has a run at work", fix=f"moot chat stop {row[1][:13]}, then again")
+
+
+def counted(queries: Queries, conversation: int) -> dict[str, int]:
+    """How many rows of which table hang on a conversation."""
+    found: dict[str, int] = {}
+    for table, place in PLACES.items():
+        of: LiteralString = place.of
+        if of:
+            found[table] = queries.execute(f"SELECT count(*) FROM {table} WHERE {of}", (conversation,)).fetchone()[0]
+    return {table: rows for table, rows in found.items() if rows}
+
+
+def purge(work: Work, no: int, transaction: Transaction) -> Work:
+    """The work after one conversation of it is gone; that it went stands in the receipt, in the same transaction."""
+    work = deepcopy(work)  # the transaction may be undone, and the work done again
+    row: Any = transaction.row("SELECT created_at, owner_id FROM conversation WHERE no = ?", (no,))
+    id = work.conversations.pop(no)
+    if row is None:
+        return work
+    check_idle(transaction, (no,))
+    since, owner = row
+    work.owners.add(owner)
+    work.blobs |= are_blobs(transaction, named_in(transaction, no))
+    if indexed := unindex_all(transaction, no):
+        work.unindexed = True
+        work.count("search", indexed)
+    for table, place in PLACES.items():
+        of: LiteralString = place.of
+        if of:
+            work.count(table, transaction.execute(f"DELETE FROM {table} WHERE {of}", (no,)).rowcount)
+    work.count("idempotency", answers_forgotten(transaction, since))
+    work.receipt.conversations.append(id)
+    save(transaction, work)
+    transaction.forget()
+    return work
+
+
+def answers_forgotten(transaction: Transaction, since: int = 0) -> int:
+    """How many answers that were kept for repeats are kept no more; a repeat is told that it was carried out."""
+    return transaction.execute(
+        "UPDATE idempotency SET status = 0, headers = ?, body = ? WHERE status > 0 AND at >= ?", (b"[]", b"", since)
+    ).rowcount

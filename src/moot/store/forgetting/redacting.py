@@ -1,0 +1,287 @@
+"""Taking strings out of everything: blobs first, which get other names by it, then conversation after conversation, then the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, LiteralString
+
+from moot.errors import StoreCorrupt
+from moot.store.blobs import PACKED, BlobFiles
+from moot.store.connect import Connection, Queries
+from moot.store.forgetting.naming import are_blobs, named_in
+from moot.store.forgetting.needles import Needles
+from moot.store.forgetting.places import BY_ITSELF, PLACES, Form
+from moot.store.forgetting.purging import answers_forgotten, with_children
+from moot.store.forgetting.rewriting import Rewriting
+from moot.store.forgetting.scanning import Scan
+from moot.store.forgetting.works import Work, save
+from moot.store.reader import Reader
+from moot.store.stored import Row
+from moot.store.transaction import Transaction
+from moot.store.verify.rows import log_rows
+from moot.store.writer import Writer
+from moot.types.forgetting import Forgotten, Secret, Tell
+
+__all__ = ["Redaction", "scope"]
+
+_OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
+_TRIES = 5
+_NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("message", "client_id")})
+"""Names that must be unique: they go whole."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a conversation holds of it, in one snapshot."""
+
+    next_seq: int
+    rows: dict[int, Row] = field(default_factory=dict[int, Row])
+    """Tombstones, by seq."""
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    open: str = ""
+    """A run that has not ended, in words."""
+
+
+def scope(connection: Connection, conversation: str | None, owner: str | None) -> dict[int, str]:
+    """The conversations to be looked through: one with its sub-conversations, or all."""
+    if conversation is not None:
+        return {no: one.id for no, one in with_children(connection, [conversation], owner).items()}
+    found: Any = connection.execute("SELECT no, id FROM conversation ORDER BY no").fetchall()
+    return dict(found)
+
+
+class Redaction:
+    """One redaction at work."""
+
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, tell: Tell) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._files = files
+        self._tell = tell
+
+    async def look(self, work: Work) -> Forgotten:
+        """What would happen; nothing does."""
+        needles = Needles(work.secret or Secret())
+        renamed = await self._blobs(work, needles, dry=True)
+        work.receipt.blobs = len(renamed)
+        for no, id in work.conversations.items():
+            found = await self._reader.read(partial(_find, no, needles.with_names(renamed)))
+            if found.counts:
+                work.receipt.conversations.append(id)
+                work.receipt.left += [found.open] if found.open else []
+            for table, rows in found.counts.items():
+                work.count(table, rows)
+        if work.whole:
+            for table, count in (await self._reader.read(partial(_others, needles))).items():
+                work.count(table, count)
+        return work.receipt
+
+    async def work(self, work: Work) -> Work:
+        """The work, its rows and blobs free of it."""
+        needles = Needles(work.secret or Secret())
+        renamed = await self._blobs(work, needles, dry=False)
+        if renamed:
+            work = await self._writer.write(partial(_old_blobs, work, list(renamed)), sync=True)
+        needles = needles.with_names(renamed)
+        for count, (no, id) in enumerate(list(work.conversations.items()), 1):
+            self._tell(f"{count:,} of {len(work.conversations):,} conversations")
+            work = await self._conversation(work, no, id, needles)
+        return await self._writer.write(partial(_rest, work, needles), sync=True)
+
+    async def _conversation(self, work: Work, no: int, id: str, needles: Needles) -> Work:
+        for _ in range(_TRIES):
+            found = await self._reader.read(partial(_find, no, needles))
+            if not found.counts:
+                return work
+            if found.open:
+                return await self._writer.write(partial(_left, work, f"the conversation {id}: {found.open}"))
+            try:
+                done = await self._writer.write(partial(_change, work, no, id, needles, found), sync=True)
+            except StoreCorrupt as error:  # what can't be read can't be looked through
+                return await self._writer.write(partial(_left, work, f"the conversation {id}: {error.message}"))
+            if done is not None:
+                return done
+        return await self._writer.write(partial(_left, work, f"the conversation {id}: somebody writes in it all the time"))
+
+    async def _blobs(self, work: Work, needles: Needles, *, dry: bool) -> dict[str, str]:
+        """Old name → new name of those that hold it; with `dry` nothing is stored."""
+        renamed: dict[str, str] = {}
+        names = await self._reader.read(partial(_names, work))
+        for count, name in enumerate(names, 1):
+            if not count % 64:
+                self._tell(f"{count:,} of {len(names):,} blobs")
+            row: Any = await self._reader.read(partial(_blob, name))
+            if row is None:
+                continue
+            data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.stretch, name, row[1], 0, None))
+            changed = await self._reader.call(partial(needles.bytes, data))
+            if changed == data:
+                continue
+            new = renamed[name] = hashlib.sha256(changed).hexdigest()
+            if not dry:
+                await self._put(name, new, changed)
+        return renamed
+
+    async def _put(self, old: str, new: str, data: bytes) -> None:
+        """What is left of a blob, with the owners of the old one."""
+        if len(data) > PACKED:
+            await self._reader.call(partial(_lay_down, self._files, data))
+
+        def work(transaction: Transaction) -> None:
+            packed = data if len(data) <= PACKED else None
+            transaction.execute(
+                "INSERT INTO blob (sha256, size, media_type, created_at, data) SELECT ?, ?, media_type, ?, ? FROM blob WHERE sha256 = ?"
+                " ON CONFLICT (sha256) DO NOTHING",
+                (new, len(data), transaction.now_ms, packed, old),
+            )
+            transaction.execute(
+                "INSERT INTO blob_owner (sha256, owner_id, media_type, created_at, uploaded_at)"
+                " SELECT ?, owner_id, media_type, created_at, uploaded_at FROM blob_owner WHERE sha256 = ?"
+                " ON CONFLICT (sha256, owner_id) DO NOTHING",
+                (new, old),
+            )
+
+        await self._writer.write(work)
+
+
+def _lay_down(files: BlobFiles, data: bytes) -> None:
+    unfinished = files.begin()
+    try:
+        unfinished.add(data)
+        unfinished.finish()
+    finally:
+        unfinished.drop()
+
+
+def _names(work: Work, connection: Connection) -> list[str]:
+    if work.whole:
+        return [name for (name,) in connection.execute("SELECT sha256 FROM blob ORDER BY sha256")]
+    named: set[str] = set()
+    for no in work.conversations:
+        named |= named_in(connection, no)
+    return sorted(are_blobs(connection, named))
+
+
+def _blob(name: str, connection: Connection) -> Any:
+    return connection.execute("SELECT data, size FROM blob WHERE sha256 = ?", (name,)).fetchone()
+
+
+def _find(no: int, needles: Needles, connection: Connection) -> _Found:
+    """Everything in a conversation that is to be changed; empty counts for nothing."""
+    head: Any = connection.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (no,)).fetchone()
+    found = _Found(0 if head is None else head[0])
+    scan = Scan(needles)
+    for row in log_rows(connection, no, 0):
+        scan.row(row)
+    scan.end()
+    if scan.hits:
+        found.rows = {row.seq: row for row in log_rows(connection, no, 0) if row.seq in scan.hits}
+        found.rows = {seq: scan.changed(row, 0) for seq, row in found.rows.items()}
+        found.counts["event"] = len(found.rows)
+    for table, rowid, values in _changes(
+        connection, needles, no, frozenset({"event", "segment", "blob", "idempotency", "forgetting", "search_term"})
+    ):
+        del rowid, values
+        found.counts[table] = found.counts.get(table, 0) + 1
+    if found.counts and (run := connection.execute(_OPEN, (no,)).fetchone()) is not None:
+        found.open = f"its run {run[0]} is {run[1]}; stop it with `moot chat stop`, then redact again"
+    return found
+
+
+def _others(needles: Needles, connection: Connection) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for table, _, _ in _changes(connection, needles, None, BY_ITSELF):
+        counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _change(work: Work, no: int, id: str, needles: Needles, found: _Found, transaction: Transaction) -> Work | None:
+    """The work with that conversation done; None when it has gone on since it was looked at."""
+    head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))
+    if head is None or head[0] != found.next_seq or transaction.row(_OPEN, (no,)) is not None:
+        return None
+    work = deepcopy(work)
+    for table, rows in Rewriting(transaction, no, needles).work(found.rows).items():
+        work.count(table, rows)
+    for table, count in _replaced(transaction, needles, no).items():
+        work.count(table, count)
+    work.unindexed = True
+    if id not in work.receipt.conversations:
+        work.receipt.conversations.append(id)
+    save(transaction, work)
+    return work
+
+
+def _rest(work: Work, needles: Needles, transaction: Transaction) -> Work:
+    """What belongs to no conversation."""
+    work = deepcopy(work)
+    work.count("idempotency", answers_forgotten(transaction))
+    work.unindexed = True
+    if work.whole:
+        for table, count in _replaced(transaction, needles, None).items():
+            work.count(table, count)
+    save(transaction, work)
+    return work
+
+
+def _old_blobs(work: Work, names: Sequence[str], transaction: Transaction) -> Work:
+    work = deepcopy(work)
+    work.blobs |= set(names)
+    save(transaction, work)
+    return work
+
+
+def _left(work: Work, words: str, transaction: Transaction) -> Work:
+    work = deepcopy(work)
+    if words not in work.receipt.left:
+        work.receipt.left.append(words)
+    save(transaction, work)
+    return work
+
+
+def _replaced(transaction: Transaction, needles: Needles, no: int | None) -> dict[str, int]:
+    """Rows of plain tables, by table: those of a conversation, or those that are of none."""
+    counts: dict[str, int] = {}
+    for table, rowid, values in list(_changes(transaction, needles, no, BY_ITSELF)):
+        for column, value in values.items():
+            transaction.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, rowid))
+        counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _changes(
+    queries: Queries, needles: Needles, no: int | None, without: frozenset[str]
+) -> Iterator[tuple[LiteralString, int, dict[LiteralString, object]]]:
+    """Table, rowid and new values of each row that holds something."""
+    for table, place in PLACES.items():
+        if table in without or not place.words or (no is None) == bool(place.of):
+            continue
+        columns: LiteralString = ", ".join(place.words)
+        of: LiteralString = place.of or "true"
+        values = () if no is None else (no,)
+        for row in queries.execute(f"SELECT rowid, {columns} FROM {table} WHERE {of}", values).fetchall():
+            changed: dict[LiteralString, object] = {}
+            for (column, form), value in zip(place.words.items(), row[1:], strict=True):
+                new = _without(needles, form, value)
+                if new != value:
+                    changed[column] = None if (table, column) in _NULLED else new
+            if changed:
+                yield table, row[0], changed
+
+
+def _without(needles: Needles, form: Form, value: Any) -> object:
+    if value is None:
+        return None
+    match form:
+        case "text":
+            return needles.text(value)
+        case "json":
+            return needles.json(value)
+        case "parts":
+            return needles.json(value, structured=True)
+        case "bytes":
+            return needles.bytes(value)

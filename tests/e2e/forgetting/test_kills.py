@@ -1,0 +1,84 @@
+"""kill -9 in the middle of a purge or redaction: at the next start it is finished or has not begun, and the receipt says what is true."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import Stage
+from e2e.forgetting.doors import WORD, found_in, lived, script
+from moot.config.settings import Models, Permissions, Settings
+from moot.engine import open_engine
+from moot.store import open_store
+from moot.testing.scripted import ScriptedServer
+from verified import verify
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parents[2] / "src" / "moot" / "store" / "forgetting"
+POINTS = sorted({name for file in SOURCE.glob("*.py") for name in re.findall(r'point\("(forget\.[a-z.-]+)"\)', file.read_text())})
+KNOWN = ["forget.begun", "forget.one", "forget.rows", "forget.scrubbed", "forget.swept", "forget.unnamed"]
+
+
+@pytest.fixture(scope="module")
+async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Path, str]]:
+    base = tmp_path_factory.mktemp("made")
+    (base / "work").mkdir()
+    async with ScriptedServer(script) as server:
+        chosen = Settings(
+            base / "home",
+            models=Models(main="scripted@mine"),
+            providers={"mine": server.provider("mine", "openai-chat")},
+            permissions=Permissions(mode="auto"),
+        )
+        async with open_engine(chosen, seed=1) as engine:
+            conversation = await lived(Stage(engine, server, base / "work"), base / "home" / "state")
+    yield base / "home", conversation.id
+
+
+def killed(home: Path, *arguments: str, crash_at: str) -> None:
+    """A process that dies there."""
+    environment = {"PATH": "/usr/bin:/bin", "MOOT_TESTING": "1", "MOOT_CRASH_AT": crash_at}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "killed.py"), str(home), *arguments], capture_output=True, env=environment, timeout=50
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+def test_every_point_is_killed_at() -> None:
+    assert POINTS == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("what", "crash_at"),
+    [*(("purge", name) for name in (*POINTS, "store.before-commit:1")), ("redact", "store.after-commit:3"), ("redact", "forget.unnamed")],
+)
+async def test_what_was_cut_off_is_finished_or_has_not_begun(made: tuple[Path, str], tmp_path: Path, what: str, crash_at: str) -> None:
+    home, id = shutil.copytree(made[0], tmp_path / "home"), made[1]
+    killed(home, what, id if what == "purge" else WORD, crash_at=crash_at)
+    store = await open_store(Settings(home))
+    cut = await store.forgetting.receipts()
+    there = id in {one.id for one in (await store.conversations.list(deleted=True)).items + (await store.conversations.list()).items}
+    await store.close()
+    if crash_at == "store.before-commit:1":
+        assert not cut and there and len(found_in(home)) >= 4
+        return
+    (receipt,) = cut
+    assert receipt.done_at is None
+    if what == "purge":
+        assert (receipt.conversations == [id]) is not there, "the receipt says what is not so"
+    store = await open_store(Settings(home))
+    (last,) = await store.forgetting.finish()
+    assert await store.forgetting.finish() == []
+    await store.close()
+    assert last.no == receipt.no and last.done_at is not None and last.conversations == [id] and not last.left
+    assert found_in(home) == []
+    assert not (await verify(home)).damaged

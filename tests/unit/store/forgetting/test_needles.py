@@ -1,0 +1,125 @@
+"""What is looked for is found in every spelling, and nothing else is touched."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+import time
+import urllib.parse
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from moot.errors import UsageError
+from moot.store.forgetting.needles import SHORTEST, Needles
+from moot.store.forgetting.patterns import bounded
+from moot.types.canonical import dumps, loads
+from moot.types.forgetting import MARK, Secret
+
+WORDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=SHORTEST, max_size=30)
+AROUND = st.text(" ,.()XYZ", max_size=20)
+
+
+@given(WORDS, AROUND, AROUND, st.booleans(), st.integers(0, 3))
+def test_it_is_found_however_deep_it_is_escaped(secret: str, before: str, behind: str, ascii: bool, depth: int) -> None:
+    assume(not any(piece in before + behind for piece in (secret,)))
+    text = before + secret + behind
+    for _ in range(depth):
+        text = json.dumps(text, ensure_ascii=ascii)
+    found = Needles(Secret((secret,))).text(text)
+    for _ in range(depth):
+        found = json.loads(found)
+    assert MARK in found
+    if not set(secret) & set(MARK + before + behind):
+        assert found == before + MARK + behind
+
+
+@given(WORDS)
+def test_it_is_found_in_addresses(secret: str) -> None:
+    assert MARK in Needles(Secret((secret,))).text(f"https://host/?q={urllib.parse.quote(secret, safe='')}&x=1")
+
+
+@given(st.binary(max_size=40), st.text(string.ascii_letters + "äöü €", min_size=8, max_size=30), st.binary(max_size=40), st.booleans())
+def test_it_is_found_in_base64_and_the_rest_of_that_stays(before: bytes, secret: str, behind: bytes, url: bool) -> None:
+    assume(secret.encode() not in before + behind)
+    data = before + secret.encode() + behind
+    encoded = (base64.urlsafe_b64encode(data) if url else base64.b64encode(data)).decode()
+    found = Needles(Secret((secret,))).text(f'{{"url":"data:text/plain;base64,{encoded}"}}')
+    left = json.loads(found)["url"].removeprefix("data:text/plain;base64,")
+    assert encoded not in found
+    assert left == MARK or secret.encode() not in base64.b64decode(left)
+
+
+@given(WORDS, st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
+def test_what_holds_nothing_of_it_stays_as_it_is(secret: str, text: str) -> None:
+    assume(secret not in text and not Needles(Secret((secret,))).spans(text))
+    assert Needles(Secret((secret,))).text(text) == text
+
+
+def test_json_stays_json_and_numbers_are_found_too() -> None:
+    needles = Needles(Secret(("4242424242", 'say "please"')))
+    value = {"card": 4242424242, 'say "please"': ["now", 'say "please", now'], "n": 42.5, "yes": True, "no": None}
+    assert loads(needles.json(dumps(value))) == {"card": MARK, MARK: ["now", f"{MARK}, now"], "n": 42.5, "yes": True, "no": None}
+
+
+def test_a_part_stays_what_it_is() -> None:
+    needles = Needles(Secret(("text", "done")))
+    parts = [{"type": "text", "text": "some text, done", "state": "done"}]
+    assert loads(needles.json(dumps(parts), structured=True)) == [{"type": "text", "text": f"some {MARK}, {MARK}", "state": "done"}]
+
+
+@pytest.mark.parametrize("secret", ["", "abc"])
+def test_what_stands_everywhere_is_refused(secret: str) -> None:
+    with pytest.raises(UsageError, match="stands everywhere"):
+        Needles(Secret((secret,)))
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"sk-[A-Za-z0-9]{20,64}", r"\d{4}(?: |-)\d{4}", "colou?r", r"[\w.]{1,64}@[\w.]{1,64}", r"a\+b|c", "[]+*]{2,3}x"]
+)
+def test_patterns_with_bounds_are_taken(pattern: str) -> None:
+    assert bounded(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        (r"a+", "no bound"),
+        (r"a*", "no bound"),
+        (r"a{3,}", "no bound"),
+        (r"(ab){1,5}", "group is repeated"),
+        (r"(?:a{1,9})?", "group is repeated"),
+        (r"a{1,3}{1,3}", "multiple repeat|repetition is repeated"),
+        (r"(a)\1", "refers back"),
+        (r"(?=secret)", "allowed"),
+        (r"(?i)secret", "allowed"),
+        (r"a?", "nothing at all"),
+        (r"a{0,200}a{0,200}a{0,200}", "too many ways"),
+        (r"(", "unterminated|missing"),
+        ("x" * 201, "more than 200"),
+    ],
+)
+def test_patterns_that_could_take_for_ever_are_refused(pattern: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        bounded(pattern)
+
+
+def test_the_worst_pattern_that_is_taken_stays_in_step_with_the_text() -> None:
+    needles = Needles(Secret(patterns=("a{0,99}a{0,99}b",)))
+
+    def took(size: int) -> float:
+        began = time.process_time()
+        needles.text("a" * size)
+        return time.process_time() - began
+
+    took(2_000)
+    assert took(40_000) < 40 * max(took(4_000), 0.001)
+
+
+def test_long_runs_of_backslashes_cost_no_time() -> None:
+    needles = Needles(Secret(("\\" * 30 + "x",)))
+    began = time.process_time()
+    assert needles.text("\\" * 20_000) == "\\" * 20_000
+    assert time.process_time() - began < 20
