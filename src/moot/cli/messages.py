@@ -12,8 +12,9 @@ from moot.errors import UsageError
 from moot.plugins import Registry
 from moot.types.canonical import dumps
 from moot.types.message import Message
-from moot.types.part import Part, is_tool, note_of, tool_name
+from moot.types.part import Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 
+_DONE = {"completed": "x", "in_progress": ">"}
 _DRAWN = Registry("moot.drawn", {"call": "moot.cli.screen.stored:draw_call", "messages": "moot.cli.screen.stored:draw_messages"})
 """What draws is imported only where there is a terminal."""
 
@@ -66,6 +67,11 @@ def _part(part: Part) -> str:
             return f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]"
         case "data-note":
             return f"[{note_of(part)}]"
+        case "data-plan":
+            return "\n".join(["[plan]", *(f"[{_DONE.get(entry.status, ' ')}] {entry.content}" for entry in plan_of(part))])
+        case "data-subagent":
+            said = sub_agent_words(part)
+            return "" if said.thought else f"[{said.agent}: {said.text}]"
         case "data-attempt":
             return "[the answer broke off here and was begun again]"
         case _:

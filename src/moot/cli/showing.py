@@ -13,7 +13,7 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.part import note_of, text_of
+from moot.types.part import note_of, plan_line, plan_of, sub_agent_words, text_of
 from moot.types.run import Run
 
 INPUT_CHARACTERS = 160
@@ -120,6 +120,10 @@ class ShowText:
                 self._tell(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
             case "data-note":
                 self._tell(f"  {note_of(chunk)}", "yellow")
+            case "data-plan":
+                self._tell(f"  {plan_line(plan_of(chunk))}", "dim")
+            case "data-subagent" if not (said := sub_agent_words(chunk)).thought:
+                self._tell(f"  {said.agent}: {first_line(said.text)}", "dim")
             case "data-attempt":
                 self._tell("  the answer broke off; trying again", "yellow")
             case "message-metadata" | "start" | "finish":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from moot.types.canonical import JsonObject
 
@@ -35,6 +36,45 @@ def note_of(part: Part) -> str:
     """What a `data-note` part or chunk tells a person: something about this answer that no other part says."""
     data = part.get("data")
     return str(data.get("text", "")) if isinstance(data, dict) else ""
+
+
+class PlanEntry(NamedTuple):
+    """Something that an agent means to do."""
+
+    content: str
+    status: str
+    """pending, in_progress or completed."""
+
+
+def plan_of(part: Part) -> tuple[PlanEntry, ...]:
+    """What a `data-plan` part or chunk says that is to be done, whole and in order."""
+    data = part.get("data")
+    entries = data.get("entries") if isinstance(data, dict) else None
+    found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return tuple(PlanEntry(str(entry.get("content", "")), str(entry.get("status", ""))) for entry in found)
+
+
+def plan_line(plan: Sequence[PlanEntry]) -> str:
+    """How far a plan is, in a line."""
+    done = sum(entry.status == "completed" for entry in plan)
+    now = next((f": {entry.content}" for entry in plan if entry.status == "in_progress"), "")
+    return f"plan {done}/{len(plan)}{now}"
+
+
+class SubAgentWords(NamedTuple):
+    """What an agent's own agent said or thought."""
+
+    agent: str
+    """Its kind or name."""
+    text: str
+    thought: bool
+
+
+def sub_agent_words(part: Part) -> SubAgentWords:
+    """What a `data-subagent` part or chunk holds."""
+    data = part.get("data")
+    told = data if isinstance(data, dict) else {}
+    return SubAgentWords(str(told.get("agent") or "sub-agent"), str(told.get("text", "")), told.get("kind") == "reasoning")
 
 
 def text_part(text: str) -> Part:

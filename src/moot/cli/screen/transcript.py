@@ -15,7 +15,7 @@ from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.part import Part, is_tool, note_of
+from moot.types.part import Part, PlanEntry, is_tool, note_of, plan_line, plan_of, sub_agent_words
 
 __all__ = ["Transcript"]
 
@@ -41,6 +41,8 @@ class Transcript:
         self._last = ""
         """The kind of piece that was taken from last."""
         self._note = ""
+        self._plan: list[str] = []
+        """What was last shown of it."""
         self._now = 0
 
     @property
@@ -195,6 +197,10 @@ class Transcript:
                 self._say(f"source: {what.get('title', '')}", DIM)
             case "data-note":
                 self._say(note_of(what), WARNING)
+            case "data-plan":
+                self._planned(plan_of(what))
+            case "data-subagent" if not (said := sub_agent_words(what)).thought:
+                self._say(f"{said.agent}: {said.text}", DIM)
             case "data-attempt":
                 self._say("the answer broke off here and was begun again", WARNING)
             case "steering-message":
@@ -204,6 +210,16 @@ class Transcript:
                 self._steered(data.get("parts") if isinstance(data, dict) else None)
             case _:
                 pass
+
+    def _planned(self, plan: tuple[PlanEntry, ...]) -> None:
+        """A new plan whole, and what has become of one in a line."""
+        if [entry.content for entry in plan] == self._plan:
+            self._say(plan_line(plan), DIM)
+            return
+        self._plan = [entry.content for entry in plan]
+        signs = {"completed": self.look.sign("✓", "x"), "in_progress": self.look.sign("▸", ">")}
+        for entry in plan:
+            self._say(f"{signs.get(entry.status, self.look.sign('·', '-'))} {entry.content}", DIM)
 
     def _steered(self, parts: Json) -> None:
         for part in parts if isinstance(parts, list) else []:

@@ -30,6 +30,31 @@ def test_a_call_is_shown_while_it_runs_and_when_it_is_over() -> None:
     assert transcript.live(5) == []
 
 
+def plan(*entries: tuple[str, str]) -> Chunk:
+    return {"type": "data-plan", "id": "plan", "data": {"entries": [{"content": text, "status": status} for text, status in entries]}}
+
+
+def test_a_plan_is_shown_whole_once_and_then_how_far_it_is() -> None:
+    transcript = Transcript(PLAIN)
+    fed(transcript, plan(("look", "in_progress"), ("mend", "pending")))
+    assert transcript.take() == "▸ look\n· mend\n"
+    fed(transcript, plan(("look", "completed"), ("mend", "in_progress")))
+    assert transcript.take() == "plan 1/2: mend\n"
+    fed(transcript, plan(("mend it well", "pending")))
+    assert transcript.take() == "· mend it well\n"
+
+
+def test_what_an_agents_own_agent_says_is_shown_and_its_thoughts_are_not() -> None:
+    transcript = Transcript(PLAIN)
+    said: Chunk = {
+        "type": "data-subagent",
+        "id": "1",
+        "data": {"parent": "a", "agent": "explorer", "kind": "text", "text": "It is \x1b[2Jthere."},
+    }
+    fed(transcript, said, {**said, "id": "2", "data": {"agent": "explorer", "kind": "reasoning", "text": "hmm"}})
+    assert transcript.take() == "explorer: It is there.\n"
+
+
 def test_calls_that_only_look_share_a_line() -> None:
     transcript = Transcript(PLAIN)
     for name in ("a.py", "b.py"):

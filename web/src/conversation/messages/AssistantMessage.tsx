@@ -8,6 +8,7 @@ import { MarkdownLink } from '@/conversation/markdown/links'
 import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
+import { Plan } from '@/conversation/messages/Plan'
 import { type Block, blocksOf } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
@@ -67,6 +68,12 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
         <p className="my-1 text-sm text-muted">
           Source: <MarkdownLink href={block.url}>{block.title || block.url}</MarkdownLink>
         </p>
+      )
+    case 'plan':
+      return <Plan entries={block.entries} />
+    case 'subagent':
+      return (
+        <Reasoning text={block.text} thinking={false} title={block.thought ? `${block.agent} thought` : block.agent} />
       )
     case 'steer':
       return (

@@ -3,8 +3,8 @@ import { ChevronRight } from 'lucide-react'
 import { useState } from 'react'
 import { Text } from '@/conversation/messages/Text'
 
-/** What a model thought before it spoke: one line until somebody wants to read it. */
-export function Reasoning({ text, thinking }: { text: string; thinking: boolean }) {
+/** What a model thought before it spoke, or what an agent of its own said: one line until somebody wants to read it. */
+export function Reasoning({ text, thinking, title }: { text: string; thinking: boolean; title?: string }) {
   const [open, setOpen] = useState(false)
   const last = text.trimEnd().split('\n').at(-1)?.replaceAll('**', '') ?? ''
   return (
@@ -16,8 +16,10 @@ export function Reasoning({ text, thinking }: { text: string; thinking: boolean 
         className="flex min-h-9 max-w-full cursor-pointer items-center gap-2 rounded-lg px-2.5 text-sm text-muted hover:bg-hover hover:text-ink max-md:min-h-11"
       >
         <ChevronRight size={15} aria-hidden className={clsx('shrink-0 transition-transform', open && 'rotate-90')} />
-        <span className={clsx('shrink-0', thinking && 'animate-pulse')}>{thinking ? 'Thinking' : 'Thought'}</span>
-        {!open && thinking && <span className="min-w-0 truncate text-faint">{last}</span>}
+        <span className={clsx('shrink-0', thinking && 'animate-pulse')}>
+          {title ?? (thinking ? 'Thinking' : 'Thought')}
+        </span>
+        {!open && (thinking || title) && <span className="min-w-0 truncate text-faint">{last}</span>}
       </button>
       {open && (
         <div className="mt-1 ml-4 border-l-2 border-line pl-4 text-[0.9375em] text-muted">

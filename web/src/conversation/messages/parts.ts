@@ -11,6 +11,8 @@ export type Block =
   | { kind: 'file'; key: string; url: string; mediaType: string; name: string }
   | { kind: 'source'; key: string; url: string; title: string }
   | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
+  | { kind: 'plan'; key: string; entries: { content: string; status: string }[] }
+  | { kind: 'subagent'; key: string; agent: string; text: string; thought: boolean }
   | { kind: 'steer'; key: string; text: string }
   | { kind: 'questions'; key: string; approvalId: string }
 
@@ -61,6 +63,18 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
   switch (part.type) {
     case 'data-note':
       return { kind: 'note', key, text: String(data.text ?? ''), look: 'note' }
+    case 'data-plan':
+      return { kind: 'plan', key, entries: entriesOf(data.entries) }
+    case 'data-subagent':
+      return data.text
+        ? {
+            kind: 'subagent',
+            key,
+            agent: String(data.agent || 'sub-agent'),
+            text: String(data.text),
+            thought: data.kind === 'reasoning',
+          }
+        : null
     case 'data-attempt':
       return { kind: 'note', key, text: 'The answer broke off here and was begun again', look: 'break' }
     case 'data-damaged':
@@ -70,6 +84,11 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
     default:
       return null
   }
+}
+
+function entriesOf(value: unknown): { content: string; status: string }[] {
+  const entries = Array.isArray(value) ? (value as { content?: unknown; status?: unknown }[]) : []
+  return entries.map((entry) => ({ content: String(entry?.content ?? ''), status: String(entry?.status ?? '') }))
 }
 
 function steered(part: { parts?: unknown }): string {
