@@ -95,6 +95,7 @@ async def fill(store: SqliteStore, count: int) -> None:
                 parts_of(number, next(said)),
                 {"agent": "default", "model": "small@test", "steps": [{"step": 0, "model": "small@test", "cost": number % 1000 * 100_000}]},
                 conversation=f"c{number - number % IN_CONVERSATION}",
+                parent=f"m{number - 1}" if number % IN_CONVERSATION else None,
                 created_at=began + number * 60_000,
             )
             for number in numbers

@@ -16,7 +16,8 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `channels.py` | `moot channels` |
 | `chat/` | the commands of `moot chat` |
 | `completing/` | what a shell offers behind `moot` |
-| `config.py` `config_editing.py` `doctor.py` `models.py` `providers.py` `run.py` `search.py` `tools.py` `version.py` | the other commands |
+| `config.py` `config_editing.py` `doctor.py` `models.py` `providers.py` `run.py` `tools.py` `version.py` | the other commands |
+| `search.py` `seeking.py` | `search`; where only the whole store can say |
 | `storing.py` | what takes how much, and making the database smaller |
 | `verifying.py` `upgrading.py` `progress.py` | whether what is stored is what it was, and what newer converters make of it |
 | `serving.py` `tokens.py` | the server: started, opened, and who is let in |

@@ -2,53 +2,118 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import textwrap
+import time
 from typing import Annotated
 
-from moot.cli.configured import here
-from moot.cli.opening import opened
-from moot.cli.options import AsJson, Cursor, Limit, Out
-from moot.cli.output import Output
-from moot.cli.parameters import Parameter
-from moot.cli.references import find_conversation
+from moot.cli.configured import configured, here
+from moot.cli.lines import Lines
+from moot.cli.numbers import keep_numbers
+from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.times import moment
-from moot.convert.given import hit_json
+from moot.config.settings import Settings
+from moot.convert.given import found_json
 from moot.errors import UsageError
-from moot.types.canonical import Json
-from moot.types.search import SearchPage
+from moot.plugins.registry import attribute
+from moot.store.glance import glance
+from moot.store.searching.finding import Asked, find
+from moot.store.searching.query import parse
+from moot.types.search import Hit, SearchPage
+
+_PEOPLE = {"user": "you", "assistant": "agent"}
+_PLACES = {"text": "", "tools": " · in a tool call", "reasoning": " · in its reasoning"}
+_INDENT = "    "
+_ID = 18
+"""Characters of an id of ours that name it: its time and its place in it."""
 
 
-async def search(
-    query: Annotated[str, Parameter(help="Words; all of them must occur.")],
-    /,
-    *,
+def search(
+    *query: Annotated[
+        str, Parameter(help='Words, "phrases", -not, and role: agent: model: project: in: has: after: before: cost: status:')
+    ],
+    best: Annotated[bool, Parameter(name="--best", help="The best first; else the newest.")] = False,
     conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only in this one.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
-    output: Out,
+    output: Annotated[Lines, Plain],
 ) -> None:
-    """Find words in all conversations, newest first."""
-    if not query.strip():
+    """Find messages in all conversations, newest first."""
+    words = " ".join(query)
+    if not words.strip():
         raise UsageError("there is nothing to search for: the query is empty", fix="Give a word or several.")
-    async with opened(output) as engine:
-        within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
-        page = await engine.store.search.search(query, limit=limit, cursor=cursor, conversation=within)
+    settings = configured(output).settings
+    page = searched(settings, words, Asked(limit, cursor, conversation, best=best))
     if json:
-        hits: list[Json] = [hit_json(hit) for hit in page.hits]
-        output.json({"data": hits, "next_cursor": page.next_cursor, "index": {"done": page.done, "total": page.total}})
+        output.json(found_json(page))
     else:
-        _print(page, output)
+        _print(page, words, settings, output)
 
 
-def _print(page: SearchPage, output: Output) -> None:
-    for hit in page.hits:
-        output.data(output.styled(output.fit(f"{hit.conversation[:13]}  {moment(hit.at)}  {hit.role}  {hit.title}"), "dim") + "\n")
-        bold = [output.fit(piece) for piece in hit.snippet.replace("\x03", "\x02").split("\x02")]
-        marked = "".join(output.styled(piece, "bold") if at % 2 and piece else piece for at, piece in enumerate(bold))
-        output.data("  " + " ".join(marked.split("\n")) + "\n")
+def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
+    """A page of hits; in `asked` the conversation is what a person calls it. Raises UsageError, NotFound, StoreError."""
+    parsed = parse(query, now=int(time.time() * 1000))
+    if asked.conversation is None:
+        with glance(settings.database) as connection:
+            if connection is not None:
+                page = find(connection, parsed, asked)
+                if page.done >= page.total:
+                    return page
+    # no database yet, one of an older moot, an index to complete, or a conversation to be found by what it is called
+    found: SearchPage = attribute("moot.cli.seeking:searched")(settings, query, asked, str(here()))
+    return found
+
+
+def _print(page: SearchPage, query: str, settings: Settings, output: Lines) -> None:
+    width = max(40, shutil.get_terminal_size().columns) if output.stdout_terminal else 0
+    for number, hit in enumerate(page.hits, 1):
+        _print_hit(number, hit, width, output)
+    if page.hits:
+        keep_numbers(settings.home / "state", [hit.conversation for hit in page.hits])
+    else:
+        output.say("moot: nothing found" + ("" if "in:" in query else "; reasoning is searched with in:reasoning"))
     if page.done < page.total:
         output.say(f"moot: indexed {page.done * 100 // page.total} % so far; search again for the rest", "yellow")
-    if not page.hits:
-        output.say("moot: nothing found")
+    if page.ranked is not None:
+        output.say(f"moot: ranked among the newest {page.ranked:,} matches; older ones with before:", "dim")
+    if page.cut:
+        output.say("moot: that piece is in very many words; only the most common of them were looked for", "dim")
     if page.next_cursor:
         output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
+
+
+def _print_hit(number: int, hit: Hit, width: int, output: Lines) -> None:
+    who = _PEOPLE.get(hit.role, hit.role)
+    about = output.styled(f"  {who} · {moment(hit.at)}{_PLACES[hit.column]}", "dim")
+    title = " ".join(output.fit(hit.title or "untitled").split())
+    if width:
+        title = textwrap.shorten(title, max(20, width - 48), placeholder=" …")
+    output.data(f"{number:>2}  {output.styled(title, 'bold')}{about}\n")
+    output.data(f"{_snippet(hit, width, output)}\n")
+    output.data(f"{_INDENT}{output.styled(output.fit(_command(hit)), 'dim')}\n\n")
+
+
+def _snippet(hit: Hit, width: int, output: Lines) -> str:
+    """The snippet with its matches marked where there is colour, as wide as the screen."""
+    pieces = [" ".join(output.fit(piece).split("\n")) for piece in hit.snippet.replace("\x03", "\x02").split("\x02")]
+    lines = textwrap.wrap("\x02".join(pieces), width - len(_INDENT) - 1) if width else ["\x02".join(pieces)]
+    shown: list[str] = []
+    inside = False
+    for line in lines:
+        marked = ""
+        for at, piece in enumerate(line.split("\x02")):
+            inside = inside is not bool(at)
+            marked += output.styled(output.styled(piece, "bold"), "red") if inside and piece else piece
+        shown.append(_INDENT + marked)
+    return "\n".join(shown)
+
+
+def _command(hit: Hit) -> str:
+    """What opens it."""
+    return f"moot chat show {_short(hit.conversation)} --at {_short(hit.message)}"
+
+
+def _short(id: str) -> str:
+    return id[:_ID] if len(id) == 36 else shlex.quote(id)

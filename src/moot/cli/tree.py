@@ -58,7 +58,7 @@ CHAT = Group(
         "show": Command(
             "moot.cli.chat.reading:show",
             "The messages of a conversation.",
-            ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --raw"),
+            ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --at 4", "moot chat show 1 --raw"),
         ),
         "edit": Command(
             "moot.cli.revising.editing:edit",
@@ -303,7 +303,16 @@ TREE = Group(
             ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
         ),
         "search": Command(
-            "moot.cli.search:search", "Finds words in all conversations, newest first.", ('moot search "exit code" --limit 10',)
+            "moot.cli.search:search",
+            "Finds messages in all conversations, newest or best first.",
+            (
+                "moot search exit code",
+                "moot search '\"exit code\" role:user after:7d'",
+                "moot search pantry -c 1",
+                "moot search 'migration -draft agent:claude-code' --best",
+                "moot search has:image --json",
+            ),
+            bare=True,
         ),
         "verify": Command(
             "moot.cli.verifying:verify",

@@ -9,10 +9,10 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.run import Run, RunStatus
-from moot.types.search import Hit
+from moot.types.search import Hit, SearchPage
 from moot.types.tree import Node
 
-__all__ = ["conversation_json", "hit_json", "message_json", "node_json", "run_json", "status_of"]
+__all__ = ["conversation_json", "found_json", "hit_json", "message_json", "node_json", "run_json", "status_of"]
 
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
@@ -110,7 +110,7 @@ def run_json(run: Run) -> JsonObject:
 
 
 def hit_json(hit: Hit) -> JsonObject:
-    """A hit; in `snippet` the matches stand between U+0002 and U+0003."""
+    """A hit; in `snippet`, which is from `column`, the matches stand between U+0002 and U+0003."""
     return {
         "id": hit.message,
         "conversation": hit.conversation,
@@ -118,4 +118,17 @@ def hit_json(hit: Hit) -> JsonObject:
         "role": hit.role,
         "at": hit.at,
         "snippet": hit.snippet,
+        "column": hit.column,
+        "seq": hit.seq,
+    }
+
+
+def found_json(page: SearchPage) -> JsonObject:
+    """A page of hits, with how far the index goes and what bounds the answer."""
+    return {
+        "data": [hit_json(hit) for hit in page.hits],
+        "next_cursor": page.next_cursor,
+        "index": {"done": page.done, "total": page.total},
+        "ranked": page.ranked,
+        "cut": page.cut,
     }

@@ -83,9 +83,11 @@ class Moot:
         found = await self.engine.store.records.runs()
         return [run for run in found if run.status not in TERMINAL]
 
-    async def search(self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None) -> SearchPage:
-        """Messages that hold all the words, newest first."""
-        return await self.engine.store.search.search(query, limit=limit, cursor=cursor, conversation=conversation)
+    async def search(
+        self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None, best: bool = False
+    ) -> SearchPage:
+        """Messages that fit a query (docs/search.md), newest or best first. Raises UsageError for one that can't be meant."""
+        return await self.engine.store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
 
     async def models(self, provider: str = "") -> Listing:
         """The models that can be named, of one provider or of all available ones, and why some providers had none to show."""

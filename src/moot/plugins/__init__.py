@@ -165,6 +165,7 @@ TOOLS = Registry(
         "list_files": "moot.tools.list_files:ListFiles",
         "read_file": "moot.tools.read_file:ReadFile",
         "search_files": "moot.tools.search_files:SearchFiles",
+        "search_history": "moot.tools.search_history:SearchHistory",
         "shell": "moot.tools.shell:Shell",
         "todo": "moot.tools.todo:Todo",
         "transcribe_audio": "moot.tools.transcribe_audio:TranscribeAudio",

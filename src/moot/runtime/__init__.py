@@ -6,6 +6,7 @@
 | `drive.py` | one leg from claim to end: the run border |
 | `serving.py` | what another program said before its call, read back |
 | `leg.py` | `Leg`, the RunContext of a leg: append, journal, inbox |
+| `past.py` | earlier conversations of the same owner, for a tool call |
 | `ports.py` | `LegPorts`: bytes of the conversation's owner, time and chance, for one leg |
 | `deciding.py` | what becomes of a call that an outside agent asks about: policy, or a person while its process waits |
 | `outside.py` | what a leg offers to an outside agent beside the rest |

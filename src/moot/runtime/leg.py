@@ -14,6 +14,7 @@ from moot.runtime import asking
 from moot.runtime.journal import Journal
 from moot.runtime.media import ConfiguredMedia
 from moot.runtime.outside import OutsideLeg
+from moot.runtime.past import OwnPast
 from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
 from moot.runtime.serving import told_history
@@ -94,7 +95,9 @@ class Leg(OutsideLeg):
         self.fence = fence
         self.index = Journal(events)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
-        self.ports = LegPorts(runtime, runtime.store.of(request.conversation.owner).blobs)
+        holdings = runtime.store.of(request.conversation.owner)
+        self.ports = LegPorts(runtime, holdings.blobs)
+        self._past = holdings.search
         self._message = message
         self._events = list(events)
         self._inbox = inbox
@@ -258,6 +261,7 @@ class Leg(OutsideLeg):
             name,
             self.ports.blobs,
             media,
+            OwnPast(self._past, self.request.conversation.id),
             drawer,
             questions,
             client,

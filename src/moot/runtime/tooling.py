@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.media import MediaModels
+from moot.types.search import Past
 from moot.types.store import Blobs
 from moot.types.tool import Question
 
@@ -25,6 +26,7 @@ class Tooling:
     key: str
     blobs: Blobs
     media: MediaModels
+    past: Past
     drawer: Callable[[str, Callable[[], object]], object]
     questions: Callable[[tuple[Question, ...]], Awaitable[tuple[tuple[str, ...], ...]]]
     client: Callable[[JsonObject], Awaitable[JsonObject]]

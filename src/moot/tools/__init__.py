@@ -13,6 +13,7 @@ that is an output with `error`. Files, addresses and processes are reached throu
 | `list_files` | what a folder holds |
 | `read_file` | a file's lines, a picture, the rest of a long output |
 | `search_files` | lines that match a pattern |
+| `search_history` | what was said in earlier conversations; only for agents that name it |
 | `shell` | a command, in the foreground or the background |
 | `todo` | the list of what is to be done |
 | `transcribe_audio` | what is said in a recording |

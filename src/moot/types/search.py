@@ -35,6 +35,14 @@ class SearchPage:
     """A piece of a word occurs in so many words that only the most common ones were looked for."""
 
 
+class Past(Protocol):
+    """Earlier conversations of whoever owns the running one."""
+
+    async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
+        """As `Search.search`; the running conversation is left out unless `here`."""
+        ...
+
+
 class Search(Protocol):
     async def search(
         self,

@@ -12,6 +12,7 @@ from moot.types.effect import Effect
 from moot.types.media import MediaModels
 from moot.types.model import ModelRole
 from moot.types.part import Part
+from moot.types.search import Past
 from moot.types.store import Blobs
 
 if TYPE_CHECKING:  # a run that calls no tool imports no pydantic
@@ -115,6 +116,11 @@ class ToolContext(Protocol):
     @property
     def media(self) -> MediaModels:
         """The models that draw and listen."""
+        ...
+
+    @property
+    def past(self) -> Past:
+        """Earlier conversations of the same owner."""
         ...
 
     def kept(self, name: str, make: Callable[[], T]) -> T:

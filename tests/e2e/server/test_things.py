@@ -117,6 +117,11 @@ async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
     assert [(hit["conversation"], hit["title"]) for hit in found["data"]] == [(made["id"], "fruit")]
     assert "\x02medlar\x03" in found["data"][0]["snippet"] and found["index"] == {"done": 2, "total": 2}
     assert (await got(server.client, "/api/search", q="durian"))["data"] == []
+    best = await got(server.client, "/api/search", q="medlar role:user after:1d", sort="best")
+    assert [(hit["column"], hit["seq"] > 0) for hit in best["data"]] == [("text", True)] and best["ranked"] is None
+    for query, known in (("role:bob", "user, assistant, system"), ("agnet:x", "agent:"), ("project:nowhere", "default")):
+        problem = await got(server.client, "/api/search", 400, q=query)
+        assert known in problem["detail"] and "quotes" in problem["fix"]
     await got(server.client, "/api/search", 404, q="x", conversation="nowhere")
     await got(server.client, "/api/search", 400, q="  ")
     stats = await got(server.client, "/api/stats")

@@ -18,10 +18,15 @@ def names(agent: Agent, **settings: object) -> list[str]:
 NEEDY = ("generate_image", "transcribe_audio", "web_search")
 """Tools that are absent until something is configured for them."""
 
+HIDDEN = ("search_history",)
+"""Tools that an agent has to name."""
+
 
 def test_an_agent_is_offered_all_that_is_there_in_one_order():
-    assert names(Agent()) == [name for name in TOOLS.names() if name not in NEEDY]
-    assert names(Agent(), tools=SEARCHING, models=Models(image="a@b", transcription="c@d")) == TOOLS.names()
+    assert names(Agent()) == [name for name in TOOLS.names() if name not in (*NEEDY, *HIDDEN)]
+    every = names(Agent(), tools=SEARCHING, models=Models(image="a@b", transcription="c@d"))
+    assert every == [name for name in TOOLS.names() if name not in HIDDEN]
+    assert names(Agent(tools=HIDDEN)) == list(HIDDEN)
 
 
 def test_an_agent_may_name_its_tools():

@@ -7,6 +7,7 @@
 | `attaching.py` | `attach`, `stop`: somebody else's run |
 | `listing.py` `sweeping.py` | `list`; where only an engine can say |
 | `reading.py` | `show`, `tree` |
+| `around.py` | `show --at`: a message where it was said |
 | `raw.py` | `show --raw`: what went over the wire |
 | `drawing.py` | a tree of messages as lines |
 | `changing.py` | `delete`, `restore`, `rename`, `archive`, `fork`, `switch` |

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Annotated
 
+from moot.cli.chat.around import AROUND, show_around
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import live_statuses
 from moot.cli.chat.raw import show_raw
@@ -25,6 +26,9 @@ async def show(
     *,
     limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
     cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
+    at: Annotated[
+        str | None, Parameter(help="A message and those around it, on whatever branch it is: its number in `moot chat tree`, or its id.")
+    ] = None,
     call: Annotated[int | None, Parameter(least=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
     raw: Annotated[
         bool, Parameter(name="--raw", help="What the vendor sent, as it came: frames with their times; in a pipe its bytes and no more.")
@@ -38,6 +42,9 @@ async def show(
     """The messages of a conversation, oldest first."""
     if raw:
         await _raw(conversation, limit, cursor, output, json=json)
+        return
+    if at is not None:
+        await show_around(conversation, at, limit or AROUND, output, json=json)
         return
     async with opened_at(conversation, output) as (engine, found):
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query
 
-from moot.convert.given import hit_json
+from moot.convert.given import found_json
 from moot.errors import UsageError
 from moot.server.auth import Reader
 from moot.server.finding import conversation_of
 from moot.server.paging import Cursor, Limit
 from moot.server.routing import Router
-from moot.server.wire.finding import FoundOut, HitOut, IndexOut
+from moot.server.wire.finding import FoundOut
+from moot.store.searching.query import OPERATORS
+
+_OPERATORS = ", ".join(f"{name}:" for name in OPERATORS)
 
 router = Router(prefix="/api/search", tags=["search"])
 
@@ -20,15 +23,15 @@ router = Router(prefix="/api/search", tags=["search"])
 @router.get("")
 async def search(
     caller: Reader,
-    q: Annotated[str, Query(max_length=1000, description="Words; all of them must occur.")],
+    q: Annotated[str, Query(max_length=1000, description=f'Words, "phrases", -not, and operators: {_OPERATORS}.')],
     limit: Limit = 50,
     cursor: Cursor = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only in this one.")] = None,
+    sort: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
 ) -> FoundOut:
-    """Finds messages, newest first. What is missing in the index is indexed first, for up to two seconds; `index` says how far it goes."""
+    """Finds messages. What is missing in the index is indexed first, for up to two seconds; `index` says how far it goes."""
     if not q.strip():
         raise UsageError("there is nothing to search for: the query is empty", fix="give a word or several")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
-    page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within)
-    hits = [HitOut.model_validate(hit_json(hit)) for hit in page.hits]
-    return FoundOut(data=hits, next_cursor=page.next_cursor, index=IndexOut(done=page.done, total=page.total))
+    page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within, best=sort == "best")
+    return FoundOut.model_validate(found_json(page))

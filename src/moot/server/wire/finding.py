@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from moot.server.wire.base import ListOut, Out
 
 
@@ -16,6 +18,10 @@ class HitOut(Out):
     at: int
     snippet: str
     """Plain text; matches stand between U+0002 and U+0003."""
+    column: Literal["text", "tools", "reasoning"]
+    """Where the snippet is from: what was said, tool calls with their outputs, or reasoning."""
+    seq: int
+    """First seq of the message in its conversation's log; 0 = none."""
 
 
 class IndexOut(Out):
@@ -29,6 +35,10 @@ class FoundOut(ListOut[HitOut]):
     """What was found so far."""
 
     index: IndexOut
+    ranked: int | None
+    """Only so many of the matches were ranked, the newest ones; null = all, or none were."""
+    cut: bool
+    """A piece of a word occurs in so many words that only the most common of them were looked for."""
 
 
 class CountsOut(Out):

@@ -74,6 +74,8 @@ class _Search:
     between: tuple[int, int]
     checks: LiteralString
     values: tuple[object, ...]
+    whole: bool = True
+    """Whether pieces of words don't count."""
 
 
 def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
@@ -90,7 +92,8 @@ def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
         wide = bool(query.terms) and len(_newest(search, ENOUGH, place.before)) < ENOUGH
         place = replace(place, parts=wide)
     if place.parts:
-        search = replace(search, match=_match(connection, query, asked, [parts.phrases(term) for term in query.terms]))
+        match = _match(connection, query, asked, [parts.phrases(term) for term in query.terms])
+        search = replace(search, match=match, whole=False)
     page = _best(search, place) if asked.best and query.terms else _by_time(search, place)
     return replace(page, done=done, total=total, cut=parts.cut)
 
@@ -246,12 +249,12 @@ def _hits(search: _Search, places: Sequence[int]) -> list[tuple[int, Hit]]:
         f"{_HIT} WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL AND m.deleted_at IS NULL", places
     ).fetchall()
     at = {row[0]: row for row in rows}
-    make = _hit_of(search.query)
+    make = _hit_of(search.query, whole=search.whole)
     return [(place, make(at[place])) for place in places if place in at]
 
 
-def _hit_of(query: Query) -> Callable[[Any], Hit]:
-    marker = Marker(query.terms)
+def _hit_of(query: Query, *, whole: bool) -> Callable[[Any], Hit]:
+    marker = Marker(query.terms, whole=whole)
 
     def hit(row: Any) -> Hit:
         texts = [text if column in query.columns else "" for column, text in zip(COLUMNS, row[7:10], strict=True)]

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import PtyScreen
+from moot.config.settings import Settings
+from moot.store import open_store
+from moot.store.connect import connect
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message
+from moot.types.part import text_part
+
+pytestmark = pytest.mark.timeout(40)
+
+UNMET = "import sys\n\nsys.modules['moot.engine'] = None\nsys.modules['asyncio'] = None\n"
+"""As a `sitecustomize`: whoever imports one of these fails."""
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A conversation of 30 messages with a branch that is not shown, and one of a hostile text; all of it indexed."""
+    home = tmp_path_factory.mktemp("seeded") / "home"
+
+    async def seed() -> None:
+        store = await open_store(Settings(home))
+        made = await store.conversations.create(Conversation(new_id(), title="The walrus plan", title_source="user"))
+        parent = None
+        for number in range(30):
+            text = f"step {number} walrus" if number == 4 else f"step {number}"
+            role = "assistant" if number % 2 else "user"
+            message = Message(new_id(), role, (text_part(text),), conversation=made.id, parent=parent)
+            parent = (await store.conversations.add_message(message)).id
+            if number == 10:
+                aside = Message(new_id(), "assistant", (text_part("a narwhal aside"),), conversation=made.id, parent=parent)
+                await store.conversations.add_message(aside, move_head=False)
+        evil = await store.conversations.create(Conversation(new_id(), title="evil \x1b[2J\ntitle", title_source="user"))
+        await store.conversations.add_message(
+            Message(new_id(), "user", (text_part("evil \x1b]0;x\x07 walrus words"),), conversation=evil.id)
+        )
+        await store.search.index()
+        await store.close()
+
+    anyio.run(seed)
+    return home
+
+
+@pytest.fixture
+def moot(tmp_path: Path, cache: Path, seeded: Path) -> Iterator[MootProcess]:
+    process = make(tmp_path, cache)
+    shutil.copytree(seeded, process.home, dirs_exist_ok=True)
+    yield process
+    process.close()
+
+
+def found(moot: MootProcess, *arguments: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(moot.run("search", "--json", *arguments).stdout)
+    return answer
+
+
+def test_a_hit_says_what_opens_it_and_that_opens_it(moot: MootProcess) -> None:
+    shown = moot.run("search", "walrus", "step").stdout.decode()
+    assert shown.startswith(" 1  The walrus plan  you · ")
+    command = next(line.split() for line in shown.splitlines() if "moot chat show" in line)
+    opened = moot.run(*command[1:])
+    assert [line for line in opened.stdout.decode().splitlines() if line.startswith("step")] == [
+        f"step {n}{' walrus' * (n == 4)}" for n in range(1, 8)
+    ]
+    assert "▶ here" in opened.stderr.decode()
+    aside = found(moot, "narwhal")["data"][0]
+    there = json.loads(moot.run("chat", "show", aside["conversation"], "--at", aside["id"], "--limit", "2", "--json").stdout)
+    assert [message["parts"][0]["text"] for message in there["data"]] == ["step 10", "a narwhal aside"]
+    assert (there["at"], there["shown"]) == (aside["id"], False)
+
+
+def test_its_json_has_all_of_it(moot: MootProcess) -> None:
+    answer = found(moot, "walrus", "--best", "--limit", "1")
+    (hit,) = answer["data"]
+    assert set(hit) == {"id", "conversation", "title", "role", "at", "snippet", "column", "seq"}
+    assert (hit["column"], hit["snippet"]) == ("text", "step 4 \x02walrus\x03")
+    assert answer["index"] == {"done": 32, "total": 32}
+    rest = found(moot, "walrus", "--best", "--cursor", answer["next_cursor"])
+    assert [one["title"] for one in rest["data"]] == ["evil \x1b[2J\ntitle"] and rest["next_cursor"] is None
+    assert found(moot, "evil", "-c", "The walrus plan")["data"] == []
+    assert [one["role"] for one in found(moot, "walrus -evil role:user")["data"]] == ["user"]
+
+
+def test_a_query_that_can_not_be_meant_is_a_mistake_of_usage(moot: MootProcess) -> None:
+    for query, words in (
+        ("role:bob", b"known: user, assistant, system"),
+        ("agnet:x", b"did you mean agent:"),
+        (" ", b"nothing to search for"),
+    ):
+        done = moot.run("search", query)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert words in done.stderr
+    nothing = moot.run("search", "nowhere")
+    assert (nothing.returncode, nothing.stdout) == (0, b"")
+    assert b"nothing found" in nothing.stderr
+
+
+def test_a_complete_index_is_read_without_the_engine_and_an_incomplete_one_is_completed(moot: MootProcess, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(UNMET)
+    moot.more["PYTHONPATH"] = str(tmp_path)
+    assert len(found(moot, "walrus")["data"]) == 2
+    database = moot.home / "data" / "moot.db"
+    with closing(connect(database, writing=True)) as connection:
+        connection.execute("UPDATE message SET is_indexed = 0 WHERE no = 1")
+    assert moot.run("search", "walrus").returncode == 1
+    del moot.more["PYTHONPATH"]
+    assert found(moot, "step")["index"] == {"done": 32, "total": 32}
+
+
+def test_on_a_terminal_matches_stand_out_and_nothing_acts_on_the_screen(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "search", "walrus", columns=70)
+    screen.wait_for("The walrus plan")
+    screen.wait_for("--at")
+    assert b"\x1b[2J" not in screen.raw and b"\x1b]0;" not in screen.raw
+    assert b"\x1b[31m\x1b[1mwalrus" in screen.raw
+    assert screen.wait_exit() == 0
