@@ -21,11 +21,12 @@ from moot.cli.repl import keys as keyboard
 from moot.cli.tree import TREE
 from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
-from moot.plugins import DIALECTS, PROVIDERS, TOOLS
+from moot.plugins import DIALECTS, FORMATS, PROVIDERS, TOOLS
 from moot.server.app import routed
 from moot.server.openapi import specification
 from moot.tools import standing_in
 from moot.types.canonical import JsonObject
+from moot.types.format import Holding, Outward
 
 OPERATIONS = Path(__file__).parent / "openapi.json"
 """What the page's types are made from, too."""
@@ -40,6 +41,23 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def code(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
+
+
+HELD = ("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts", "times", "models", "usage", "costs")
+HELD_OF_ALL = ("titles", "branches", "sub-agents")
+
+
+def holdings() -> str:
+    """What each format holds that says so."""
+    words = {"kept": "kept", "approximated": "~"}
+    rows: list[tuple[str, ...]] = []
+    for name in FORMATS.names():
+        format = FORMATS.make(name)
+        if isinstance(format, Holding) and format.holds:
+            back = " Only written." if isinstance(format, Outward) else ""
+            said = f"{format.words[0].upper()}{format.words[1:]}.{back}"
+            rows.append((f"`{name}`", said, *(words.get(format.holds.get(thing, ""), "") for thing in (*HELD, *HELD_OF_ALL))))
+    return table(("format", "", *HELD, *HELD_OF_ALL), rows)
 
 
 def providers() -> str:
@@ -101,6 +119,7 @@ def summary(text: str | None) -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
+    "holdings": holdings,
     "providers": providers,
     "dialects": dialects,
     "tools": tools,

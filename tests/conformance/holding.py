@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from conformance.formats import read_whole, source
+from moot.plugins import FORMATS
 from moot.types.canonical import Json
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format, Holding, Outward, WholeConversation
@@ -180,3 +181,45 @@ def _call(draw: st.DrawFn, id: str) -> Part:
     if draw(st.booleans()):
         return {**call, "state": "output-available", "output": draw(LINES)}
     return {**call, "state": "output-error", "errorText": draw(LINES)}
+
+
+def check_chain(one: Format, other: Format, folder: Path, conversation: ExportedConversation) -> None:
+    """From one format to another and back: what both keep is still there."""
+    assert isinstance(one, Holding) and isinstance(other, Holding)
+    carried = conversation
+    for format in (one, other, one):
+        path = source(format, folder, format.write(carried).data)
+        carried = again(read_whole(format, path))
+    read = read_whole(one, path)
+    both = {thing for thing, keeping in one.holds.items() if keeping == "kept" == other.holds.get(thing)}
+    for thing in both:
+        before, after = wanted(thing, conversation, both), found(thing, read, both)
+        assert after == before, f"{thing} are kept by {one.name} and {other.name}, and not on the way between: {before!r} became {after!r}"
+
+
+def again(read: list[WholeConversation]) -> ExportedConversation:
+    """What was read as it would be written again."""
+    return _exported(read, read[0])
+
+
+def _exported(read: list[WholeConversation], one: WholeConversation) -> ExportedConversation:
+    messages = {
+        entry.source_id: Message(entry.source_id, entry.role, entry.parts, entry.metadata, parent=entry.parent, created_at=entry.created_at)
+        for entry in one.messages
+    }
+    shown: list[Message] = []
+    at = one.facts.head or next(reversed(messages), None)
+    while at is not None:
+        shown.insert(0, messages[at])
+        at = messages[at].parent
+    known = {message.id for message in shown}
+    facts, id = one.facts, one.conversation.source_id
+    conversation = Conversation(id, title=facts.title, model=facts.model, parent_tool_call=one.conversation.parent_call)
+    children = tuple(_exported(read, child) for child in read if child.conversation.parent == id)
+    return ExportedConversation(conversation, tuple(shown), tuple(one for id, one in messages.items() if id not in known), children)
+
+
+def chained(names: Sequence[str]) -> list[Format]:
+    """The formats that are written and read by a table of what they hold."""
+    formats: list[Format] = [FORMATS.make(name) for name in names]
+    return [one for one in formats if isinstance(one, Holding) and one.holds and not isinstance(one, Outward)]

@@ -76,3 +76,14 @@ def test_a_broken_line_takes_no_other_along(format: Any, tmp_path: Path) -> None
 @given(conversation=holding.conversations())
 def test_what_its_table_promises_comes_back(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
     holding.check_holds(format, tmp_path, conversation)
+
+
+@pytest.mark.timeout(60)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), conversation=holding.conversations())
+def test_what_two_formats_keep_goes_from_one_to_the_other_and_back(
+    tmp_path: Path, data: st.DataObject, conversation: ExportedConversation
+) -> None:
+    formats = holding.chained(FORMATS.names())
+    one, other = data.draw(st.sampled_from(formats)), data.draw(st.sampled_from(formats))
+    holding.check_chain(one, other, tmp_path, conversation)

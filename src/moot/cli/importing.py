@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +12,11 @@ from moot.cli.import_report import ImportProgress, print_report, report_json
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
+from moot.cli.times import beginning
 from moot.engine import Engine
 from moot.errors import UsageError
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
 
-_AGO = re.compile(r"(\d+)([hdwmy])")
-_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 _INDEXING = 30.0
 """Seconds for which the search index is filled before the command ends; the rest is filled behind later ones."""
 
@@ -42,7 +38,7 @@ async def import_(
     """Brings conversations in; of what is here already, only what is new."""
     if not source and not all:
         raise UsageError("what is to be brought in?", fix="moot import FILE…, or moot import --all for the agents on this machine")
-    begin = _since(since)
+    begin = beginning(since)
     async with opened(output) as engine:
         report = Report()
         progress = ImportProgress(output, report)
@@ -92,15 +88,3 @@ async def _indexed(engine: Engine, report: Report, progress: ImportProgress) -> 
         if done == before:  # another process is at it
             break
     return done, total
-
-
-def _since(text: str) -> int:
-    """ms; 0 = from the beginning."""
-    if not text:
-        return 0
-    if match := _AGO.fullmatch(text):
-        return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"--since {text!r}: expected a date, or how long ago: 12h, 30d, 2w, 6m, 1y", fix="--since 2026-01-31") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["", "agent", "conversation", "file", "model", "provider", "tool"]
+Kind: TypeAlias = Literal["", "agent", "conversation", "file", "format", "model", "provider", "tool"]
 
 
 @dataclass(frozen=True, slots=True)

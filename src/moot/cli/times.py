@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import datetime
+
+from moot.errors import UsageError
 
 _STEPS = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
+
+
+_AGO = re.compile(r"(\d{1,9})([hdwmy])")
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+
+
+def beginning(text: str) -> int:
+    """What `--since` says, as ms; 0 = from the beginning. Raises UsageError."""
+    if not text:
+        return 0
+    if match := _AGO.fullmatch(text):
+        return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"--since {text!r}: expected a date, or how long ago: 12h, 30d, 2w, 6m, 1y", fix="--since 2026-01-31") from error
 
 
 def moment(ms: int) -> str:

@@ -346,8 +346,8 @@ TREE = Group(
         ),
         "export": Command(
             "moot.cli.exporting:export",
-            "Writes a conversation as a file of a format.",
-            ("moot export 1 -f recording -o run.jsonl",),
+            "Writes conversations as files of a format: to read, to print, to take elsewhere.",
+            ("moot export 1 -f md", "moot export 1 -f html --share -o talk.html", "moot export --all -f md -o backup"),
         ),
         "models": MODELS,
         "providers": PROVIDERS,

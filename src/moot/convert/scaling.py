@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 
-__all__ = ["fitted"]
+__all__ = ["bare", "fitted"]
 
 MOST_PIXELS = 120_000_000
 """A picture of more is refused before it is decoded: a few kilobytes can stand for gigabytes."""
@@ -37,6 +37,24 @@ def fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
     """
     try:
         return _fitted(data, limits)
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
+        raise Refused(f"it can't be read as a picture: {error}") from error
+
+
+def bare(data: bytes) -> tuple[bytes, str]:
+    """What a picture shows and nothing else that stood in its file, and its media type: no place, no camera, no comment, no profile.
+
+    Raises Refused as `fitted` does. Of a moving picture the first frame is taken.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=_READ) as opened:
+            if opened.size[0] * opened.size[1] > MOST_PIXELS:
+                raise Refused(f"it has {opened.size[0]} x {opened.size[1]} pixels, and at most {MOST_PIXELS:,} are decoded")
+            photo = opened.format == "JPEG"
+            turned = ImageOps.exif_transpose(opened)
+        picture = turned.convert("RGBA" if turned.has_transparency_data else "RGB")
+        picture.info.clear()  # comments and profiles would be written again
+        return (_saved(picture, "JPEG", quality=_QUALITY), "image/jpeg") if photo else (_saved(picture, "PNG"), "image/png")
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
         raise Refused(f"it can't be read as a picture: {error}") from error
 

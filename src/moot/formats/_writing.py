@@ -11,7 +11,7 @@ from moot.types.format import Counts, ExportedConversation, Fidelity, Keeping
 from moot.types.message import Message
 from moot.types.part import Part, is_tool
 
-__all__ = ["families", "fidelity_of", "file_word", "linked", "pretty", "steps_of", "things_of"]
+__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_of"]
 
 _BORDERS = ("text", "step-start")
 
@@ -90,6 +90,11 @@ def _part_things(part: Part) -> Iterable[str]:
 def _sealed(metadata: Json) -> bool:
     """Whether a vendor's own words hang on it: a signature, an id, something encrypted."""
     return isinstance(metadata, dict) and bool(metadata)
+
+
+def files_of_agents(exported: ExportedConversation) -> list[Part]:
+    """The files in answers, for formats where only what people say holds any."""
+    return [part for message in exported.messages if message.role == "assistant" for part in message.parts if part.get("type") == "file"]
 
 
 def linked(exported: ExportedConversation) -> Iterator[tuple[Message, str | None]]:

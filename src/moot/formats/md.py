@@ -49,14 +49,16 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moot.errors import UsageError
+from moot.formats._md_writing import document, does_not_fit
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import parsed, whole
+from moot.formats._writing import fidelity_of
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
 from moot.types.message import Role
 from moot.types.part import Part, text_part
 
@@ -83,6 +85,12 @@ class Markdown:
     name = "md"
     version = 1
     suffix = ".md"
+    words = "text to read anywhere, in a terminal too"
+    holds: ClassVar[Mapping[str, Keeping]] = {
+        **dict.fromkeys(("messages", "reasoning", "pictures", "files", "times", "models", "titles"), "kept"),
+        **dict.fromkeys(("tool calls", "other parts"), "approximated"),
+    }
+    legible: Literal[True] = True
     samples: ClassVar[Mapping[str, bytes]] = {"written down": b"# Lists\n\n## User\n\nWhat is here?\n\n## Assistant\n\nOne file: a.txt\n"}
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -106,7 +114,8 @@ class Markdown:
         yield ImportedConversation(id, entries_of(_said(data[: front.end()] if front else b"", about, sections)))
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("conversations can't be written as 'md' yet")
+        lost = [part for message in exported.messages for part in message.parts if does_not_fit(part)]
+        return Written(document(exported, SIGN), fidelity_of(exported, self.holds, *lost))
 
 
 def _role(line: bytes) -> Role | None:

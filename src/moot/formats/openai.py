@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.errors import UsageError
 from moot.formats._documents import Document, broken, documents, facts_of, glance
+from moot.formats._openai_writing import request
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._source.fields import items, objects, text
-from moot.types.canonical import Json, JsonObject, loads_exact
-from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.formats._writing import fidelity_of, files_of_agents
+from moot.types.canonical import Json, JsonObject, dumps, loads_exact
+from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
 from moot.types.message import Role
 from moot.types.part import Part, text_part
 
@@ -52,6 +53,11 @@ class OpenAI:
     name = "openai"
     version = 1
     suffix = ".json"
+    words = "the messages of a request to OpenAI's API, and to whoever speaks as it does"
+    holds: ClassVar[Mapping[str, Keeping]] = {
+        **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
+        **dict.fromkeys(("reasoning", "tool calls"), "approximated"),
+    }
     samples: ClassVar[Mapping[str, bytes]] = {
         "request": _SAMPLE,
         "fine-tuning": b'{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"}]}\n' * 2,
@@ -70,7 +76,7 @@ class OpenAI:
             yield ImportedConversation(document.id, entries_of(_said(document)))
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("conversations can't be written as 'openai' yet")
+        return Written(dumps(request(exported)) + b"\n", fidelity_of(exported, self.holds, *files_of_agents(exported)))
 
 
 def _is_message(value: JsonObject, *, cut: bool = False) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.errors import UsageError
 from moot.formats._documents import Document, broken, documents, facts_of, glance
 from moot.formats._saying import counted
 from moot.formats._source.fields import milliseconds, obj, objects, text
-from moot.types.canonical import JsonObject
-from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedMessage, ImportedRecord, Written
-from moot.types.message import Role
+from moot.formats._writing import fidelity_of
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedMessage, ImportedRecord, Keeping, Written
+from moot.types.message import Message, Role
 
 __all__ = ["Ui"]
 
@@ -37,6 +37,14 @@ class Ui:
     name = "ui"
     version = 1
     suffix = ".json"
+    words = "messages as the AI SDK's user interfaces take them"
+    holds: ClassVar[Mapping[str, Keeping]] = dict.fromkeys(
+        (
+            *("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts"),
+            *("times", "models", "usage", "costs", "titles"),
+        ),
+        "kept",
+    )
     samples: ClassVar[Mapping[str, bytes]] = {
         "messages": _SAMPLE,
         "lines": b'{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}\n' * 2,
@@ -51,7 +59,16 @@ class Ui:
             yield ImportedConversation(document.id, counted(_entries(document)))
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("conversations can't be written as 'ui' yet")
+        conversation = exported.conversation
+        about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
+        messages = [_message(message) for message in exported.messages]
+        document = {**{name: value for name, value in about.items() if value}, "messages": messages}
+        return Written(dumps(document) + b"\n", fidelity_of(exported, self.holds))
+
+
+def _message(message: Message) -> JsonObject:
+    value: JsonObject = {"id": message.id, "role": message.role, "metadata": message.metadata, "parts": list[Json](message.parts)}
+    return {**value, "createdAt": message.created_at} if message.created_at else value
 
 
 def _is_message(value: JsonObject) -> bool:

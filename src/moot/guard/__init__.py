@@ -13,6 +13,7 @@ passes one function of this room, and nothing else in moot does these things by 
 | `processes` | child processes: started, fed and killed as whole groups |
 | `roots` | which folders may be touched, and moot's own that may not |
 | `secrets` | keys and passwords in errors and logs |
+| `sharing` | what of a text others need not know: secrets, home folders, names, addresses |
 | `shell` | a shell line: every command in it, or that it is not understood |
 | `terminal` | control sequences in text for a screen |
 | `tokens` | secrets that let somebody into a server |

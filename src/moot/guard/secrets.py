@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-__all__ = ["mask", "redact"]
+__all__ = ["HIDDEN", "mask", "redact", "standing"]
 
 HIDDEN = "[secret]"
 SHORTEST = 6
@@ -56,6 +56,19 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", text)
     text = _KEYS.sub(HIDDEN, text)
     return _NAMED.sub(rf"\1{HIDDEN}", text)
+
+
+def standing(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, int]]:
+    """Where in the text `redact` finds something, in no order; places may overlap."""
+    for secret in {secret for secret in secrets if len(secret) >= SHORTEST}:
+        at = text.find(secret)
+        while at >= 0:
+            yield at, at + len(secret)
+            at = text.find(secret, at + len(secret))
+    for shape in (_BLOCK, _KEYS):
+        yield from (found.span() for found in shape.finditer(text))
+    yield from ((found.end(1), found.end() - 1) for found in _USERINFO.finditer(text))
+    yield from ((found.end(2), found.end()) for found in _AUTHORIZATION.finditer(text))
 
 
 def mask(value: str) -> str:

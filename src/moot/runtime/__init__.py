@@ -22,6 +22,8 @@
 | `importing/` | conversations of other programs, brought in |
 | `exporting.py` | a conversation into a file of any format |
 | `naming.py` | what a conversation is called before anybody has named it |
+| `filing.py` | a folder with a file for each conversation |
+| `sharing.py` | a conversation as others may see it |
 | `tape.py` | what the model said in a run, played again |
 | `rerun.py` | a run of the loop once more, offline, against its own recording |
 | `sides.py` | what two conversations are compared by |

@@ -4,33 +4,84 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+import anyio.to_thread
 
 from moot.errors import NotFound
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
-from moot.types.format import ExportedConversation, Fidelity, Format, Written
+from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Written
 from moot.types.message import Message
 from moot.types.part import Part
 from moot.types.recording import Content, Recorder, Recording
 from moot.types.run import Run
 from moot.types.store import Holdings
 
-__all__ = ["exported", "recorded"]
+__all__ = ["exported", "gathered", "holds", "recorded"]
 
 _PAGE = 512
+_CHILDREN = 200
+_DEEPEST = 8
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
-async def exported(holdings: Holdings, conversation: Conversation, format: Format) -> Written:
-    """The conversation as a file of that format. Raises UsageError for a format that can only be read."""
+async def exported(holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True) -> Written:
+    """The conversation as a file of that format, with all its branches where the format holds them.
+
+    Raises UsageError for a format that can only be read.
+    """
     if isinstance(format, Recorder):
-        return format.record(await recorded(holdings, conversation))
+        recording = await recorded(holdings, conversation)
+        return await anyio.to_thread.run_sync(format.record, recording)
+    found = await gathered(holdings, conversation, format, branches=branches)
+    return await anyio.to_thread.run_sync(format.write, found)
+
+
+async def gathered(holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportedConversation:
+    """What of the conversation a format can hold: files in it, other branches, what sub-agents said."""
+    branched, nested = holds(format, "branches"), holds(format, "sub-agents")
+    return await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
+
+
+def holds(format: Format, thing: str) -> bool:
+    """Whether its files can hold such a thing, in the words of `Counts`."""
+    return isinstance(format, Holding) and thing in format.holds
+
+
+async def _whole(holdings: Holdings, conversation: Conversation, *, branches: bool, depth: int) -> ExportedConversation:
     messages = await holdings.conversations.branch(conversation.id)
-    return format.write(ExportedConversation(conversation, tuple([await _with_files(holdings, message) for message in messages])))
+    others = await _others(holdings, conversation.id, messages) if branches else ()
+    found = await _children(holdings, conversation.id) if depth else ()
+    children = [await _whole(holdings, one, branches=branches, depth=depth - 1) for one in found]
+    shown = tuple([await _with_files(holdings, message) for message in messages])
+    return ExportedConversation(conversation, shown, others, tuple(children))
+
+
+async def _children(holdings: Holdings, conversation: str) -> Sequence[Conversation]:
+    """What its sub-agents held, oldest first."""
+    page = await holdings.conversations.list(parent=conversation, archived=None, limit=_CHILDREN)
+    return page.items[::-1]
+
+
+async def _others(holdings: Holdings, conversation: str, shown: list[Message]) -> tuple[Message, ...]:
+    """The messages of the other branches; where one before them is deleted they hang on what stood before that."""
+    nodes = await holdings.tree.nodes(conversation)
+    parents = {node.id: node.parent for node in nodes}
+    kept = {node.id for node in nodes if not node.deleted}
+    known = {message.id for message in shown}
+    found: list[Message] = []
+    for node in nodes:
+        if node.id in known or node.deleted:
+            continue
+        parent = node.parent
+        while parent is not None and parent not in kept:
+            parent = parents.get(parent)
+        found.append(replace(await _with_files(holdings, await holdings.conversations.message(node.id)), parent=parent))
+    return tuple(found)
 
 
 async def recorded(holdings: Holdings, conversation: Conversation) -> Recording:

@@ -69,9 +69,10 @@ class ConversationTree:
         deleted: bool = False,
         archived: bool | None = False,
         query: str = "",
+        parent: str | None = None,
     ) -> Page[Conversation]:
         folder = default_of(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
-        listed = Listed(limit, cursor, directory, folder, deleted, archived, query, self._owner)
+        listed = Listed(limit, cursor, directory, folder, deleted, archived, query, self._owner, parent)
         return await self._reader.read(lambda connection: page(connection, listed))
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:

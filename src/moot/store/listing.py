@@ -31,6 +31,7 @@ class Listed:
     query: str = ""
     owner: str | None = None
     """None = everybody's."""
+    parent: str | None = None
 
 
 def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
@@ -48,6 +49,9 @@ def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
     if wanted.project is not None:
         wheres.append("project_id = ?")
         values.append(wanted.project)
+    if wanted.parent is not None:
+        wheres.append("parent_id = ?")
+        values.append(wanted.parent)
     for word in wanted.query.split():
         patterns = words.like_patterns(word)
         wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")

@@ -10,7 +10,7 @@ from typing import Any
 from moot.cli.numbers import numbered
 from moot.config.home import home_of
 from moot.guard.terminal import clean
-from moot.plugins import PROVIDERS, TOOLS
+from moot.plugins import FORMATS, PROVIDERS, TOOLS
 from moot.plugins.registry import attribute
 from moot.store.glance import newest_titles
 
@@ -71,9 +71,14 @@ def _providers(part: str) -> Iterable[Value]:
     return [(name, "") for name in sorted({*PROVIDERS.names(), *_settings().providers})]
 
 
+def _formats(part: str) -> Iterable[Value]:
+    return [(name, "") for name in FORMATS.names()]
+
+
 _KINDS: dict[str, Callable[[str], Iterable[Value]]] = {
     "agent": _agents,
     "conversation": _conversations,
+    "format": _formats,
     "model": _models,
     "provider": _providers,
     "tool": _tools,

@@ -1,0 +1,88 @@
+"""A conversation as Anthropic's API takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moot.formats._steps import Step, model_calls, output_text
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ExportedConversation
+from moot.types.message import Message
+from moot.types.part import Part, is_settled, text_of, tool_name
+
+__all__ = ["request"]
+
+
+def request(exported: ExportedConversation) -> JsonObject:
+    """The shown branch as the `messages` of a request; instructions at its beginning are the `system` of it."""
+    conversation, messages = exported.conversation, list(exported.messages)
+    system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
+    about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
+    said = [made for message in messages for made in _messages(message)]
+    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](said)}
+
+
+def _messages(message: Message) -> Iterator[JsonObject]:
+    if message.role != "assistant":
+        yield {"role": message.role, "content": _content(message.parts)}
+        return
+    steps = model_calls(message)
+    for step in steps:
+        yield from _step(step, alone=len(steps) == 1)
+
+
+def _step(step: Step, *, alone: bool) -> Iterator[JsonObject]:
+    """What the model said in one call; behind it, as from a person, what came of its tool calls."""
+    blocks: list[Json] = [block for part in step.reasoning for block in _thought(part)]
+    if step.text or (alone and not step.calls and not blocks):
+        blocks.append({"type": "text", "text": step.text})
+    blocks += [_call(call) for call in step.calls]
+    if blocks:
+        yield {"role": "assistant", "content": blocks}
+    outputs: list[Json] = [_output(call) for call in step.calls if is_settled(call)]
+    if outputs:
+        yield {"role": "user", "content": outputs}
+
+
+def _call(call: Part) -> JsonObject:
+    return {"type": "tool_use", "id": call.get("toolCallId", ""), "name": tool_name(call), "input": call.get("input")}
+
+
+def _thought(part: Part) -> Iterator[JsonObject]:
+    """A thought with Anthropic's own signature, where it has one; of others nobody could check it."""
+    metadata = part.get("providerMetadata")
+    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
+    sealed = own if isinstance(own, dict) else {}
+    if isinstance(data := sealed.get("redactedData"), str):
+        yield {"type": "redacted_thinking", "data": data}
+    elif part.get("text"):
+        signature = sealed.get("signature")
+        yield {"type": "thinking", "thinking": part["text"], **({"signature": signature} if isinstance(signature, str) else {})}
+
+
+def _output(call: Part) -> JsonObject:
+    block: JsonObject = {"type": "tool_result", "tool_use_id": call.get("toolCallId", ""), "content": output_text(call)}
+    return block if call.get("state") == "output-available" else {**block, "is_error": True}
+
+
+def _content(parts: tuple[Part, ...]) -> Json:
+    """Texts alone as one text, else blocks."""
+    if not any(part.get("type") == "file" for part in parts):
+        return text_of(parts)
+    blocks: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and part.get("text"):
+            blocks.append({"type": "text", "text": part["text"]})
+        elif part.get("type") == "file":
+            blocks.append(_file(part))
+    return blocks
+
+
+def _file(part: Part) -> JsonObject:
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    kind = "image" if media_type.startswith("image/") else "document"
+    head, _, data = url.partition(",")
+    is_data = head.startswith("data:") and head.endswith(";base64")
+    source: JsonObject = {"type": "base64", "media_type": media_type, "data": data} if is_data else {"type": "url", "url": url}
+    block: JsonObject = {"type": kind, "source": source}
+    return {**block, "title": part["filename"]} if kind == "document" and part.get("filename") else block

@@ -1,0 +1,75 @@
+"""A conversation as OpenAI's chat completions take one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moot.formats._steps import Step, model_calls, output_text
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation
+from moot.types.message import Message
+from moot.types.part import Part, is_settled, tool_name
+
+__all__ = ["request"]
+
+
+def request(exported: ExportedConversation) -> JsonObject:
+    """The shown branch as the `messages` of a request, with its title and model."""
+    conversation = exported.conversation
+    about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
+    messages = [made for message in exported.messages for made in _messages(message)]
+    return {**{name: value for name, value in about.items() if value}, "messages": list[Json](messages)}
+
+
+def _messages(message: Message) -> Iterator[JsonObject]:
+    if message.role != "assistant":
+        yield {"role": message.role, "content": _content(message.parts)}
+        return
+    steps = model_calls(message)
+    for step in steps:
+        yield from _step(step, alone=len(steps) == 1)
+
+
+def _step(step: Step, *, alone: bool) -> Iterator[JsonObject]:
+    """What the model said in one call, then an output for each of its tool calls."""
+    thoughts = "\n\n".join(str(part["text"]) for part in step.reasoning if part.get("text"))
+    if thoughts or step.text or step.calls or alone:
+        said: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
+        if thoughts:
+            said["reasoning_content"] = thoughts
+        if step.calls:
+            said["tool_calls"] = [_call(call) for call in step.calls]
+        yield said
+    for call in step.calls:
+        if is_settled(call):
+            yield {"role": "tool", "tool_call_id": str(call.get("toolCallId", "")), "content": output_text(call)}
+
+
+def _call(call: Part) -> JsonObject:
+    function: JsonObject = {"name": tool_name(call), "arguments": dumps(call.get("input") or {}).decode()}
+    return {"id": str(call.get("toolCallId", "")), "type": "function", "function": function}
+
+
+def _content(parts: tuple[Part, ...]) -> Json:
+    """Texts alone as one text, else pieces."""
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    files = [part for part in parts if part.get("type") == "file"]
+    if not files:
+        return "".join(texts)
+    pieces: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text":
+            pieces.append({"type": "text", "text": part.get("text", "")})
+        elif part.get("type") == "file":
+            pieces.append(_file(part))
+    return pieces
+
+
+def _file(part: Part) -> JsonObject:
+    url = part.get("url", "")
+    if str(part.get("mediaType", "")).startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    file: JsonObject = {"file_data": url}
+    if part.get("filename"):
+        file["filename"] = part["filename"]
+    return {"type": "file", "file": file}

@@ -1,0 +1,195 @@
+"""A folder with a file for each conversation: names that stay, an index that says what is there, nothing written twice."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+
+import anyio.to_thread
+
+from moot.errors import MootError
+from moot.runtime.exporting import holds
+from moot.types.canonical import JsonObject, dumps, loads_object
+from moot.types.conversation import Conversation
+from moot.types.format import Fidelity, Format, Written
+from moot.types.store import Holdings
+
+__all__ = ["INDEX", "Filed", "Filter", "Folder", "Sheet", "filed", "put", "wanted"]
+
+INDEX = "index.jsonl"
+"""A line for each conversation: its id, its file, its title, what it was made of; of one id the last line counts."""
+
+_CHARACTERS = 60
+_BYTES = 150
+_PAGE = 200
+_LATEST = 253_402_300_799_000
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which conversations; what is empty says nothing."""
+
+    project: str = ""
+    """Its id."""
+    agent: str = ""
+    since: int = 0
+    """ms: their last activity was then or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A conversation as it is to be filed."""
+
+    written: Written
+    title: str
+    """For its file's name: of a form that is shared the redacted one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """What became of one conversation."""
+
+    conversation: Conversation
+    outcome: Literal["written", "unchanged", "failed"]
+    file: str = ""
+    """Its name in the folder."""
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    problem: str = ""
+
+
+async def wanted(holdings: Holdings, filter: Filter, format: Format) -> list[Conversation]:
+    """Those that get a file of their own, oldest first: what a sub-agent said goes into its parent's where the format holds it."""
+    found: list[Conversation] = []
+    cursor: str | None = None
+    nested = holds(format, "sub-agents")
+    while True:
+        page = await holdings.conversations.list(limit=_PAGE, cursor=cursor, archived=None, project=filter.project or None)
+        recent = [one for one in page.items if one.updated_at >= filter.since]
+        found += [one for one in recent if (not filter.agent or one.agent == filter.agent) and not (nested and one.parent is not None)]
+        cursor = page.next_cursor
+        if cursor is None or len(recent) < len(page.items):
+            return found[::-1]
+
+
+async def filed(
+    holdings: Holdings,
+    conversations: Sequence[Conversation],
+    folder: Folder,
+    make: Callable[[Conversation], Awaitable[Sheet]],
+    options: str,
+) -> AsyncGenerator[Filed, None]:
+    """Each conversation once its file is there; `options` says what else the files depend on: when it changes all are written anew.
+
+    What can't be written is told and costs no other. Raises MootError when the folder itself can't be used.
+    """
+    await anyio.to_thread.run_sync(folder.begin)
+    for one in conversations:
+        seq = await holdings.log.last_seq(one.id)
+        state = blake2b(dumps([options, one.title, one.head, one.archived_at, seq]), digest_size=12).hexdigest()
+        if (name := await anyio.to_thread.run_sync(folder.known, one.id, state)) is not None:
+            yield Filed(one, "unchanged", name)
+            continue
+        try:
+            sheet = await make(one)
+        except MootError as error:
+            yield Filed(one, "failed", problem=error.advice())
+            continue
+        name = await anyio.to_thread.run_sync(folder.add, one, state, sheet)
+        yield Filed(one, "written", name, sheet.written.fidelity)
+
+
+class Folder:
+    """The folder and its index. Not for two at once."""
+
+    def __init__(self, path: Path, suffix: str) -> None:
+        self.path = path
+        self._suffix = suffix
+        self._index: dict[str, JsonObject] = {}
+        self._taken = set[str]()
+
+    def begin(self) -> None:
+        """Makes the folder where there is none, and reads what an earlier time has left."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._taken = {path.name.casefold() for path in self.path.iterdir()}
+            lines = (self.path / INDEX).read_bytes().splitlines() if (self.path / INDEX).is_file() else []
+        except OSError as error:
+            raise MootError(f"can't use the folder {str(self.path)!r}: {error.strerror}") from error
+        for line in lines:
+            try:
+                entry = loads_object(line)
+            except ValueError:
+                continue  # the last line of a time that was cut short; its file is found again by its bytes
+            self._index[str(entry.get("id"))] = entry
+
+    def known(self, id: str, state: str) -> str | None:
+        """The file that holds that state of it already."""
+        entry = self._index.get(id)
+        if entry is None or entry.get("state") != state:
+            return None
+        name = str(entry.get("file"))
+        return name if Path(name).name == name and (self.path / name).is_file() else None
+
+    def add(self, conversation: Conversation, state: str, sheet: Sheet) -> str:
+        """Writes its file and its line; the name that it had stays. Raises MootError."""
+        name = self._name(conversation, sheet)
+        put(self.path / name, sheet.written.data)
+        self._taken.add(name.casefold())
+        entry: JsonObject = {"id": conversation.id, "file": name, "title": sheet.title, "state": state}
+        self._index[conversation.id] = entry
+        try:
+            with os.fdopen(os.open(self.path / INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "ab") as index:
+                index.write(dumps(entry) + b"\n")
+        except OSError as error:
+            raise MootError(f"can't write {str(self.path / INDEX)!r}: {error.strerror}") from error
+        return name
+
+    def end(self) -> None:
+        """Leaves one line for each conversation in the index."""
+        if self._index:
+            put(self.path / INDEX, b"".join(dumps(entry) + b"\n" for entry in self._index.values()))
+
+    def _name(self, conversation: Conversation, sheet: Sheet) -> str:
+        before = str(self._index.get(conversation.id, {}).get("file") or "")
+        if before and Path(before).name == before and before.endswith(self._suffix):
+            return before
+        day = datetime.fromtimestamp(min(conversation.created_at, _LATEST) / 1000, UTC).strftime("%Y-%m-%d")
+        stem = f"{day}-{_slug(sheet.title) or conversation.id[-8:]}"
+        number = 1
+        while True:
+            name = f"{stem}{f'-{number}' if number > 1 else ''}{self._suffix}"
+            if name.casefold() not in self._taken or self._is_same(name, sheet.written.data):
+                return name
+            number += 1
+
+    def _is_same(self, name: str, data: bytes) -> bool:
+        """Whether a file that no line tells of is the very one that would be written: the index was cut short."""
+        told = {str(entry.get("file")) for entry in self._index.values()}
+        path = self.path / name
+        return name not in told and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+
+
+def put(path: Path, data: bytes) -> None:
+    """The file whole under its name, or not at all; readable by nobody else, for conversations are private. Raises MootError."""
+    unfinished = path.with_name(f".{os.getpid()}.unfinished")
+    try:
+        unfinished.touch(0o600, exist_ok=False)
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise MootError(f"can't write {str(path)!r}: {error.strerror}") from error
+
+
+def _slug(title: str) -> str:
+    """Letters and digits of any language, everything else as one hyphen; short enough for every file system."""
+    signs = unicodedata.normalize("NFC", title).lower()
+    kept = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)
+    slug = "-".join(filter(None, kept.split("-")))[:_CHARACTERS]
+    return slug.encode()[:_BYTES].decode(errors="ignore").strip("-")

@@ -1,0 +1,126 @@
+"""Conversations as files: one, all of them, for others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from e2e.pty_screen import PtyScreen
+from moot.testing.process import ScriptedProcess
+from moot.testing.script import Reply, ToolCall
+
+pytestmark = pytest.mark.timeout(60)
+
+KEY = "sk-ant-api03-Vb2Qk9Xw3mZt7Lp0Rs5Yd8"
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedProcess]:
+    script = [
+        Reply(when="look", text="I look.", reasoning="where?", tool_calls=[ToolCall("list_files", {"path": "."})]),
+        Reply(when="look", text="There is **one** file.", times=0),
+        Reply(text=f"Write to quentin@example.org, key {KEY}, in /home/quentin/x.", times=0),
+    ]
+    with ScriptedProcess(script) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[MootProcess]:
+    """A home with two conversations: 1 is full of what is nobody's business, 2 has a tool call."""
+    one = make(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("cache"), model.config())
+    (one.work / "seen.txt").write_text("x")
+    assert one.run("run", "--tools", "list_files", "look around").returncode == 0
+    assert one.run("run", "--no-tools", f"tell me about {KEY}").returncode == 0
+    yield one
+    one.close()
+
+
+def document(ended: Any) -> Any:
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize(
+    ("format", "words"), [("html", b"There is <strong>one</strong> file."), ("ipynb", b"There is **one** file."), ("jsonl", b"list_files")]
+)
+def test_a_conversation_is_written_and_what_went_along_is_told(moot: MootProcess, format: str, words: bytes) -> None:
+    file = moot.work / f"talk.{format}"
+    told = document(moot.run("export", "2", "-f", format, "-o", str(file), "--json"))
+    assert words in file.read_bytes() and told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    assert told["fidelity"]["kept"]["messages"] == 2
+    assert sum(told["fidelity"][word].get("tool calls", 0) for word in ("kept", "approximated")) == 1
+
+
+def test_what_was_written_as_json_comes_in_again(moot: MootProcess, tmp_path: Path) -> None:
+    file = moot.work / "back.json"
+    assert moot.run("export", "2", "-f", "json", "-o", str(file)).returncode == 0
+    other = make(tmp_path, tmp_path / "cache", "")
+    assert document(other.run("import", str(file), "--json"))
+    again = document(other.run("chat", "show", "1", "--json"))["data"]
+    assert [one["parts"] for one in again] == [one["parts"] for one in document(moot.run("chat", "show", "2", "--json"))["data"]]
+    other.close()
+
+
+def test_all_are_written_once_under_names_that_stay(moot: MootProcess) -> None:
+    folder = moot.work / "all"
+    first = document(moot.run("export", "--all", "-f", "jsonl", "-o", str(folder), "--json"))
+    assert (first["written"], first["unchanged"], first["failed"]) == (2, 0, [])
+    names = sorted(one["file"] for one in first["data"])
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*names, "index.jsonl"])
+    assert all(name.endswith(".jsonl") and name[:2] == "20" for name in names)
+    (folder / names[0]).unlink()
+    with (folder / "index.jsonl").open("a") as index:
+        index.write('{"cut')
+    again = document(moot.run("export", "--all", "-f", "jsonl", "-o", str(folder), "--json"))
+    assert (again["written"], again["unchanged"]) == (1, 1)
+    assert sorted(one["file"] for one in again["data"]) == names
+    (folder / "index.jsonl").unlink()
+    third = document(moot.run("export", "--all", "-f", "jsonl", "-o", str(folder), "--json"))
+    assert sorted(one["file"] for one in third["data"]) == names
+    assert len((folder / "index.jsonl").read_text().splitlines()) == 2
+
+
+def test_all_can_be_fewer(moot: MootProcess) -> None:
+    for flags in (("--since", "2999-01-01"), ("--agent", "reviewer")):
+        assert document(moot.run("export", "--all", "-f", "html", "-o", str(moot.work / "few"), *flags, "--json"))["data"] == []
+    some = document(
+        moot.run("export", "--all", "-f", "html", "-o", str(moot.work / "few"), "--since", "1h", "--project", "default", "--json")
+    )
+    assert len(some["data"]) == 2
+    assert moot.run("export", "1", "-f", "html", "--since", "1h").returncode == 2
+
+
+def test_what_is_for_others_is_without_secrets_and_the_list_says_where(moot: MootProcess) -> None:
+    file = moot.work / "shared.html"
+    ended = moot.run("export", "1", "-f", "html", "--share", "-o", str(file), "--json")
+    told = document(ended)
+    written = file.read_text()
+    for canary in (KEY, "quentin", "example.org"):
+        assert canary not in written and canary not in ended.stdout.decode() + ended.stderr.decode()
+    kinds = {one["kind"] for one in told["left_out"]}
+    assert {"secrets", "paths", "emails"} <= kinds
+    kept = moot.run("export", "1", "-f", "html", "--share", "--keep", "emails").stdout.decode()
+    assert "quentin@example.org" in kept and KEY not in kept
+    folder = moot.work / "shared"
+    assert moot.run("export", "--all", "-f", "html", "--share", "-o", str(folder)).returncode == 0
+    assert not [path for path in folder.iterdir() if KEY in path.name or KEY.lower() in path.name or KEY in path.read_text()]
+
+
+def test_the_form_that_keeps_everything_is_not_for_others(moot: MootProcess) -> None:
+    for flags in (("1",), ("--all", "-o", str(moot.work / "never"))):
+        ended = moot.run("export", *flags, "-f", "recording", "--share")
+        assert ended.returncode == 2 and b"html" in ended.stderr and not ended.stdout
+    assert moot.run("export", "1", "-f", "html", "--keep", "emails").returncode == 2
+    assert moot.run("export", "1", "-f", "html", "--share", "--keep", "secrets").returncode == 2
+
+
+def test_what_is_no_text_for_a_screen_is_not_thrown_at_it(moot: MootProcess) -> None:
+    screen = PtyScreen(moot, "export", "1", "-f", "html")
+    screen.wait_for("is no text for a screen")
+    assert screen.wait_exit() == 2
