@@ -117,6 +117,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/wire.py",
         "formats/_captures.py",
         "formats/claude*",
+        "formats/anthropic*.py",
     ),
     "codex": ("agents/known/codex.py", "agents/codex*", "convert/*codex*", "convert/wire.py", "formats/_captures.py", "formats/codex*"),
     "openai gpt": (

@@ -20,7 +20,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_portable.py` | the values of `json` and `jsonl` |
 | `_json_values.py` | the values in a JSON text, with the bytes they stand in |
 | `_source/` | sources of other programs, read without harm |
-| `_md_writing.py` `_openai_writing.py` `_anthropic_writing.py` | what `md`, `openai` and `anthropic` write |
+| `_md_writing.py` `openai_writing.py` `anthropic_writing.py` | what `md`, `openai` and `anthropic` write |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
 | `clai/` | `clai`: the chats of clai |
 | `mtm/` | `mtm`, `mtm-1`: the notebooks of Mutsumi and of its fork |

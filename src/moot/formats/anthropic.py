@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.formats._anthropic_writing import request
 from moot.formats._documents import Document, broken, documents, facts_of, glance
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._source.fields import flag, items, objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
+from moot.formats.anthropic_writing import request
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
 from moot.types.message import Role

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._openai_writing import request
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._source.fields import items, objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
+from moot.formats.openai_writing import request
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
 from moot.types.message import Role
