@@ -240,6 +240,10 @@ def _grouped(rows: Sequence[Row]) -> tuple[list[_Group], list[int]]:
 
 def _reader(group: _Packed) -> Callable[[], tuple[Any, ...]]:
     """What gives, each time, what the group's next event has behind id and time."""
+    if not group.columns:  # one event, or several that are the same
+        said = [template and template.texts[0] for template in (group.chunks, group.raw, group.body)]
+        run, exchange, kind, phase, key = group.shared
+        return repeat((run, exchange, kind, said[0], said[1], phase, key, said[2], None)).__next__
     run, exchange, kind, phase, key = map(repeat, group.shared)
     columns = [_read_column(column) for column in group.columns]
     chunks, raw, body = (_filled(template, columns, group.count) for template in (group.chunks, group.raw, group.body))

@@ -18,7 +18,7 @@ from moot.types.crash import point
 
 __all__ = ["Due", "Stretch", "due", "put", "stretch"]
 
-_EVENTS = 2048
+_EVENTS = 1024
 _BYTES = 2 << 20
 """Of one segment, before it is compressed: as much as a transaction of about a hundredth of a second replaces."""
 _SMALL = _EVENTS // 2

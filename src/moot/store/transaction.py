@@ -41,6 +41,10 @@ def checksum(
     seq: int, kind: str, chunks: bytes, raw: bytes | None, phase: str | None = None, key: str | None = None, body: bytes | None = None
 ) -> bytes:
     """The 8 bytes of `event.check`: BLAKE2b over the fields and their lengths, so that no two events share an encoding."""
+    if phase is key is body is None:  # as nearly all are
+        name, held = kind.encode(), raw or b""
+        lengths = _LENGTHS(seq, len(name), len(chunks), -1 if raw is None else len(held), -1, -1, -1)
+        return blake2b(b"".join((lengths, name, chunks, held)), digest_size=8).digest()
     parts = [kind.encode(), chunks, raw, phase.encode() if phase else None, key.encode() if key is not None else None, body]
     lengths = _LENGTHS(seq, *(-1 if part is None else len(part) for part in parts))
     return blake2b(b"".join((lengths, *(part for part in parts if part))), digest_size=8).digest()

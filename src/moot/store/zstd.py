@@ -21,7 +21,7 @@ from moot.store.stored import Row
 __all__ = ["COLUMNS", "Columns"]
 
 _FOLDER = Path(__file__).parent / "dictionaries"
-_LEVEL = 12
+_LEVEL = 9
 _FIX = "restore the newest backup"
 _LARGEST = 1 << 31
 """Bytes that one frame may come to; ours hold 1 MiB, or one event."""
@@ -58,4 +58,6 @@ def _dictionary(name: str) -> zstandard.ZstdCompressionDict:
     path = _FOLDER / f"{name}.zstd"
     if path.parent != _FOLDER or not path.is_file():
         raise StoreError(f"this moot has no compression dictionary {name!r}", fix="upgrade moot")
-    return zstandard.ZstdCompressionDict(path.read_bytes())
+    words = zstandard.ZstdCompressionDict(path.read_bytes())
+    words.precompute_compress(level=_LEVEL)  # else each frame would do it
+    return words

@@ -180,7 +180,7 @@ async def test_one_flipped_byte_costs_its_frame_and_is_found(store: SqliteStore,
     frame = "json_extract(CAST(frames AS TEXT), '$[1][2]')"
     byte = f"substr(data, {frame} + 40, 1)"
     other = f"CASE hex({byte}) WHEN '00' THEN x'01' ELSE x'00' END"
-    await damage(store, f"data = CAST(substr(data, 1, {frame} + 39) || {other} || substr(data, {frame} + 41) AS BLOB)")
+    await damage(store, f"data = CAST(substr(data, 1, {frame} + 39) || {other} || substr(data, {frame} + 41) AS BLOB) WHERE first_seq = 1")
     after = await store.log.read(id, limit=9999)
     assert [event.seq for event in after] == [event.seq for event in before]
     assert after[:512] == before[:512]
