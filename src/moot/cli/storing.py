@@ -12,7 +12,7 @@ from moot.cli.progress import Progress
 from moot.cli.tables import print_table
 from moot.errors import Busy
 from moot.store import SqliteStore, open_store
-from moot.types.upkeep import Conversing, Sealed, Sizes, Stretched, Upkeep
+from moot.types.upkeep import ConversationSize, Extent, Sealed, Sizes, Upkeep
 
 
 async def stats(
@@ -118,11 +118,11 @@ def _sealed_words(sizes: Sizes) -> str:
     return f"{words}; {_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
 
 
-def _share(sealed: Stretched) -> str:
+def _share(sealed: Extent) -> str:
     return f"{sealed.stored / sealed.bytes:.1%} of it" if sealed.bytes else "nothing of it"
 
 
-def _row(one: Conversing) -> tuple[str, ...]:
+def _row(one: ConversationSize) -> tuple[str, ...]:
     return (_bytes(one.rows.stored), _bytes(one.sealed.stored), _bytes(one.sealed.bytes), one.id, one.title or "untitled")
 
 

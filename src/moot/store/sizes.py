@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from moot.store.connect import Connection
+from moot.store.lookup import OF_THEIRS
 from moot.store.reader import Reader
-from moot.types.upkeep import Conversing, Sizes, Stretched
+from moot.types.canonical import dumps
+from moot.types.upkeep import ConversationSize, Extent, Sizes
 
 __all__ = ["measured"]
 
@@ -23,16 +25,16 @@ _SEGMENTS = """
 """
 
 
-async def measured(reader: Reader, largest: int) -> Sizes:
+async def measured(reader: Reader, largest: int, owner: str | None) -> Sizes:
     """All of it; each table is looked through in a snapshot of its own, so that others can read in between."""
     rows: list[Any] = await reader.read(lambda connection: connection.execute(_ROWS).fetchall())
     sealed: list[Any] = await reader.read(lambda connection: connection.execute(_SEGMENTS).fetchall())
-    open_by = {no: Stretched(count, size, size + _ROW * count) for no, count, size, _ in rows}
-    sealed_by = {no: Stretched(count, size, stored) for no, _, _, count, size, stored in sealed}
+    open_by = {no: Extent(count, size, size + _ROW * count) for no, count, size, _ in rows}
+    sealed_by = {no: Extent(count, size, stored) for no, _, _, count, size, stored in sealed}
     database, free, mode = await reader.read(_file)
     messages, requests, (blobs, inside) = await reader.read(_beside)
-    heaviest = sorted({*open_by, *sealed_by}, key=lambda no: -_stored(open_by, no) - _stored(sealed_by, no))[:largest]
-    names = await reader.read(lambda connection: _names(connection, heaviest))
+    heaviest = sorted({*open_by, *sealed_by}, key=lambda no: -_stored(open_by, no) - _stored(sealed_by, no))
+    names = await reader.read(lambda connection: _names(connection, heaviest, largest, owner))
     return Sizes(
         database,
         free,
@@ -47,16 +49,16 @@ async def measured(reader: Reader, largest: int) -> Sizes:
         requests,
         blobs,
         inside,
-        tuple(Conversing(*names[no], open_by.get(no, Stretched()), sealed_by.get(no, Stretched())) for no in heaviest if no in names),
+        tuple(ConversationSize(id, title, open_by.get(no, Extent()), sealed_by.get(no, Extent())) for no, id, title in names),
     )
 
 
-def _stored(by: dict[int, Stretched], no: int) -> int:
+def _stored(by: dict[int, Extent], no: int) -> int:
     return by[no].stored if no in by else 0
 
 
-def _sum(by: dict[int, Stretched]) -> Stretched:
-    return Stretched(*(sum(getattr(one, name) for one in by.values()) for name in ("events", "bytes", "stored")))
+def _sum(by: dict[int, Extent]) -> Extent:
+    return Extent(*(sum(getattr(one, name) for one in by.values()) for name in ("events", "bytes", "stored")))
 
 
 def _file(connection: Connection) -> tuple[int, int, int]:
@@ -85,7 +87,11 @@ def _index(connection: Connection) -> int:
     return sum(_one(connection, f'SELECT sum({lengths}) FROM "{name}"') for name, lengths in tables.fetchall())
 
 
-def _names(connection: Connection, numbers: list[int]) -> dict[int, tuple[str, str]]:
-    marks = ", ".join("?" * len(numbers))
-    found: Any = connection.execute(f"SELECT no, id, title FROM conversation WHERE no IN ({marks})", numbers)
-    return {no: (id, title) for no, id, title in found.fetchall()}
+def _names(connection: Connection, numbers: list[int], limit: int, owner: str | None) -> list[tuple[int, str, str]]:
+    """The first conversations of these that are the owner's, in their order."""
+    found: Any = connection.execute(
+        "SELECT c.no, c.id, c.title FROM json_each(?) AS n JOIN conversation AS c ON c.no = n.value"
+        f" WHERE true{OF_THEIRS} ORDER BY n.key LIMIT ?",
+        (dumps(numbers).decode(), owner, limit),
+    )
+    return found.fetchall()

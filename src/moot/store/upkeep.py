@@ -99,8 +99,8 @@ class StoreUpkeep:
     async def write_anew(self) -> None:
         await self._writer.alone(_write_anew)
 
-    async def sizes(self, *, largest: int = 10) -> Sizes:
-        return await measured(self._reader, largest)
+    async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
+        return await measured(self._reader, largest, owner)
 
 
 def _free(connection: Connection) -> int:

@@ -59,5 +59,5 @@ def _dictionary(name: str) -> zstandard.ZstdCompressionDict:
     if path.parent != _FOLDER or not path.is_file():
         raise StoreError(f"this moot has no compression dictionary {name!r}", fix="upgrade moot")
     words = zstandard.ZstdCompressionDict(path.read_bytes())
-    words.precompute_compress(level=_LEVEL)  # else each frame would do it
+    words.precompute_compress(level=_LEVEL)  # pyright: ignore[reportUnknownMemberType]  else each frame would do it
     return words

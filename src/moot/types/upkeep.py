@@ -8,7 +8,7 @@ from typing import Protocol
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Conversing", "Sealed", "Sizes", "Stretched", "Upkeep"]
+__all__ = ["ConversationSize", "Extent", "Sealed", "Sizes", "Upkeep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretched:
+class Extent:
     """Events that lie together in one form."""
 
     events: int = 0
@@ -42,13 +42,13 @@ class Stretched:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversing:
+class ConversationSize:
     """What one conversation's log takes."""
 
     id: str
     title: str
-    rows: Stretched
-    sealed: Stretched
+    rows: Extent
+    sealed: Extent
 
     def to_json(self) -> JsonObject:
         return {"id": self.id, "title": self.title, "rows": self.rows.to_json(), "segments": self.sealed.to_json()}
@@ -64,8 +64,8 @@ class Sizes:
     """Pages of it that nothing lies in: what comes next is written there."""
     gives_back: bool
     """Whether the file can become smaller without being written anew as a whole."""
-    rows: Stretched
-    sealed: Stretched
+    rows: Extent
+    sealed: Extent
     segments: int
     frames: int
     raw: int
@@ -78,7 +78,7 @@ class Sizes:
     blobs: int
     blobs_inside: int
     """Of those, bytes in the database; the others are files."""
-    largest: tuple[Conversing, ...]
+    largest: tuple[ConversationSize, ...]
 
     def to_json(self) -> JsonObject:
         return {
@@ -114,4 +114,6 @@ class Upkeep(Protocol):
         """Writes the whole database anew: nothing is left in pages that are free. Nobody else writes meanwhile."""
         ...
 
-    async def sizes(self, *, largest: int = 10) -> Sizes: ...
+    async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
+        """All that is stored, and so many of the conversations, of that owner alone if one is named, that take most."""
+        ...

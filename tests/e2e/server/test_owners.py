@@ -94,6 +94,7 @@ LISTS = (
     "/api/approvals",
     f"/api/search?q={SECRET}",
     "/api/stats",
+    "/api/store",
 )
 
 

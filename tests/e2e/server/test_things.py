@@ -128,6 +128,9 @@ async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
     assert (stats["conversations"], stats["messages"], stats["total"]["runs"]) == (1, 2, 1)
     assert stats["total"]["input"] > 0 and [group["runs"] for group in (*stats["days"], *stats["models"], *stats["agents"])] == [1, 1, 1]
     assert (await got(server.client, "/api/stats", until=1))["total"]["runs"] == 0
+    sizes = await got(server.client, "/api/store")
+    assert (sizes["rows"]["events"] > 0, sizes["segments"]["events"], len(sizes["largest"])) == (True, 0, 1)
+    assert (await got(server.client, "/api/store", largest=0))["largest"] == []
 
 
 # ── blobs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@
 | `runs.py`, `approvals.py` | runs of all processes; what waits for a person |
 | `projects.py`, `blobs.py` | folders of conversations with their files; bytes by their hash |
 | `search.py`, `stats.py` | finding words; counting what runs took |
+| `store.py` | what takes how much in the store |
 | `health.py` | whether the server lives and can work; what it counts |
 | `documentation.py` | the description of all operations |
 | `tokens.py` | tokens of people and programs |
@@ -39,6 +40,7 @@ from moot.server.routes.replay import router as replay
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.stats import router as stats
+from moot.server.routes.store import router as store
 from moot.server.routes.tokens import router as tokens
 
 __all__ = ["ROUTERS"]
@@ -58,6 +60,7 @@ ROUTERS = (
     approvals,
     search,
     stats,
+    store,
     blobs,
     projects,
     deciding,

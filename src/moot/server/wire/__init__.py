@@ -4,7 +4,7 @@
 |---|---|
 | `base.py` | what all models have in common |
 | `chat.py` | the body of the AI SDK's transport |
-| `health.py` | whether the server works |
+| `health.py`, `store.py` | whether the server works; what takes how much |
 | `conversations.py`, `runs.py`, `approvals.py` | conversations with their messages and prompts; runs; what is asked and answered |
 | `projects.py`, `blobs.py`, `finding.py` | projects with their files; blobs; what was found and counted |
 | `comparing.py` | two conversations side by side |
