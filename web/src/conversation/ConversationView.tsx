@@ -13,7 +13,8 @@ import { prepareText } from '@/conversation/messages/Text'
 import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
-import { Thread } from '@/conversation/Thread'
+import { type Target, Thread } from '@/conversation/Thread'
+import { useAim } from '@/conversation/target'
 import { Failed, Loading } from '@/ui/States'
 import { sayProblem } from '@/ui/toasts'
 
@@ -39,6 +40,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const { conversation } = state
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
+  const target = useTarget(session)
   const client = useQueryClient()
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change of state that the list wants to hear of
   useEffect(() => {
@@ -98,6 +100,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
                   loadingOlder={state.loadingOlder}
                   loadOlder={loadOlder}
                   busy={busy}
+                  target={target}
                 >
                   <RunProblem
                     session={session}
@@ -126,4 +129,21 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
       )}
     </main>
   )
+}
+
+/** The message that is to be gone to, once it is there. */
+function useTarget(session: Session): Target | null {
+  const aimed = useAim(session.id)
+  const [target, setTarget] = useState<Target | null>(null)
+  useEffect(() => {
+    if (!aimed) return
+    let gone = false
+    session.bring(aimed.message).then((id) => {
+      if (!gone && id) setTarget({ id, turn: aimed.turn })
+    }, sayProblem)
+    return () => {
+      gone = true
+    }
+  }, [session, aimed])
+  return target
 }

@@ -12,25 +12,32 @@ const COMPONENTS = { UserMessage, UserEditComposer: UserEdit, AssistantMessage, 
 const NEAR = 48
 /** So many pixels from the end still count as the end. */
 
+export interface Target {
+  id: string
+  turn: number
+}
+
 interface Props {
   messages: readonly Message[]
   older: boolean
   loadingOlder: boolean
   loadOlder: () => void
   busy: boolean
+  /** The message that was gone to: it is marked. */
+  target: Target | null
   /** What stands behind the last message. */
   children: ReactNode
 }
 
 /** The messages, of which only those near the screen are in the document. It stays at the end while somebody is there. */
-export function Thread({ messages, older, loadingOlder, loadOlder, busy, children }: Props) {
+export function Thread({ messages, older, loadingOlder, loadOlder, busy, target, children }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const list = useRef<VirtualizerHandle>(null)
   const content = useRef<HTMLDivElement>(null)
-  const { atEnd, toEnd, onScroll } = useEnd(scroller, content)
+  const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
-  useTarget(ids, list, older, loadOlder)
+  useGoing(target, ids, list, letGo)
 
   return (
     <div className="relative min-h-0 grow">
@@ -53,7 +60,11 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, childre
           </p>
           <Virtualizer ref={list} scrollRef={scroller} shift={prepended} startMargin={32} bufferSize={600}>
             {ids.map((id, index) => (
-              <div key={id} className={clsx('flow-root', index === ids.length - 1 && 'last-message')}>
+              <div
+                key={id}
+                data-found={target?.id === id || undefined}
+                className={clsx('flow-root', index === ids.length - 1 && 'last-message', target?.id === id && 'found')}
+              >
                 <ThreadPrimitive.MessageByIndex index={index} components={COMPONENTS} />
               </div>
             ))}
@@ -91,6 +102,11 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     [scroller],
   )
 
+  const letGo = useCallback(() => {
+    stuck.current = false
+    setAtEnd(false)
+  }, [])
+
   const onScroll = useCallback(() => {
     const box = scroller.current
     if (!box) return
@@ -112,7 +128,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     return () => observer.disconnect()
   }, [scroller, content])
 
-  return { atEnd, toEnd, onScroll }
+  return { atEnd, toEnd, letGo, onScroll }
 }
 
 /** True for the render in which messages came before the first one: the list then keeps its place. */
@@ -126,23 +142,22 @@ function usePrepended(ids: readonly string[]): boolean {
   return prepended
 }
 
-/** Goes to the message that the address names behind its `#`, loading what stands before until it is there. */
-function useTarget(
+/** Goes to the message that is wanted, once for each time that it is wanted. */
+function useGoing(
+  target: Target | null,
   ids: readonly string[],
   list: React.RefObject<VirtualizerHandle | null>,
-  older: boolean,
-  loadOlder: () => void,
+  letGo: () => void,
 ): void {
-  const wanted = useRef(decodeURIComponent(location.hash.slice(1)))
+  const been = useRef<Target | null>(null)
   useEffect(() => {
-    const id = wanted.current
-    if (!id || !ids.length) return
-    const at = ids.indexOf(id)
-    if (at >= 0) {
-      wanted.current = ''
-      requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start' }))
-    } else if (older) loadOlder()
-  }, [ids, list, older, loadOlder])
+    if (!target || been.current === target) return
+    const at = ids.indexOf(target.id)
+    if (at < 0) return
+    been.current = target
+    letGo()
+    requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start' }))
+  }, [target, ids, list, letGo])
 }
 
 /** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */

@@ -4,9 +4,12 @@ import { approvals, conversations, runs } from '@/api/conversations'
 import type { Answer, Approval, Conversation, Failure, Message, Node, Part, Queued, Run } from '@/api/types'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
+import { say, sayProblem } from '@/ui/toasts'
 
 const PAGE = 40
 /** Messages of the first page: more than a screen shows, few enough to be there at once. */
+const MOST = 200
+/** Messages of a page when many are wanted. */
 const TREE = 2_000
 /** A conversation with more messages is not asked for all of their places. */
 
@@ -188,6 +191,45 @@ export class Session {
       const have = new Set(this.chat.messages.map((message) => message.id))
       this.chat.messages = [...page.messages.filter((message) => !have.has(message.id)), ...this.chat.messages]
       this.set({ older: page.older })
+    } finally {
+      this.set({ loadingOlder: false })
+    }
+  }
+
+  /** Brings a message in, however far up it is and on whatever branch; the id that the list knows it by, null when it is gone. */
+  async bring(message: string): Promise<string | null> {
+    if (!this.chat.messages.length) await this.sync(true)
+    const place = this.state.nodes.find((node) => node.id === message)
+    const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
+    if (there) return there
+    const before = this.state.conversation?.head
+    await this.switchTo(message)
+    const back = { label: 'Back', act: () => void this.switchTo(before ?? message).catch(sayProblem) }
+    say('This message is on another branch, which is shown now.', { action: back })
+    return this.shownId(message) ?? (await this.loadBack(message))
+  }
+
+  private shownId(message: string): string | null {
+    return this.chat.messages.find((one) => one.stored_id === message || one.id === message)?.id ?? null
+  }
+
+  /** Loads all from that message on, if it stands on the shown branch; else nothing. */
+  private async loadBack(message: string): Promise<string | null> {
+    while (this.state.loadingOlder) await new Promise((wake) => setTimeout(wake, 20))
+    this.set({ loadingOlder: true })
+    try {
+      const found: Message[] = []
+      let { older } = this.state
+      while (older && !found.some((one) => one.stored_id === message)) {
+        const page = await conversations.messages(this.id, older, MOST)
+        found.unshift(...page.messages)
+        older = page.older
+      }
+      if (!found.some((one) => one.stored_id === message)) return null
+      const have = new Set(this.chat.messages.map((one) => one.id))
+      this.chat.messages = [...found.filter((one) => !have.has(one.id)), ...this.chat.messages]
+      this.set({ older })
+      return this.shownId(message)
     } finally {
       this.set({ loadingOlder: false })
     }

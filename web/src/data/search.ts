@@ -1,4 +1,5 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { useEffect, useRef } from 'react'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 
@@ -11,19 +12,36 @@ export interface Hit {
   at: number
   /** With U+0002 and U+0003 around what matched. */
   snippet: string
+  /** Where the snippet is from. */
+  column: 'text' | 'tools' | 'reasoning'
 }
 
-interface Found extends Page<Hit> {
+export interface Found extends Page<Hit> {
   index: { done: number; total: number }
+  /** So many of the matches were ranked, the newest ones; null: all. */
+  ranked: number | null
+  /** A piece of a word is in too many words to look for all of them. */
+  cut: boolean
 }
 
-/** Messages in which all the words occur, newest first; nothing is asked for an empty query. */
-export function useSearch(query: string) {
-  return useQuery({
-    queryKey: ['search', query],
-    queryFn: ({ signal }) => api.get<Found>('/search', { query: { q: query, limit: 20 }, signal }),
+export type Order = 'newest' | 'best'
+
+/** Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits stay. */
+export function useSearch(query: string, order: Order) {
+  const found = useInfiniteQuery({
+    queryKey: ['search', query, order],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<Found>('/search', { query: { q: query, sort: order, limit: 20, cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next_cursor,
     enabled: query.trim() !== '',
     placeholderData: keepPreviousData,
     staleTime: 10_000,
   })
+  const last = useRef(found.data)
+  useEffect(() => {
+    if (found.data) last.current = found.data
+  }, [found.data])
+  const pages = (found.data ?? last.current)?.pages ?? []
+  return { ...found, hits: pages.flatMap((page) => page.data), last: pages.at(-1) }
 }

@@ -1,6 +1,8 @@
 import {
+  ArrowDownUp,
   Bot,
   ChartNoAxesColumn,
+  ChevronDown,
   Contrast,
   FolderCog,
   FolderTree,
@@ -22,8 +24,9 @@ import {
 import type { ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import { open } from '@/app/panels'
+import { aim } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
-import type { Hit } from '@/data/search'
+import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
 import { titleOf } from '@/lists/rows'
 import { fitness, pieces } from '@/search/query'
@@ -51,6 +54,8 @@ interface Command {
   act?: () => void
 }
 
+const PLACES = { text: '', tools: ', in a tool call', reasoning: ', in its reasoning' } as const
+
 const COMMANDS: readonly Command[] = [
   { words: 'New conversation', icon: SquarePen, keys: 'N', to: '/' },
   { words: 'Inbox', icon: Inbox, keys: 'I', to: '/inbox' },
@@ -70,8 +75,18 @@ const COMMANDS: readonly Command[] = [
   { words: 'Keyboard', icon: Keyboard, keys: '?', act: () => open('help') },
 ]
 
+/** What was found, and what can be done about it. */
+export interface Messages {
+  hits: readonly Hit[]
+  order: Order
+  /** Puts the others first. */
+  turn: () => void
+  /** Fetches more; null: all are here. */
+  more: (() => void) | null
+}
+
 /** What can be chosen for a query, in groups; without one the last conversations and all commands. */
-export function useChoices(query: string, hits: readonly Hit[], onClose: () => void): Group[] {
+export function useChoices(query: string, found: Messages, onClose: () => void): Group[] {
   const [, go] = useLocation()
   const recent = useConversations({ shelf: 'active', project: '' })
   const conversations = recent.data?.pages.flatMap((page) => page.data) ?? []
@@ -93,13 +108,8 @@ export function useChoices(query: string, hits: readonly Hit[], onClose: () => v
       })),
     },
     {
-      name: 'Messages',
-      choices: (query ? hits : []).map((hit) => ({
-        key: `message ${hit.id}`,
-        icon: <Sign icon={TextSearch} />,
-        words: <Found hit={hit} />,
-        act: () => visit(`/c/${hit.conversation}#${hit.id}`),
-      })),
+      name: found.order === 'best' ? 'Messages, best first' : 'Messages',
+      choices: query ? messages(found, visit) : [],
     },
     {
       name: 'Commands',
@@ -117,6 +127,25 @@ export function useChoices(query: string, hits: readonly Hit[], onClose: () => v
     },
   ]
   return groups.filter((group) => group.choices.length > 0)
+}
+
+function messages({ hits, order, turn, more }: Messages, visit: (address: string) => void): Choice[] {
+  const choices: Choice[] = hits.map((hit) => ({
+    key: `message ${hit.id}`,
+    icon: <Sign icon={TextSearch} />,
+    words: <Found hit={hit} />,
+    act: () => {
+      aim(hit.conversation, hit.id)
+      visit(`/c/${hit.conversation}#${hit.id}`)
+    },
+  }))
+  if (more)
+    choices.push({ key: 'more', icon: <Sign icon={ChevronDown} />, words: <Line text="More messages" />, act: more })
+  if (hits.length > 1) {
+    const text = order === 'best' ? 'Put the newest first' : 'Put the best first'
+    choices.push({ key: 'order', icon: <Sign icon={ArrowDownUp} />, words: <Line text={text} />, act: turn })
+  }
+  return choices
 }
 
 function ranked<T>(all: readonly T[], query: string, textOf: (one: T) => string): T[] {
@@ -150,7 +179,7 @@ function Found({ hit }: { hit: Hit }) {
         )}
       </div>
       <div className="truncate text-xs text-faint">
-        {[titleOf(hit), hit.role === 'user' ? 'you' : 'agent', age(hit.at)].join(' · ')}
+        {[titleOf(hit), `${hit.role === 'user' ? 'you' : 'agent'}${PLACES[hit.column]}`, age(hit.at)].join(' · ')}
       </div>
     </>
   )

@@ -14,3 +14,44 @@ export function fitness(text: string, query: string): number {
   if (low.startsWith(words[0] ?? '')) return 3
   return words.every((word) => ` ${low}`.includes(` ${word}`)) ? 2 : 1
 }
+
+const OPERATORS: Record<string, readonly string[]> = {
+  role: ['user', 'assistant', 'system'],
+  in: ['text', 'tools', 'reasoning'],
+  has: ['image', 'file', 'code', 'tool', 'reasoning', 'error'],
+  after: ['today', 'yesterday', '7d', '1m'],
+  before: ['today', 'yesterday', '7d', '1m'],
+  agent: [],
+  model: [],
+  project: [],
+  cost: ['>0.10', '>1'],
+  status: ['finished', 'failed', 'cancelled'],
+}
+
+/** A way to go on with a query. */
+export interface Offer {
+  words: string
+  query: string
+}
+
+/** The operators that the last word may become, or the values that it may have; all operators behind a finished word. */
+export function offers(query: string): Offer[] {
+  const half = /^(.*?)(-?)([a-z]*)(?::([^\s"]*))?$/is.exec(query.slice(query.lastIndexOf(' ') + 1))
+  if (!query.trim() || !half || half[1]) return []
+  const [, , minus = '', name = '', value] = half
+  const before = query.slice(0, query.lastIndexOf(' ') + 1)
+  if (value === undefined) {
+    const fitting = Object.keys(OPERATORS).filter((operator) => operator.startsWith(name.toLowerCase()))
+    return fitting.map((operator) => ({ words: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
+  }
+  const values = OPERATORS[name.toLowerCase()] ?? []
+  return values
+    .filter((one) => one.startsWith(value.toLowerCase()) && one !== value.toLowerCase())
+    .map((one) => ({ words: `${minus}${name}:${one}`, query: `${before}${minus}${name}:${one} ` }))
+}
+
+/** The query without an operator at its end that has no value yet. */
+export function whole(query: string): string {
+  const half = /(?:^|\s)-?([a-z]+):$/i.exec(query)
+  return (half && (half[1] ?? '').toLowerCase() in OPERATORS ? query.slice(0, half.index) : query).trim()
+}

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from uuid import uuid4
+
+from playwright.sync_api import Locator, Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE, inaccessible
+
+
+def word() -> str:
+    return f"q{uuid4().hex[:9]}"
+
+
+def typed(page: Page, query: str) -> Locator:
+    """The messages that are found for it."""
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Search and commands")
+    field.fill("")
+    field.press_sequentially(query)
+    return page.get_by_role("group", name="Messages").get_by_role("option")
+
+
+def brought(server: Served, folder: Path, texts: list[str]) -> None:
+    """A conversation with those messages."""
+    said = [{"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(texts)]
+    file = folder / f"{word()}.json"
+    file.write_text(json.dumps(said))
+    done = server.moot.run("import", str(file), "-f", "openai")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_message_a_thousand_up_is_jumped_to_and_marked_by_keyboard_alone(visit: Visitor, server: Served, tmp_path: Path) -> None:
+    far, near = word(), word()
+    texts = [f"message {number} of many" for number in range(1500)]
+    texts[3], texts[1490] = f"the {far} stood here", f"and {near} there"
+    brought(server, tmp_path, texts)
+    tab = visit()
+    page = tab.page
+    expect(typed(page, near).first.locator("mark")).to_have_text(near)
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-found]")).to_contain_text(near)
+    expect(page.locator("[data-found]")).to_be_in_viewport()
+    address = page.url.partition("#")[0]
+    expect(typed(page, far).first).to_be_visible()  # in the conversation that is open already
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-found]")).to_contain_text(far)
+    expect(page.locator("[data-found]")).to_be_in_viewport()
+    assert page.url.startswith(address)
+    tab.shot("search-found-desktop-light")
+    page.goto(page.url)  # the address leads there too
+    expect(page.locator("[data-found]")).to_contain_text(far)
+    expect(page.locator("[data-found]")).to_be_in_viewport()
+
+
+def test_a_message_of_another_branch_is_shown_and_the_way_back_offered(visit: Visitor, server: Served) -> None:
+    old, new = word(), word()
+    id = server.say(f"say {old} first")
+    (asked, _) = server.call("GET", f"/api/conversations/{id}/messages")["data"]
+    server.call("PUT", f"/api/conversations/{id}/messages/{asked['id']}", {"parts": [{"type": "text", "text": f"other words {new}"}]})
+    page = visit(f"/c/{id}").page
+    expect(page.locator("main").get_by_text(new)).to_be_visible()
+    expect(typed(page, old).last).to_be_visible()
+    page.get_by_role("group", name="Messages").get_by_role("option").filter(has_text="· you ·").click()
+    expect(page.locator("[data-found]")).to_contain_text(f"say {old} first")
+    page.get_by_role("status", name="Notices").get_by_role("button", name="Back").click()
+    expect(page.locator("main").get_by_text(new)).to_be_visible()
+
+
+def test_operators_are_offered_and_a_half_typed_query_keeps_the_last_hits(visit: Visitor, server: Served) -> None:
+    sought = word()
+    server.say(f"say {sought}")
+    tab = visit()
+    tab.allowed = ("status of 400",)  # of the half-typed value
+    page = tab.page
+    found = typed(page, f"{sought} ")
+    expect(found.nth(1)).to_be_visible()  # the prompt and its answer
+    field = page.get_by_role("combobox", name="Search and commands")
+    field.press_sequentially("ro")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value(f"{sought} role:")
+    expect(page.get_by_role("group", name="Operators").get_by_role("button").first).to_have_text("role:user")
+    field.press_sequentially("x")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("known: user, assistant, system")
+    expect(found.first.locator("mark").first).to_have_text(sought)
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value(f"{sought} role:user ")
+    expect(found).to_have_count(1)
+    expect(found.first).to_contain_text("you")
+    tab.shot("search-operators-desktop-light")
+
+
+def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: Served, tmp_path: Path) -> None:
+    sought = word()
+    long = [f"{sought} and much else besides that makes it long, number {number}" for number in range(30)]
+    brought(server, tmp_path, ["begin", *long[:9], sought, *long[9:]])
+    page = visit().page
+    found = typed(page, sought)
+    expect(found).to_have_count(22)
+    page.get_by_role("option", name="More messages").click()
+    expect(found).to_have_count(32)
+    page.get_by_role("option", name="Put the best first").click()
+    expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first.locator("mark")).to_have_text(sought)
+    expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first).not_to_contain_text("besides")
+
+
+def test_on_a_phone_the_search_fits_and_a_hit_is_tapped(visit: Visitor, server: Served, axe: str) -> None:
+    sought = word()
+    id = server.say(f"say {sought}")
+    tab = visit("/", viewport=PHONE)
+    page = tab.page
+    found = typed(page, f"{sought} ")
+    expect(found.first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert inaccessible(page, axe) == []
+    tab.shot("search-phone-light")
+    page.get_by_role("group", name="Operators").get_by_role("button", name="role:").click()
+    expect(page.get_by_role("combobox", name="Search and commands")).to_have_value(f"{sought} role:")
+    found.first.click()
+    page.wait_for_url(re.compile(f"/c/{id}#"))
+    expect(page.locator("[data-found]")).to_contain_text(sought)
