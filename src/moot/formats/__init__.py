@@ -25,6 +25,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `clai/` | `clai`: the chats of clai |
 | `mtm/` | `mtm`, `mtm-1`: the notebooks of Mutsumi and of its fork |
 | `tai/` | `tai`: TAI, its sessions and its configuration |
+| `talkcody/` | `talkcody`: the tasks of TalkCody |
 | `_steps.py` | a message as the model calls it is made of, for those that are written |
 | `ui.py` | `ui`: messages as the AI SDK's user interfaces keep them |
 | `_documents.py` | what the plain ones share: messages in an array, an object, or lines |

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_to_bytes
 
 from moot.types.canonical import Json, dumps, loads
+from moot.types.format import Fidelity
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, is_tool, note_of
 
-__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text", "pretty"]
+__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text", "pretty", "weaker"]
 
 _SILENT = frozenset({"step-start", "source-url", "source-document"})
 
@@ -90,3 +91,12 @@ def file_text(part: Part) -> str | None:
 def pretty(value: Json) -> bytes:
     """JSON for people: two spaces to a level."""
     return json.dumps(loads(dumps(value)), indent=2, ensure_ascii=False).encode()
+
+
+def weaker(fidelity: Fidelity, word: str, count: int) -> Fidelity:
+    """So much of what was kept is only near to what it was."""
+    count = min(count, fidelity.kept.get(word, 0))
+    if not count:
+        return fidelity
+    kept = {name: number for name, number in {**fidelity.kept, word: fidelity.kept[word] - count}.items() if number}
+    return replace(fidelity, kept=kept, approximated={**fidelity.approximated, word: fidelity.approximated.get(word, 0) + count})

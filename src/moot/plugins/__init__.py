@@ -113,6 +113,7 @@ FORMATS = Registry(
         "qwen": "moot.formats.qwen:Qwen",
         "recording": "moot.formats.recording:RecordingFormat",
         "tai": "moot.formats.tai.format:Tai",
+        "talkcody": "moot.formats.talkcody.format:TalkCody",
         "ui": "moot.formats.ui:Ui",
         "vibe": "moot.formats.vibe:Vibe",
     },

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from moot.formats._steps import Step, data_of, model_calls, output_text, pretty
+from moot.formats._steps import Step, data_of, model_calls, output_text, pretty, weaker
 from moot.formats._writing import fidelity_of, steps_of
 from moot.formats.mtm.attachments import ghost_block
 from moot.formats.mtm.native_shape import ANTHROPIC, REASONS, SIGNATURES
 from moot.formats.mtm.writing import is_picture, metadata_of
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import ExportedConversation, Fidelity, Keeping, Written
+from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
@@ -43,17 +41,7 @@ def version_one(exported: ExportedConversation) -> Written:
     if book.notes:
         value["notes"] = list[Json](book.notes)
     fidelity = fidelity_of(exported, HOLDS_ONE, *book.left)
-    return Written(pretty(value), _noted(fidelity, len(book.notes)))
-
-
-def _noted(fidelity: Fidelity, notes: int) -> Fidelity:
-    """Instructions became notes, which no model sees."""
-    if not notes:
-        return fidelity
-    kept = {**fidelity.kept, "messages": fidelity.kept.get("messages", 0) - notes}
-    return replace(
-        fidelity, kept={name: count for name, count in kept.items() if count}, approximated={**fidelity.approximated, "messages": notes}
-    )
+    return Written(pretty(value), weaker(fidelity, "messages", len(book.notes)))
 
 
 class _Book:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from moot.formats._source.database import made
 from moot.formats._steps import Step, model_calls, output_text
@@ -88,6 +89,7 @@ def _time(ms: int) -> str:
     return datetime.fromtimestamp(min(max(ms, 0), _LATEST) // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+@lru_cache
 def sample() -> bytes:
     """A session as TAI writes it."""
     id, at = "0b0e4f4e-0d4b-4c53-9a63-5c7f7a3f1c11", "2026-02-20 09:00:00"

@@ -1,0 +1,76 @@
+"""TalkCody's folder as a source, and a snapshot as it shares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._source.database import SQLITE, columns, opened, tables
+from moot.formats._source.documents import sketch
+from moot.formats.talkcody.database import conversations
+from moot.formats.talkcody.sample import sample
+from moot.formats.talkcody.snapshot import read_snapshot
+from moot.formats.talkcody.writing import HOLDS, snapshot
+from moot.types.format import ExportedConversation, ImportedConversation, Written
+
+__all__ = ["DATABASE", "TalkCody"]
+
+DATABASE = "talkcody.db"
+_FOLDER = "com.talkcody"
+_CONVERSATIONS = frozenset({"id", "title", "project_id", "message_count"})
+_MESSAGES = frozenset({"conversation_id", "role", "content", "timestamp", "assistant_id"})
+
+
+class TalkCody:
+    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`."""
+
+    name = "talkcody"
+    version = 1
+    suffix = ".json"
+    words = "a snapshot as TalkCody shares them"
+    holds = HOLDS
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        return {"database": sample()}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return (path / DATABASE).is_file() and self.sniff(path / DATABASE, _head(path / DATABASE))
+        if head.startswith(SQLITE):
+            return _is_own(columns(path, head))
+        found, task = sketch(head), sketch(head, "task")
+        return bool(found.text("version")) and bool(task.text("id")) and "messageCount" in task and found.raw("messages").startswith(b"[")
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        base = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+        return [base / _FOLDER, home / "Library" / "Application Support" / _FOLDER]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        yield folder / DATABASE
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        path = path / DATABASE if path.is_dir() else path
+        if not _head(path).startswith(SQLITE):
+            yield from read_snapshot(path)
+            return
+        with opened(path) as connection:
+            if not _is_own(tables(connection)):
+                raise UsageError(f"{str(path)!r} is no database of TalkCody")
+            yield from conversations(connection, path.parent)
+
+    def write(self, exported: ExportedConversation) -> Written:
+        return snapshot(exported)
+
+
+def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
+    return found.get("conversations", frozenset()) >= _CONVERSATIONS and found.get("messages", frozenset()) >= _MESSAGES
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(64)
+    except OSError:
+        return b""
