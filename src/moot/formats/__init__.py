@@ -22,6 +22,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_source/` | sources of other programs, read without harm |
 | `_md_writing.py` `openai_writing.py` `anthropic_writing.py` | what `md`, `openai` and `anthropic` write |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |
+| `cherry/` | `cherry`: the sessions and chats of Cherry Studio |
 | `clai/` | `clai`: the chats of clai |
 | `mtm/` | `mtm`, `mtm-1`: the notebooks of Mutsumi and of its fork |
 | `tai/` | `tai`: TAI, its sessions and its configuration |

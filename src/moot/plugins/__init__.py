@@ -95,6 +95,7 @@ FORMATS = Registry(
     "moot.formats",
     {
         "anthropic": "moot.formats.anthropic:Anthropic",
+        "cherry": "moot.formats.cherry.format:Cherry",
         "clai": "moot.formats.clai.format:Clai",
         "claude": "moot.formats.claude.format:ClaudeFormat",
         "codex": "moot.formats.codex.format:CodexFormat",

@@ -1,0 +1,73 @@
+"""Cherry Studio's databases as sources. They are only read: their schema moves, and the first version's is superseded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._source.database import columns, opened, tables
+from moot.formats.cherry.sample import samples
+from moot.formats.cherry.sessions import SESSIONS, sessions
+from moot.formats.cherry.topics import topics
+from moot.types.format import ExportedConversation, ImportedConversation, Written
+
+__all__ = ["DATABASES", "Cherry"]
+
+DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
+"""Below its folder; a newer version leaves the older ones' where they were, with what it has taken over already."""
+_FOLDERS = ("CherryStudio", "cherrystudio")
+_MESSAGES = frozenset({"session_id", "role", "created_at"})
+
+
+class Cherry:
+    """`Format`, `Placed`, `Split`, `Sampled`."""
+
+    name = "cherry"
+    version = 1
+    suffix = ".sqlite"
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        return samples()
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return _is_own(columns(path, head)) if head else any(True for _ in self.sources(path))
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        bases = [Path(environ.get("XDG_CONFIG_HOME") or home / ".config"), home / "Library" / "Application Support"]
+        return [*(base / folder for base in bases for folder in _FOLDERS), home / ".cherrystudio"]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        """The newest database: what stands in older ones was taken over by it."""
+        for name in DATABASES:
+            file = folder / name
+            if file.is_file() and self.sniff(file, _head(file)):
+                yield file
+                return
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for file in self.sources(path) if path.is_dir() else [path]:
+            with opened(file) as connection:
+                there = tables(connection)
+                if not _is_own(there):
+                    raise UsageError(f"{str(file)!r} is no database of Cherry Studio")
+                yield from sessions(connection, there, file.parent)
+                if {"topic", "message"} <= set(there):
+                    yield from topics(connection)
+
+    def write(self, exported: ExportedConversation) -> Written:
+        raise UsageError("Cherry Studio's databases are only read", fix="moot export -f md, or -f ui for a program")
+
+
+def _is_own(there: Mapping[str, frozenset[str]]) -> bool:
+    own = any(there.get(one.messages, frozenset()) >= _MESSAGES and "agent_id" in there.get(one.sessions, ()) for one in SESSIONS)
+    return own or (there.get("message", frozenset()) >= {"topic_id", "parent_id", "data"} and "active_node_id" in there.get("topic", ()))
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(64)
+    except OSError:
+        return b""

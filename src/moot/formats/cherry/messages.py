@@ -1,0 +1,109 @@
+"""A row as a message: its parts, or the blocks that older versions kept, with the model and what it took."""
+
+from __future__ import annotations
+
+from moot.formats._source.documents import lenient
+from moot.formats._source.times import ms_of
+from moot.formats.cherry.blocks import parts_of_blocks
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedMessage, ImportedRecord
+from moot.types.part import Part
+
+__all__ = ["message_of", "model_of"]
+
+_ROLES = ("user", "assistant", "system")
+_COUNTS = {
+    "input": ("inputTokens", "promptTokens", "prompt_tokens"),
+    "output": ("outputTokens", "completionTokens", "completion_tokens"),
+    "reasoning": ("reasoningTokens", "thoughtsTokens", "thoughts_tokens"),
+}
+
+
+def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
+    """The message of a row; the row as it is, with what is wrong, when it holds none."""
+    content = _object(row.get("data")) or _object(row.get("content"))
+    if content is None:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has no content that can be read")
+    inner = content.get("message")
+    message = inner if isinstance(inner, dict) else {}
+    role = message.get("role") or row.get("role")
+    if role not in _ROLES:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has the role {role!r}")
+    data = message.get("data")
+    blocks = content.get("blocks") or (data.get("blocks") if isinstance(data, dict) else None)
+    parts = _parts(content, message) or parts_of_blocks(blocks)
+    if row.get("status") == "pending" and not parts:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} is an answer that was not begun")
+    id = message.get("id") or row.get("id")
+    at = ms_of(message.get("createdAt")) or ms_of(row.get("created_at"))
+    return ImportedMessage(role, tuple(parts), str(id), raw, parent, at, _metadata(row, message) if role == "assistant" else {})
+
+
+def model_of(value: Json) -> tuple[str, str]:
+    """`provider::model`, or `provider:model` of the first version, as (model, provider)."""
+    text = value if isinstance(value, str) else ""
+    sign = "::" if "::" in text else ":"
+    provider, found, model = text.partition(sign)
+    return (model, provider) if found else (text, "")
+
+
+def _parts(content: JsonObject, message: JsonObject) -> list[Part]:
+    data = message.get("data")
+    for holder in (content, data, message):
+        parts = holder.get("parts") if isinstance(holder, dict) else None
+        if isinstance(parts, list) and parts:
+            return [part for part in parts if isinstance(part, dict) and isinstance(part.get("type"), str)]
+    return []
+
+
+def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
+    named = row.get("model_id") or message.get("modelId")
+    model, provider = model_of(named)
+    snapshot = _object(row.get("message_snapshot")) or _object(row.get("model_snapshot")) or _object(row.get("model_meta")) or message
+    about = snapshot.get("model")
+    if isinstance(about, dict):
+        model, provider = str(about.get("id") or model), str(about.get("provider") or provider)
+    metadata: JsonObject = {name: value for name, value in (("model", model), ("provider", provider)) if value}
+    stats = _object(row.get("stats")) or _object(message.get("usage")) or {}
+    step: JsonObject = {"step": 1, "usage": _usage(stats), "cost": _cost(stats)}
+    if model:
+        step["model"] = f"{model}@{provider}" if provider else model
+    if isinstance(ms := stats.get("timeCompletionMs"), int | float):
+        step["ms"] = int(ms)
+    status = row.get("status") or message.get("status")
+    more: JsonObject = {"steps": [step]} if step["usage"] or step["cost"] is not None else {}
+    more |= {"finish_reason": "error"} if status == "error" else {}
+    return {**metadata, **more}
+
+
+def _usage(stats: JsonObject) -> JsonObject:
+    inputs, outputs = _object(stats.get("inputTokenDetails")) or {}, _object(stats.get("outputTokenDetails")) or {}
+    found: JsonObject = {}
+    for name, keys in _COUNTS.items():
+        count = next((value for key in keys if type(value := stats.get(key, outputs.get(key))) is int), None)
+        if count is not None:
+            found[name] = count
+    for name, key in (("cache_read", "cacheReadTokens"), ("cache_write", "cacheWriteTokens")):
+        if type(count := inputs.get(key)) is int:
+            found[name] = count
+    return found
+
+
+def _cost(stats: JsonObject) -> int | None:
+    """Dollars only: what was paid in another currency is no sum of ours."""
+    costs = stats.get("costs")
+    if isinstance(costs, list):
+        given = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
+        amounts = [amount for amount in given if isinstance(amount, int | float)]
+        return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
+    cost = stats.get("cost")
+    return round(cost * 1e9) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None
+
+
+def _object(value: Json) -> JsonObject | None:
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = lenient(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, dict) else None
