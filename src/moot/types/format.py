@@ -243,6 +243,27 @@ class Placed(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignConfiguration:
+    """What a program keeps besides conversations, for a person to look at; nothing of it is taken over by itself."""
+
+    pieces: JsonObject = field(default_factory=empty)
+    """Sections of a configuration of ours, such as `agents` and `mcp`. What could run something is switched off; secrets are left out."""
+    unsupported: JsonObject = field(default_factory=empty)
+    """What there is no place for, under the program's own names and word for word."""
+    notes: tuple[str, ...] = ()
+    """What is not quite as it was, and what somebody has to look at, each in a line."""
+
+
+@runtime_checkable
+class Configured(Protocol):
+    """An optional power: a program whose sources lie beside a configuration."""
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        """What stands in or beside a source, or a folder of sources. Pure, and total: what can't be read is a note."""
+        ...
+
+
 @runtime_checkable
 class Split(Protocol):
     """An optional power: a folder of many sources, each of which is read, and remembered as read, by itself."""

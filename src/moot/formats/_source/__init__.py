@@ -15,6 +15,7 @@
 | `tally.py` | counts of what is kept, approximated and lost |
 | `times.py` | times, however they are written |
 | `beside.py` | files that a source names |
+| `configuring.py` | another program's configuration as pieces of ours |
 """
 
 __all__: list[str] = []

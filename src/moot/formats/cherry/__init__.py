@@ -8,6 +8,7 @@
 | `messages.py` | a row as a message: blocks of the first version, parts of the second |
 | `blocks.py` | a block as a part |
 | `sample.py` | databases to try reading with |
+| `configuration.py` | what it keeps besides, as pieces of a configuration of ours |
 """
 
 __all__: list[str] = []

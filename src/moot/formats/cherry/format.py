@@ -7,10 +7,11 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
+from moot.formats.cherry.configuration import configuration
 from moot.formats.cherry.sample import samples
 from moot.formats.cherry.sessions import SESSIONS, sessions
 from moot.formats.cherry.topics import topics
-from moot.types.format import ExportedConversation, ImportedConversation, Written
+from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["DATABASES", "Cherry"]
 
@@ -21,7 +22,7 @@ _MESSAGES = frozenset({"session_id", "role", "created_at"})
 
 
 class Cherry:
-    """`Format`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Placed`, `Split`, `Configured`, `Sampled`."""
 
     name = "cherry"
     version = 1
@@ -55,6 +56,10 @@ class Cherry:
                 yield from sessions(connection, there, file.parent)
                 if {"topic", "message"} <= set(there):
                     yield from topics(connection)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        file = next(self.sources(path), None) if path.is_dir() else path
+        return configuration(file) if file is not None else ForeignConfiguration()
 
     def write(self, exported: ExportedConversation) -> Written:
         raise UsageError("Cherry Studio's databases are only read", fix="moot export -f md, or -f ui for a program")

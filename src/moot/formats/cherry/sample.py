@@ -22,9 +22,8 @@ CREATE TABLE session_messages (
 );
 """
 _SECOND = """
-CREATE TABLE agent_workspace (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL);
 CREATE TABLE agent_session (
-    id TEXT PRIMARY KEY, agent_id TEXT, workspace_id TEXT, name TEXT NOT NULL, is_name_manually_edited INTEGER, description TEXT,
+    id TEXT PRIMARY KEY, agent_id TEXT, name TEXT NOT NULL, is_name_manually_edited INTEGER, description TEXT,
     order_key TEXT, last_activity_at INTEGER, created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL, deleted_at INTEGER
 );
@@ -104,12 +103,11 @@ def _second() -> bytes:
     return made(
         _SECOND,
         [
-            ("INSERT INTO agent_workspace VALUES (?, ?, ?)", [("w1", "notes", "/home/ada/notes")]),
             (
-                "INSERT INTO agent_session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO agent_session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    ("s1", "a1", "w1", "The notes", 0, None, "a0", _AT + 1, _AT, _AT, None),
-                    ("s2", "a1", "w1", "Thrown away", 0, None, "a1", _AT, _AT, _AT, _AT + 5),
+                    ("s1", "a1", "The notes", 0, None, "a0", _AT + 1, _AT, _AT, None),
+                    ("s2", "a1", "Thrown away", 0, None, "a1", _AT, _AT, _AT, _AT + 5),
                 ],
             ),
             ("INSERT INTO agent_session_message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", answers),

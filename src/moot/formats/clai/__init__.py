@@ -6,6 +6,7 @@
 | `reading.py` | a chat as a conversation |
 | `surroundings.py` | sealed reasoning, folders that chats are bound to, the copy of the last chat |
 | `writing.py` | a conversation as a chat |
+| `configuration.py` | what it keeps besides, as pieces of a configuration of ours |
 """
 
 __all__: list[str] = []

@@ -9,10 +9,11 @@ from pathlib import Path
 from moot.formats._source.documents import sketch
 from moot.formats._source.folders import files_below
 from moot.formats._source.times import ms_of
+from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
 from moot.formats.clai.surroundings import COPIES
 from moot.formats.clai.writing import HOLDS, SAMPLE, chat
-from moot.types.format import ExportedConversation, ImportedConversation, Written
+from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Clai"]
 
@@ -22,7 +23,7 @@ _LOOKED_AT = 20
 
 
 class Clai:
-    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
 
     name = "clai"
     version = 1
@@ -61,6 +62,11 @@ class Clai:
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for file in self.sources(path) if path.is_dir() else [path]:
             yield from read_chat(file)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        """Of the folder that `conversations` stands in."""
+        folder = path if path.is_dir() else path.parent
+        return configuration(folder.parent if folder.name == _FOLDER else folder)
 
     def write(self, exported: ExportedConversation) -> Written:
         return chat(exported)

@@ -5,6 +5,7 @@
 | `format.py` | `Tai`: where it lies, what it looks like |
 | `reading.py` | sessions as conversations |
 | `writing.py` | a conversation as an `agent.db` |
+| `configuration.py` | what it keeps besides, as pieces of a configuration of ours |
 """
 
 __all__: list[str] = []

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
+from moot.formats.tai.configuration import configuration
 from moot.formats.tai.reading import conversations
 from moot.formats.tai.writing import HOLDS, database, sample
-from moot.types.format import ExportedConversation, ImportedConversation, Written
+from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Tai"]
 
@@ -19,7 +20,7 @@ DATABASE = "agent.db"
 
 
 class Tai:
-    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
 
     name = "tai"
     version = 1
@@ -48,6 +49,9 @@ class Tai:
             if not _is_own(tables(connection)):
                 raise UsageError(f"{str(path)!r} is no database of TAI")
             yield from conversations(connection)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        return configuration(path if path.is_dir() else path.parent)
 
     def write(self, exported: ExportedConversation) -> Written:
         return database(exported)

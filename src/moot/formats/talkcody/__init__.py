@@ -9,6 +9,7 @@
 | `attachments.py` | attached files, from the folder beside the database |
 | `writing.py` | a conversation as a snapshot |
 | `sample.py` | a database to try reading with |
+| `configuration.py` | what it keeps besides, as pieces of a configuration of ours |
 """
 
 __all__: list[str] = []

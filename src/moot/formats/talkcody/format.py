@@ -8,11 +8,12 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.database import SQLITE, columns, opened, tables
 from moot.formats._source.documents import sketch
+from moot.formats.talkcody.configuration import configuration
 from moot.formats.talkcody.database import conversations
 from moot.formats.talkcody.sample import sample
 from moot.formats.talkcody.snapshot import read_snapshot
 from moot.formats.talkcody.writing import HOLDS, snapshot
-from moot.types.format import ExportedConversation, ImportedConversation, Written
+from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["DATABASE", "TalkCody"]
 
@@ -23,7 +24,7 @@ _MESSAGES = frozenset({"conversation_id", "role", "content", "timestamp", "assis
 
 
 class TalkCody:
-    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
 
     name = "talkcody"
     version = 1
@@ -59,6 +60,11 @@ class TalkCody:
             if not _is_own(tables(connection)):
                 raise UsageError(f"{str(path)!r} is no database of TalkCody")
             yield from conversations(connection, path.parent)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        """Of the database; a snapshot has none."""
+        path = path / DATABASE if path.is_dir() else path
+        return configuration(path) if _head(path).startswith(SQLITE) else ForeignConfiguration()
 
     def write(self, exported: ExportedConversation) -> Written:
         return snapshot(exported)

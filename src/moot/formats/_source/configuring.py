@@ -1,0 +1,138 @@
+"""Another program's configuration as pieces of ours: harmless as they stand, without secrets, and nothing of it dropped in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from moot.formats._source.documents import lenient
+from moot.guard.secrets import redact
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ForeignConfiguration
+
+__all__ = ["Draft", "objects", "parsed", "text", "texts"]
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+
+
+class Draft:
+    """Pieces, what has no place, and notes, while they are gathered."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._sections: dict[str, JsonObject] = {}
+        self._rules: list[Json] = []
+        self._unsupported: JsonObject = {}
+        self._notes: dict[str, None] = {}
+
+    def agent(self, name: str, facts: JsonObject, *, tools: Json = None, known: Mapping[str, str] | None = None) -> None:
+        """An agent; `tools` are the program's names of those that it may use, and `known` what those are here."""
+        name = self._free("agents", name)
+        if isinstance(tools, list):
+            offered = [str(tool) for tool in tools if isinstance(tool, str)]
+            ours = dict.fromkeys((known or {})[tool] for tool in offered if tool in (known or {}))
+            facts = {**facts, "tools": list[Json](ours)}
+            if missing := [tool for tool in offered if tool not in (known or {})]:
+                self.note(f"agent {name!r}: no tool here is what {', '.join(missing)} was")
+        self._sections.setdefault("agents", {})[name] = {key: self._plain(value) for key, value in facts.items() if value not in ("", None)}
+
+    def server(self, name: str, facts: JsonObject) -> None:
+        """An MCP server, switched off: it runs a program, or sends what an agent says to an address."""
+        name = self._free("mcp", name)
+        given = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
+        if bool(given.get("command")) == bool(given.get("url")):
+            self.keep("mcp", {name: facts})
+            self.note(f"MCP server {name!r}: neither a command nor a url alone; kept as a comment")
+            return
+        for holder in ("env", "headers"):
+            values = given.get(holder)
+            if isinstance(values, dict):
+                given[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
+        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in given.items()}, "enabled": False}
+        self.note("MCP servers are switched off; set `enabled: true` on those that you want")
+
+    def rule(self, tool: str, action: Literal["allow", "ask", "deny"], match: str = "*") -> None:
+        """A standing permission."""
+        self._rules.append({"tool": tool, **({"match": self._plain(match)} if match != "*" else {}), "action": action})
+
+    def setting(self, section: str, name: str, value: Json) -> None:
+        """Any other key of a section."""
+        if value not in ("", None, {}):
+            self._sections.setdefault(section, {})[name] = self._plain(value)
+
+    def secret(self, variable: str, value: str, key: str = "secret") -> str:
+        """What stands for a value: itself when it is none, or is a reference already; else a variable for it."""
+        if re.fullmatch(r"\$\{\w+\}", value):
+            return value
+        if not value or not (_SECRET.search(key) or redact(value) != value):
+            return str(self._plain(value))
+        name = _NAME.sub("_", variable).replace("-", "_").strip("_").upper()
+        self.note(f"a secret was left out: set the variable {name}")
+        return f"${{{name}}}"
+
+    def keep(self, section: str, value: Json) -> None:
+        """What there is no place for."""
+        if value in (None, "", [], {}):
+            return
+        before = self._unsupported.get(section)
+        if isinstance(before, dict) and isinstance(value, dict):
+            self._unsupported[section] = {**before, **value}
+        elif isinstance(before, list) and isinstance(value, list):
+            self._unsupported[section] = [*before, *value]
+        else:
+            self._unsupported[section] = value
+
+    def note(self, words: str) -> None:
+        self._notes.setdefault(words)
+
+    def found(self) -> ForeignConfiguration:
+        pieces: JsonObject = dict(self._sections)
+        if self._rules:
+            permissions = self._sections.get("permissions", {})
+            pieces["permissions"] = {**permissions, "rules": self._rules}
+            self.note("permissions are rights: read each rule before you take it over")
+        for section in self._unsupported:
+            self.note(f"{section}: no place here yet; kept as a comment")
+        notes = tuple(f"{self._program}: {note}" for note in self._notes)
+        return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes)
+
+    def _free(self, section: str, name: str) -> str:
+        taken = self._sections.get(section, {})
+        base = _NAME.sub("-", name).strip("-") or "unnamed"
+        free, number = base, 1
+        while free in taken:
+            number += 1
+            free = f"{base}-{number}"
+        return free
+
+    def _plain(self, value: Json) -> Json:
+        """Without secrets, and with no reference in it: a variable's value must not get into what a model reads."""
+        if isinstance(value, str):
+            return redact(value).replace("${", "$${") if "${" in value else redact(value)
+        if isinstance(value, list):
+            return [self._plain(item) for item in value]
+        return {key: self._plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def parsed(value: Json) -> Json:
+    """A value that is kept as JSON in text; None for what is none."""
+    try:
+        return lenient(value) if isinstance(value, str) and value else value
+    except ValueError:
+        return None
+
+
+def objects(value: Json) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: Json) -> JsonObject:
+    """An object of texts: other plain values as they are written."""
+    found = value.items() if isinstance(value, dict) else ()
+    return {name: str(one) for name, one in found if isinstance(one, str | int | float)}

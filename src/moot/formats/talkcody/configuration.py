@@ -1,0 +1,94 @@
+"""Agents and MCP servers of TalkCody's database as pieces of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.formats._source.configuring import Draft, parsed, text, texts
+from moot.formats._source.database import Connection, object_of, opened, rows, tables
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ForeignConfiguration
+
+__all__ = ["configuration"]
+
+_TOOLS = {
+    "readFile": "read_file",
+    "glob": "find_files",
+    "codeSearch": "search_files",
+    "listFiles": "list_files",
+    "writeFile": "write_file",
+    "editFile": "edit_file",
+    "bash": "shell",
+    "webSearch": "web_search",
+    "webFetch": "fetch_url",
+    "imageGeneration": "generate_image",
+    "todoWrite": "todo",
+    "askUserQuestions": "ask_user",
+}
+_MODELS = {
+    "main_model": "main",
+    "small_model": "small",
+    "message_compaction": "compaction",
+    "image_generator": "image",
+    "transcription": "transcription",
+}
+_REST = ("output_format", "dynamic_enabled", "dynamic_providers", "dynamic_variables", "dynamic_provider_settings", "is_hidden")
+_LATER = {
+    "skills": "SELECT * FROM skills",
+    "scheduled_tasks": "SELECT * FROM scheduled_tasks",
+    "projects": "SELECT * FROM projects WHERE id <> 'default'",
+}
+
+
+def configuration(database: Path) -> ForeignConfiguration:
+    draft = Draft("talkcody")
+    with opened(database) as connection:
+        there = tables(connection)
+        for agent in _all(connection, "SELECT * FROM agents ORDER BY id") if "agents" in there else ():
+            _agent(draft, agent)
+        for server in _all(connection, "SELECT * FROM mcp_servers ORDER BY id") if "mcp_servers" in there else ():
+            if server.get("is_enabled") or not server.get("is_built_in"):
+                _server(draft, server)
+        for name, query in _LATER.items():
+            if name in there:
+                draft.keep(name, list[Json](_all(connection, query)))
+    draft.note("projects: moot projects add FOLDER makes each of them here")
+    return draft.found()
+
+
+def _all(connection: Connection, query: str) -> list[JsonObject]:
+    return [object_of(row) for row in rows(connection, query) if not isinstance(row, str)]
+
+
+def _agent(draft: Draft, agent: JsonObject) -> None:
+    if agent.get("source_type") == "system" or agent.get("is_enabled") == 0:
+        return
+    name = text(agent.get("name")) or str(agent.get("id"))
+    offered = parsed(agent.get("tools_config"))
+    tools = list(offered) if isinstance(offered, dict) else offered
+    skills = parsed(agent.get("default_skills"))
+    facts: JsonObject = {
+        "description": agent.get("description"),
+        "model": _MODELS.get(text(agent.get("model_type")), "main"),
+        "instructions": agent.get("system_prompt"),
+        "rules": agent.get("rules"),
+    }
+    if isinstance(skills, list) and skills:
+        facts["skills"] = [str(skill) for skill in skills]
+    draft.agent(name, facts, tools=tools or None, known=_TOOLS)
+    if rest := {key: agent[key] for key in _REST if agent.get(key) not in (None, "", 0, "[]", "{}")}:
+        draft.keep("agents", {name: rest})
+
+
+def _server(draft: Draft, server: JsonObject) -> None:
+    facts: JsonObject = {}
+    if server.get("protocol") == "stdio":
+        arguments = parsed(server.get("stdio_args"))
+        facts = {"command": server.get("stdio_command"), "env": texts(parsed(server.get("stdio_env")))}
+        facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
+    else:
+        headers = texts(parsed(server.get("headers")))
+        if key := text(server.get("api_key")):
+            headers.setdefault("Authorization", f"Bearer {key}")
+        facts = {"url": server.get("url"), "protocol": server.get("protocol"), "headers": headers}
+    draft.server(text(server.get("name")) or str(server.get("id")), facts)
