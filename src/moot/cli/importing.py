@@ -8,15 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+import anyio.to_thread
+
 from moot.cli.configured import here
+from moot.cli.import_besides import besides_json, print_besides
 from moot.cli.import_report import ImportProgress, print_report, report_json
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.parameters import Parameter
 from moot.cli.times import beginning
+from moot.config.files import write_atomically
 from moot.engine import Engine
 from moot.errors import UsageError
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
+from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
+from moot.types.canonical import JsonObject
+from moot.types.format import ForeignConfiguration
 
 _INDEXING = 30.0
 """Seconds for which the search index is filled before the command ends; the rest is filled behind later ones."""
@@ -32,6 +39,10 @@ async def import_(
     ] = "",
     since: Annotated[str, Parameter(help="Only conversations that went on after it: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
     dry_run: Annotated[bool, Parameter(name="--dry-run", help="Say what would come in, and store nothing.")] = False,
+    configuration: Annotated[
+        Path | None,
+        Parameter(kind="file", help="Write what the programs keep besides to this new file, to look at: agents, MCP servers, permissions."),
+    ] = None,
     verbose: Annotated[bool, Parameter(name="--verbose", help="Tell of each conversation, and what became of what is in it.")] = False,
     json: AsJson = False,
     output: Out,
@@ -41,19 +52,25 @@ async def import_(
         raise UsageError("what is to be brought in?", fix="moot import FILE…, or moot import --all for the agents on this machine")
     begin = beginning(since)
     async with opened(output) as engine:
+        if configuration is not None:
+            refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
         progress = ImportProgress(output, report)
         report.heard = progress.show
         wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
         found = _sources(source, report, engine, format, all=all)
+        besides = await _besides(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
         await bring(engine.store, found, wanted, report)
         done, total = await _indexed(engine, report, progress) if report.taken.changed and not dry_run else (0, 0)
         progress.close()
     _refuse_alone(report, list(source), all=all)
     if json:
-        output.json(report_json(report, (done, total)))
+        more: JsonObject = {"configuration": besides_json(besides)} if besides is not None else {}
+        output.json(report_json(report, (done, total)) | more)
     else:
         print_report(report, (done, total), output, verbose=verbose)
+        if besides is not None:
+            print_besides(besides, configuration, output)
     return 1 if report.faulty else 0
 
 
@@ -69,6 +86,15 @@ def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: st
             if len(paths) == 1 and not all:
                 raise
             report.fail(str(path), format, error.advice())
+
+
+async def _besides(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
+    """What the programs keep besides their conversations, and where it was written to: a file of its own, that nothing reads."""
+    sources = _sources(paths, Report(), engine, format, all=all)
+    found = await anyio.to_thread.run_sync(configuration_of, sources)
+    if file is not None:
+        await anyio.to_thread.run_sync(write_atomically, file, as_text(found).encode())
+    return found
 
 
 def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:

@@ -336,6 +336,7 @@ TREE = Group(
                 "moot import --all",
                 "moot import --all --since 30d --dry-run",
                 "moot import ~/backup/claude export.zip",
+                "moot import ~/.tailored-ai --configuration found.yaml",
                 "moot import capture.jsonl -f recording --agent-type codex",
             ),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
 from moot.formats._source.documents import lenient
 from moot.guard.secrets import redact
@@ -15,6 +15,10 @@ __all__ = ["Draft", "objects", "parsed", "text", "texts"]
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+
+
+class _Variable(str):
+    """A reference that stays one."""
 
 
 class Draft:
@@ -65,12 +69,12 @@ class Draft:
     def secret(self, variable: str, value: str, key: str = "secret") -> str:
         """What stands for a value: itself when it is none, or is a reference already; else a variable for it."""
         if re.fullmatch(r"\$\{\w+\}", value):
-            return value
+            return _Variable(value)
         if not value or not (_SECRET.search(key) or redact(value) != value):
             return str(self._plain(value))
         name = _NAME.sub("_", variable).replace("-", "_").strip("_").upper()
         self.note(f"a secret was left out: set the variable {name}")
-        return f"${{{name}}}"
+        return _Variable(f"${{{name}}}")
 
     def keep(self, section: str, value: Json) -> None:
         """What there is no place for."""
@@ -88,13 +92,12 @@ class Draft:
         self._notes.setdefault(words)
 
     def found(self) -> ForeignConfiguration:
-        pieces: JsonObject = dict(self._sections)
+        pieces = cast("JsonObject", _settled(cast("JsonObject", self._sections)))
         if self._rules:
-            permissions = self._sections.get("permissions", {})
-            pieces["permissions"] = {**permissions, "rules": self._rules}
+            pieces["permissions"] = {**self._sections.get("permissions", {}), "rules": self._rules}
             self.note("permissions are rights: read each rule before you take it over")
-        for section in self._unsupported:
-            self.note(f"{section}: no place here yet; kept as a comment")
+        if self._unsupported:
+            self.note(f"what there is no place for yet is kept as comments: {', '.join(self._unsupported)}")
         notes = tuple(f"{self._program}: {note}" for note in self._notes)
         return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes)
 
@@ -109,11 +112,22 @@ class Draft:
 
     def _plain(self, value: Json) -> Json:
         """Without secrets, and with no reference in it: a variable's value must not get into what a model reads."""
+        if isinstance(value, _Variable):
+            return value
         if isinstance(value, str):
             return redact(value).replace("${", "$${") if "${" in value else redact(value)
         if isinstance(value, list):
             return [self._plain(item) for item in value]
         return {key: self._plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _settled(value: Json) -> Json:
+    """With references as plain text."""
+    if isinstance(value, _Variable):
+        return str(value)
+    if isinstance(value, list):
+        return [_settled(item) for item in value]
+    return {key: _settled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def parsed(value: Json) -> Json:

@@ -65,7 +65,7 @@ def _agent(draft: Draft, agent: JsonObject) -> None:
         return
     name = text(agent.get("name")) or str(agent.get("id"))
     offered = parsed(agent.get("tools_config"))
-    tools = list(offered) if isinstance(offered, dict) else offered
+    tools: Json = list[Json](offered) if isinstance(offered, dict) else offered
     skills = parsed(agent.get("default_skills"))
     facts: JsonObject = {
         "description": agent.get("description"),

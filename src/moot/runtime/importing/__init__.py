@@ -8,6 +8,7 @@
 | `bringing.py` | sources one after the other, whatever is wrong with some of them |
 | `intake.py` | one conversation on its way from pieces to the store |
 | `whole.py` | recordings, which come in one transaction each |
+| `configuring.py` | what programs keep besides, as one file of configuration to look at |
 | `reports.py` | what became of everything |
 """
 

@@ -1,0 +1,116 @@
+"""What programs keep besides their conversations, as one file of configuration that a person looks at and takes from what they want."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+
+from moot.errors import MootError, UsageError
+from moot.guard.secrets import redact
+from moot.runtime.importing.sources import Source
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Configured, ForeignConfiguration
+
+__all__ = ["as_text", "configuration_of", "counted", "refuse_live"]
+
+_HEAD = """\
+What other programs keep besides conversations, as pieces of a configuration of moot. Nothing reads this file: look at each
+piece, and copy what you want into config.yaml. MCP servers are switched off, permissions are rights, secrets were left out."""
+
+
+def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
+    """That of all programs whose sources these are, each once. Reads files; for a worker thread."""
+    pieces: dict[str, Json] = {}
+    unsupported: JsonObject = {}
+    notes: dict[str, None] = {}
+    for one in _each(sources):
+        for note in [*one.notes, *_joined(pieces, one.pieces)]:
+            notes.setdefault(note)
+        for program, kept in one.unsupported.items():
+            before = unsupported.get(program)
+            both: JsonObject = {**before, **kept} if isinstance(before, dict) and isinstance(kept, dict) else {}
+            unsupported[program] = both or kept
+    return ForeignConfiguration(pieces, unsupported, tuple(notes))
+
+
+def counted(found: ForeignConfiguration) -> dict[str, int]:
+    """How many of what there are: `agents`, `mcp`, `permissions` …"""
+    rules = found.pieces.get("permissions")
+    counts = {name: len(value) for name, value in found.pieces.items() if isinstance(value, dict) and name != "permissions"}
+    if isinstance(rules, dict):
+        listed = rules.get("rules")
+        counts["permissions"] = len(listed) if isinstance(listed, list) else 1
+    return counts
+
+
+def as_text(found: ForeignConfiguration) -> str:
+    """The file: the pieces as YAML, and as comments the notes and all that there is no place for."""
+    notes = "".join(f"# * {note}\n" for note in found.notes)
+    text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
+    if not found.unsupported:
+        return text
+    kept = _comment(redact(_yaml(found.unsupported)))
+    return f"{text}\n# unsupported: there is no place for it here yet; kept as it was, without secrets\n#\n{kept}"
+
+
+def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
+    seen: set[tuple[str, Path]] = set()
+    for source in sources:
+        key = (source.format.name, source.path.parent)
+        if not isinstance(source.format, Configured) or key in seen:
+            continue
+        seen.add(key)
+        try:
+            yield source.format.configuration(source.path)
+        except (MootError, OSError) as error:
+            yield ForeignConfiguration(notes=(f"{source.format.name}: the configuration at {str(source.path)!r} can't be read: {error}",))
+
+
+def _joined(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
+    """Adds pieces; a name that is taken is given a number, and a setting that is there stays."""
+    for section, given in more.items():
+        there = pieces.setdefault(section, {})
+        if not isinstance(there, dict) or not isinstance(given, dict):
+            continue
+        for name, value in given.items():
+            before = there.get(name)
+            if isinstance(before, list) and isinstance(value, list):
+                there[name] = [*before, *value]
+            elif section in ("agents", "mcp") and before is not None and before != value:
+                number = next(number for number in range(2, len(there) + 3) if f"{name}-{number}" not in there)
+                there[f"{name}-{number}"] = value
+                yield f"{section}: {name!r} is there twice; the second is {name}-{number}"
+            elif before is not None and before != value:
+                yield f"{section}.{name}: {value!r} was left out, for another program says {before!r}"
+            else:
+                there[name] = value
+
+
+def _yaml(value: JsonObject) -> str:
+    writer = cast("Any", YAML(typ="safe", pure=True))
+    writer.default_flow_style = False
+    writer.allow_unicode = True
+    writer.width = 1_000_000
+    writer.sort_base_mapping_type_on_output = False
+    buffer = io.StringIO()
+    writer.dump(value, buffer)
+    return buffer.getvalue()
+
+
+def _comment(text: str) -> str:
+    """Every line of it, whatever ends a line in YAML, behind a `#`."""
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def refuse_live(path: Path, live: Path) -> None:
+    """Raises UsageError for the configuration that is read, and for any file that is there."""
+    if path.resolve() == live.resolve():
+        raise UsageError(
+            f"{str(path)!r} is the configuration that moot reads: what a file says is looked at before it counts", fix="name another file"
+        )
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{str(path)!r} is there already", fix="name a file that is not")
