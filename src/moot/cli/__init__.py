@@ -31,6 +31,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `forgetting.py` | `moot purge`, `moot redact`, and receipts in words |
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
 | `import_report.py` | what an import shows while it works, and at its end |
+| `import_besides.py` | what programs keep besides, as an import tells of it |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |
 | `inline.py` | what small applications below the terminal's text share |
 | `left_out.py` | what was left out of what others are to see |

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.cli.output import Output
+from moot.guard.terminal import clean
 from moot.runtime.importing.configuring import counted
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
@@ -30,7 +31,7 @@ def print_besides(found: ForeignConfiguration, file: Path | None, output: Output
     )
     output.say(f"moot: besides conversations: {counts or 'nothing that there is a place for'}; {where}")
     for note in found.notes[:_NOTES]:
-        output.say(f"  {note}", "dim")
+        output.say(f"  {clean(note)}", "dim")
     if len(found.notes) > _NOTES:
         output.say(
             f"  and {len(found.notes) - _NOTES:,} more, in the file" if file is not None else f"  and {len(found.notes) - _NOTES:,} more"

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from moot.formats._source.documents import lenient
 from moot.guard.secrets import redact
+from moot.guard.terminal import visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
@@ -89,7 +90,7 @@ class Draft:
             self._unsupported[section] = value
 
     def note(self, words: str) -> None:
-        self._notes.setdefault(words)
+        self._notes.setdefault(" ".join(visible(words).split()))
 
     def found(self) -> ForeignConfiguration:
         pieces = cast("JsonObject", _settled(cast("JsonObject", self._sections)))

@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from moot.errors import MootError, UsageError
 from moot.guard.secrets import redact
+from moot.guard.terminal import visible
 from moot.runtime.importing.sources import Source
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Configured, ForeignConfiguration
@@ -49,7 +50,7 @@ def counted(found: ForeignConfiguration) -> dict[str, int]:
 
 def as_text(found: ForeignConfiguration) -> str:
     """The file: the pieces as YAML, and as comments the notes and all that there is no place for."""
-    notes = "".join(f"# * {note}\n" for note in found.notes)
+    notes = _comment("\n".join(f"* {note}" for note in found.notes))
     text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
     if not found.unsupported:
         return text
@@ -103,7 +104,7 @@ def _yaml(value: JsonObject) -> str:
 
 def _comment(text: str) -> str:
     """Every line of it, whatever ends a line in YAML, behind a `#`."""
-    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+    return "".join(f"# {visible(line)}".rstrip() + "\n" for line in text.splitlines())
 
 
 def refuse_live(path: Path, live: Path) -> None:

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from moot.config.writing import check_text
+from moot.errors import UsageError
+from moot.formats._source.configuring import Draft
+from moot.formats.clai.writing import SAMPLE
+from moot.formats.tai.writing import sample
+from moot.formats.talkcody.sample import sample as talkcody_sample
+from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
+from moot.runtime.importing.sources import sources_at
+from moot.types.format import ForeignConfiguration
+
+CONFIG = """
+providers:
+  openai: {apiKey: sk-abcdefghijklmnopqrstuvwx123456, defaultModel: gpt-4o}
+agent: {defaultProvider: openai, maxToolRounds: 12}
+profiles:
+  reader: {instructions: "At ${HOME}", tools: [read, gmail], hooks: {beforeRun: {tool: exec, args: {command: "rm -rf /"}}}}
+cron: {enabled: true, jobs: [{name: nightly, schedule: "0 3 * * *", prompt: tidy}]}
+channels: {discord: {token: hunter2hunter2}}
+permissions:
+  defaultMode: auto
+  tools: {exec: {mode: approve}, read: {mode: auto}, write: {mode: conditional, rules: [{match: {path: x}, action: auto}]}}
+"""
+
+
+def found(path: Path, data: Path) -> ForeignConfiguration:
+    return configuration_of(sources_at(path, "", data))
+
+
+def loaded(text: str, environ: dict[str, str] | None = None) -> Any:
+    check_text(text, Path("found.yaml"), environ or {})
+    return YAML(typ="safe").load(text)
+
+
+@pytest.fixture
+def tai(tmp_path: Path) -> Iterator[Path]:
+    home = tmp_path / "tai"
+    home.mkdir()
+    (home / "agent.db").write_bytes(sample())
+    (home / "config.yaml").write_text(CONFIG)
+    yield home
+
+
+def test_the_file_is_a_configuration_of_ours_with_nothing_that_acts(tai: Path, tmp_path: Path) -> None:
+    text = as_text(found(tai, tmp_path / "data"))
+    value = loaded(text, {"OPENAI_API_KEY": "x"})
+    assert set(value) == {"providers", "models", "agents", "permissions"}
+    assert value["agents"]["reader"] == {"instructions": "At $${HOME}", "tools": ["read_file"]}
+    assert value["permissions"]["rules"] == [
+        {"tool": "shell", "action": "ask"},
+        {"tool": "read_file", "action": "allow"},
+        {"tool": "write_file", "action": "ask"},
+    ]
+    assert "mode" not in value["permissions"]
+
+
+def test_secrets_are_left_out_everywhere(tai: Path, tmp_path: Path) -> None:
+    text = as_text(found(tai, tmp_path / "data"))
+    assert "sk-abcdef" not in text and "hunter2" not in text
+    assert "api_key: ${OPENAI_API_KEY}" in text
+
+
+def test_what_has_no_place_is_kept_as_comments(tai: Path, tmp_path: Path) -> None:
+    text = as_text(found(tai, tmp_path / "data"))
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    for word in ("rm -rf /", "0 3 * * *", "nightly", "conditional"):
+        assert any(word in line for line in comments) and all(word not in line for line in text.splitlines() if not line.startswith("#"))
+
+
+def test_a_damaged_file_is_a_note(tai: Path, tmp_path: Path) -> None:
+    (tai / "config.yaml").write_text("a: &a [*a, *a]\nb: [" + "*a, " * 10)
+    assert any("can't be read" in note for note in found(tai, tmp_path / "data").notes)
+
+
+def test_profiles_servers_and_bans_of_clai(tmp_path: Path) -> None:
+    home = tmp_path / ".clai"
+    for folder in ("conversations", "profiles", "mcpServers"):
+        (home / folder).mkdir(parents=True)
+    for number in range(3):
+        (home / "conversations" / f"{number}.json").write_text(json.dumps({**json.loads(SAMPLE), "id": str(number)}))
+    (home / "textConfig.json").write_text('{"model": "ollama:qwen", "system-prompt": "Be brief.", "cmd-ban": ["git push"]}')
+    (home / "profiles" / "ops.json").write_text(
+        '{"name": "ops", "model": "gpt-5.2", "use_tools": true, "tools": ["rg", "mcp_x*"], "prompt": "Help."}'
+    )
+    (home / "mcpServers" / "files.json").write_text(
+        '{"command": "npx", "args": ["-y", "files"], "env": {"API_KEY": "abc", "MODE": "fast"}}'
+    )
+    value = loaded(as_text(found(home, tmp_path / "data")))
+    assert value["models"] == {"main": "qwen@ollama"} and value["agents"]["default"] == {"instructions": "Be brief."}
+    assert value["agents"]["ops"] == {"model": "gpt-5.2", "instructions": "Help.", "tools": ["search_files"]}
+    assert value["permissions"]["rules"] == [{"tool": "shell", "match": "git push*", "action": "deny"}]
+    server = {"command": "npx", "env": {"API_KEY": "${FILES_API_KEY}", "MODE": "fast"}, "args": ["-y", "files"], "enabled": False}
+    assert value["mcp"] == {"files": server}
+
+
+def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
+    file = tmp_path / "talkcody.db"
+    file.write_bytes(talkcody_sample())
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE agents (id, name, description, model_type, system_prompt, tools_config, source_type, is_enabled)")
+        connection.execute(
+            "INSERT INTO agents VALUES ('a', 'My agent', 'd', 'small_model', 'Do.', '{\"bash\":true,\"callAgent\":true}', 'local', 1)"
+        )
+        connection.execute("CREATE TABLE mcp_servers (id, name, url, protocol, api_key, headers, is_enabled, is_built_in)")
+        connection.execute("INSERT INTO mcp_servers VALUES ('m', 'Docs', 'https://example.org/mcp', 'http', 'topsecret1', '{}', 1, 0)")
+        connection.commit()
+    value = loaded(as_text(found(file, tmp_path / "data")))
+    assert value["agents"] == {"My-agent": {"description": "d", "model": "small", "instructions": "Do.", "tools": ["shell"]}}
+    headers = {"Authorization": "${DOCS_AUTHORIZATION}"}
+    assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=3))
+def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_comment(name: str, words: str, tools: list[str]) -> None:
+    draft = Draft("hostile")
+    draft.agent(name, {"instructions": words}, tools=list(tools), known={"read": "read_file"})
+    draft.server(name, {"command": words or "x", "env": {name or "A": words}})
+    draft.keep("cron", {name: words, "list": [words]})
+    draft.note(words)
+    value = loaded(as_text(draft.found()))
+    assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())
+
+
+def test_neither_the_live_configuration_nor_any_file_is_written_over(tmp_path: Path) -> None:
+    live, there = tmp_path / "config.yaml", tmp_path / "there.yaml"
+    there.write_text("")
+    with pytest.raises(UsageError, match="moot reads"):
+        refuse_live(live, live)
+    with pytest.raises(UsageError, match="already"):
+        refuse_live(there, live)
+    refuse_live(tmp_path / "new.yaml", live)

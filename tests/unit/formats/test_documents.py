@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.formats._source.documents import Document, lenient, sketch
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 50), 1 << 50) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=5)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5), st.sampled_from([None, 2]), st.booleans())
+def test_members_are_found_with_their_own_bytes(value: dict[str, object], indent: int | None, ascii: bool) -> None:
+    found = Document(json.dumps(value, indent=indent, ensure_ascii=ascii).encode("utf-8", "surrogatepass"))
+    assert found.whole and found.names() == list(value)
+    for name, member in value.items():
+        assert json.loads(found.raw(name)) == member
+
+
+@given(OBJECTS, st.sampled_from([None, 1]))
+def test_elements_and_what_stands_between_them_are_the_whole_array(objects: list[dict[str, object]], indent: int | None) -> None:
+    data = json.dumps({"before": [1, {"a": "]"}], "list": objects, "after": "[{"}, indent=indent).encode()
+    found = list(Document(data).elements("list"))
+    assert [element.value for element in found] == objects
+    assert all(element.raw in data for element in found)
+    assert b"".join(element.lead + element.raw for element in found) in data
+
+
+@given(OBJECTS, st.data())
+def test_a_document_that_is_cut_anywhere_keeps_what_is_whole(objects: list[dict[str, object]], data: st.DataObject) -> None:
+    whole = json.dumps({"list": objects}).encode()
+    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    found = Document(cut)
+    values = [element.value for element in found.elements("list") if not element.problem]
+    assert not found.whole
+    assert values == objects[: len(values)]
+
+
+def test_one_broken_element_costs_no_other() -> None:
+    found = list(Document(b'{"list": [{"a": 1}, {"b": nonsense}, 7, {"c": 3}]}').elements("list"))
+    assert [element.value for element in found] == [{"a": 1}, None, None, {"c": 3}]
+    assert [bool(element.problem) for element in found] == [False, True, True, False]
+
+
+def test_half_surrogates_are_read_as_javascript_writes_them() -> None:
+    assert lenient(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
+
+
+def test_a_deep_value_is_a_problem_and_no_crash() -> None:
+    deep = b"[" * 200_000
+    [element] = Document(b'{"list": [{"a": ' + deep + b"}]}").elements("list")
+    assert element.problem
+    with pytest.raises(ValueError):
+        lenient(deep)
+
+
+def test_the_beginning_of_a_file_tells_what_is_inside_a_member_that_goes_on() -> None:
+    inner = sketch(b'{"metadata": {"uuid": "x", "contextItems": [{"content": "' + b"long " * 100, "metadata")
+    assert inner.text("uuid") == "x" and not inner.whole

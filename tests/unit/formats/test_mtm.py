@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.errors import UsageError
+from moot.formats.mtm.format import Mtm, MtmOne
+from moot.formats.mtm.writing import SAMPLE
+from moot.formats.mtm.writing_one import SAMPLE_ONE
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
+from moot.types.message import Message
+from moot.types.part import text_of, text_part
+
+MTM, ONE = Mtm(), MtmOne()
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
+
+def read(path: Path) -> WholeConversation:
+    [one] = MTM.read(path)
+    return one.whole()
+
+
+def book(folder: Path, data: bytes = SAMPLE, **changes: Any) -> Path:
+    path = folder / ".mutsumi" / "a.mtm"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**json.loads(data), **changes}, indent=2))
+    return path
+
+
+def test_a_file_lies_in_its_project_and_says_its_title_and_model(tmp_path: Path) -> None:
+    one = read(book(tmp_path))
+    assert (one.facts.title, one.facts.model, one.facts.directory) == ("Milk and eggs", "some-model@mine", str(tmp_path))
+    assert one.facts.agent == "implementer"
+
+
+def test_snapshots_of_context_are_files_of_the_prompt(tmp_path: Path) -> None:
+    prompt = read(book(tmp_path)).messages[0]
+    names = [(part["filename"], part["providerMetadata"]) for part in prompt.parts if part.get("filename")]
+    assert names == [("notes.md", {"mutsumi": {"version": 1}}), ("system_info", {"mutsumi": {"arguments": "{}"}})]
+    assert prompt.metadata == {"context": [{"key": "old.md", "version": 2}]}
+
+
+def test_snapshots_go_there_and_back(tmp_path: Path) -> None:
+    before = read(book(tmp_path)).messages[0]
+    made = MTM.write(ExportedConversation(Conversation("c"), (Message("u", "user", before.parts, before.metadata),)))
+    assert json.loads(made.data)["context"][0]["metadata"] == json.loads(SAMPLE)["context"][0]["metadata"] | {
+        "last_ghost_block": {
+            "files": json.loads(SAMPLE)["context"][0]["metadata"]["last_ghost_block"]["files"],
+            "tools": json.loads(SAMPLE)["context"][0]["metadata"]["last_ghost_block"]["tools"],
+        }
+    }
+
+
+def test_a_linked_picture_is_read_from_the_project_and_from_nowhere_else(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "secret.png"
+    project.mkdir()
+    outside.write_bytes(PIXEL)
+    (project / "dot.png").write_bytes(PIXEL)
+    (project / "notes.txt").write_text("no picture")
+    (project / "link.png").symlink_to(outside)
+    links = [f"file://{project}/dot.png", f"file://{outside}", f"file://{project}/notes.txt", f"file://{project}/../secret.png"]
+    text = " ".join(f"![image]({link})" for link in [*links, f"file://{project}/link.png"])
+    one = read(book(project, context=[{"role": "user", "content": text}]))
+    pictures = [part for part in one.messages[0].parts if part["type"] == "file"]
+    assert [part["filename"] for part in pictures] == ["dot.png"]
+    assert one.fidelity.lost == {"pictures": 4}
+    assert "secret.png" in text_of(one.messages[0].parts)
+
+
+def test_a_sub_agent_names_its_parent(tmp_path: Path) -> None:
+    path = book(tmp_path, SAMPLE_ONE)
+    [one] = MTM.read(path)
+    assert one.parent == "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01"
+
+
+def test_each_name_claims_its_own_shape_and_reads_both(tmp_path: Path) -> None:
+    assert MTM.sniff(tmp_path, SAMPLE) and not MTM.sniff(tmp_path, SAMPLE_ONE)
+    assert ONE.sniff(tmp_path, SAMPLE_ONE) and not ONE.sniff(tmp_path, SAMPLE)
+    assert len(read(book(tmp_path, SAMPLE_ONE)).messages) == 2
+
+
+def test_a_file_whose_metadata_is_longer_than_what_is_looked_at_is_known(tmp_path: Path) -> None:
+    value = json.loads(SAMPLE)
+    value["metadata"]["contextItems"] = [{"content": "x" * 100_000}]
+    data = json.dumps(value).encode()
+    assert MTM.sniff(tmp_path, data[: 1 << 16])
+
+
+def test_usage_costs_times_and_signatures_of_version_1_are_kept(tmp_path: Path) -> None:
+    answer = read(book(tmp_path, SAMPLE_ONE)).messages[1]
+    usage = {"input": 13, "output": 5, "cache_read": 3}
+    step = {"step": 1, "model": "some-model@anthropic", "finish_reason": "tool-calls", "usage": usage, "cost": 1_200_000}
+    assert answer.metadata["steps"][0] == step  # type: ignore[index]
+    assert answer.created_at == 1_786_043_176_000
+    assert answer.parts[1]["providerMetadata"] == {"anthropic": {"signature": "c2lnbmVk", "provider": "anthropic"}}
+
+
+def test_a_newer_version_is_refused_and_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="version 2"):
+        read(book(tmp_path, SAMPLE_ONE, formatVersion=2))
+
+
+def test_notes_and_what_the_file_says_of_itself_are_records(tmp_path: Path) -> None:
+    records = [entry.body for entry in read(book(tmp_path, SAMPLE_ONE)).entries if isinstance(entry, ImportedRecord)]
+    assert {"note": {"beforeUserIndex": 0, "markdown": "# Shopping"}} in records and len(records) == 2
+
+
+def test_version_1_is_written_in_the_order_that_its_reader_accepts() -> None:
+    open_call = {"type": "tool-shell", "toolCallId": "c", "state": "input-available", "input": "ls"}
+    messages = (
+        Message("s", "system", (text_part("Be brief."),)),
+        Message("a0", "assistant", (text_part("Hello."),)),
+        Message("u", "user", (text_part("look"),)),
+        Message("a", "assistant", ({"type": "step-start"}, text_part("One."), {"type": "step-start"}, text_part("Two."), open_call)),  # type: ignore[arg-type]
+    )
+    made = ONE.write(ExportedConversation(Conversation("c", directory="/home/ada"), messages))
+    value = json.loads(made.data)
+    assert [message["role"] for message in value["context"]] == ["user", "assistant", "user", "assistant", "toolResult"]
+    assert [block["type"] for block in value["context"][3]["content"]] == ["text", "text", "toolCall"]
+    assert value["context"][4]["isError"] is True and value["notes"] == [{"beforeUserIndex": 0, "markdown": "Be brief."}]
+    assert value["metadata"]["allowed_uris"] == ["file:///home/ada"]
+    assert (made.fidelity.kept["messages"], made.fidelity.approximated["messages"]) == (3, 1)
+
+
+def test_folders_that_an_editor_remembers_are_places(tmp_path: Path) -> None:
+    storage = tmp_path / ".config" / "Code" / "User" / "workspaceStorage" / "abc"
+    storage.mkdir(parents=True)
+    (storage / "workspace.json").write_text('{"folder": "file:///home/ada/my%20notes"}')
+    assert list(MTM.places(tmp_path, {})) == [Path("/home/ada/my notes/.mutsumi")]
