@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from conformance.holding import conversations
 from moot.errors import UsageError
 from moot.formats.mtm.format import Mtm, MtmOne
 from moot.formats.mtm.writing import SAMPLE
@@ -132,3 +136,35 @@ def test_folders_that_an_editor_remembers_are_places(tmp_path: Path) -> None:
     storage.mkdir(parents=True)
     (storage / "workspace.json").write_text('{"folder": "file:///home/ada/my%20notes"}')
     assert list(MTM.places(tmp_path, {})) == [Path("/home/ada/my notes/.mutsumi")]
+
+
+def accepted(context: list[dict[str, Any]]) -> None:
+    """What the reader of version 1 checks; anything else it refuses."""
+    last, waiting = None, dict[str, str]()
+    for message in context:
+        role = message["role"]
+        if role == "user":
+            assert not waiting
+        elif role == "assistant":
+            assert (
+                last in ("user", "toolResult")
+                and not waiting
+                and all(isinstance(message[key], str) for key in ("api", "provider", "model"))
+            )
+            for block in message["content"]:
+                assert block["type"] in ("text", "thinking", "toolCall")
+                if block["type"] == "toolCall":
+                    assert isinstance(block["arguments"], dict) and block["id"] not in waiting
+                    waiting[block["id"]] = block["name"]
+        else:
+            assert role == "toolResult" and last in ("assistant", "toolResult") and isinstance(message["isError"], bool)
+            assert waiting.pop(message["toolCallId"]) == message["toolName"]
+        last = role
+    assert not waiting
+
+
+@settings(max_examples=40)
+@given(conversations(), st.permutations(range(4)))
+def test_whatever_is_written_in_version_1_its_reader_accepts(exported: ExportedConversation, order: list[int]) -> None:
+    messages = [exported.messages[at] for at in order if at < len(exported.messages)]
+    accepted(json.loads(ONE.write(replace(exported, messages=tuple(messages))).data)["context"])
