@@ -21,7 +21,10 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import data
 from moot.types.part import Part, text_part
 
-__all__ = ["NO_OUTPUT", "Answer", "asked"]
+__all__ = ["EXACTLY", "NO_OUTPUT", "Answer", "asked", "part_of"]
+
+EXACTLY = "moot"
+"""A field of lines that we write: what of a part the line's own fields can't say."""
 
 _PREFIX = "1.0"
 NO_OUTPUT = "the agent ended without an output of this call"
@@ -36,10 +39,11 @@ def asked(content: Json) -> tuple[Part, ...]:
     """What a person said, from the content of a user's line; outputs of tools in it are none of it."""
     if isinstance(content, str):
         return (text_part(content),) if content else ()
-    return tuple(part for block in as_list(content) if (part := _given(as_object(block))) is not None)
+    return tuple(part for block in as_list(content) if (part := part_of(as_object(block))) is not None)
 
 
-def _given(block: JsonObject) -> Part | None:
+def part_of(block: JsonObject) -> Part | None:
+    """What a block of a person's is to us; None for what is no part of a message."""
     kind = as_text(block.get("type"))
     if kind == "text":
         return text_part(as_text(block.get("text")))
@@ -106,11 +110,16 @@ class Answer:
         if message.get("model") == _SYNTHETIC:
             return ()
         self.error = ""
-        self._step(message, line, at)
+        if message:
+            self._step(message, line, at)
         content = message.get("content")
         whole: JsonObject = {"type": "text", "text": content}
         blocks = [whole] if isinstance(content, str) else as_list(content)
-        return tuple(id for block in blocks if (id := self._block(as_object(block))))
+        begun = len(self._parts)
+        calls = tuple(id for block in blocks if (id := self._block(as_object(block))))
+        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= begun + 1:
+            self._parts[begun:] = [part]
+        return calls
 
     def _step(self, message: JsonObject, line: JsonObject, at: int) -> None:
         id = as_text(message.get("id"))
@@ -177,11 +186,12 @@ class Answer:
             return False
         place, id = known
         call = Call(id, as_text(block.get("tool_use_id")))
-        told: JsonObject = {"tool_use_result": line.get("toolUseResult", line.get("tool_use_result"))}
+        beside: JsonObject = {"tool_use_result": line.get("toolUseResult", line.get("tool_use_result"))}
         if _refused(block, line):
-            told["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
-        chunk = output_of(call, block, told)
-        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk)
+            beside["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
+        chunk = output_of(call, block, beside)
+        told = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | told
         self.last_at = at or self.last_at
         return True
 

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity, ImportedMessage
+from moot.types.message import Role
 from moot.types.part import Part, is_tool
 
 __all__ = ["NOWHERE", "Draft", "Drafts", "Growing"]
@@ -55,6 +56,8 @@ class Draft(Generic[A]):
     """The newest line of the tree that belongs to it."""
     raws: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
+    role: Role = "user"
+    """Whose words they are, of a message that is no answer."""
 
     def grow(self, raw: bytes) -> None:
         """Takes the source's own words for it."""
@@ -128,7 +131,7 @@ class Drafts(Generic[A]):
             for word in _words(part):
                 self.kept[word] += 1
         if draft.said is not None:
-            return ImportedMessage("user", parts, draft.id, raw, draft.parent, draft.at)
+            return ImportedMessage(draft.role, parts, draft.id, raw, draft.parent, draft.at)
         metadata = draft.answer.metadata()
         self._count(metadata)
         return ImportedMessage("assistant", parts, draft.id, raw, draft.parent, draft.at, metadata)

@@ -54,8 +54,8 @@ class About:
     def name(self, line: JsonObject) -> None:
         """Takes a line that gives a title."""
         match line.get("type"), line.get("leafUuid"):
-            case "custom-title", _ if isinstance(title := line.get("customTitle"), str) and title.strip():
-                self.named, self.by_person = title.strip(), True
+            case "custom-title", _ if isinstance(title := line.get("customTitle"), str) and title:
+                self.named, self.by_person = title, True
             case "ai-title", _ if isinstance(title := line.get("aiTitle"), str) and title.strip() and not self.by_person:
                 self.named = title.strip()
             case "summary", str() as leaf if isinstance(title := line.get("summary"), str) and title.strip():

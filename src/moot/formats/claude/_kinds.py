@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
-from moot.convert.claude_session import asked
+from moot.convert.claude_session import EXACTLY, asked
 from moot.types.canonical import JsonObject
 from moot.types.part import Part, text_of, text_part
 
-__all__ = ["ENTRY_TYPES", "asked_aside", "is_session_line", "prompt_of", "results_of", "words_of"]
+__all__ = ["ENTRY_TYPES", "PART", "asked_aside", "is_session_line", "prompt_of", "results_of", "words_of", "written_as"]
 
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
 """Lines that stand in the tree."""
 _BESIDE = frozenset({"queue-operation", "last-prompt", "mode", "permission-mode", "api-request", "api-request-shape", "custom-title"})
 """Lines that a session may begin with."""
+PART = "moot-part"
+"""Lines that we write for parts which the agent's own can't hold."""
 _DELEGATING = frozenset({"Task", "Agent"})
 _INTERRUPTED = "[Request interrupted by user"
 _NOISE = re.compile(
@@ -33,11 +35,13 @@ def is_session_line(value: JsonObject) -> bool:
         return isinstance(value.get("summary"), str) and "leafUuid" in value
     if not isinstance(value.get("sessionId"), str):
         return kind == "file-history-snapshot" and "messageId" in value and "snapshot" in value
-    return kind in _BESIDE or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)
+    return kind in _BESIDE or kind == PART or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
     """What a person said with a user's line; nothing when it was the program: a command's output, a hook, an interruption, a summary."""
+    if (parts := _exactly(line)) is not None:
+        return parts
     if line.get("isMeta") is True or line.get("isCompactSummary") is True or line.get("isVisibleInTranscriptOnly") is True:
         return ()
     message = line.get("message")
@@ -46,6 +50,22 @@ def prompt_of(line: JsonObject) -> tuple[Part, ...]:
         text = _typed(content)
         return (text_part(text),) if text else ()
     return tuple(part for part in map(_shown, asked(content)) if part is not None)
+
+
+def _exactly(line: JsonObject) -> tuple[Part, ...] | None:
+    """The words of a line that we wrote; None for all others."""
+    mark, message = line.get(EXACTLY), line.get("message")
+    if not isinstance(mark, dict) or "message" not in mark or not isinstance(message, dict):
+        return None
+    parts = mark.get("parts")
+    return tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else asked(message.get("content"))
+
+
+def written_as(line: JsonObject) -> str:
+    """The message of ours that the line was written for; empty for a line of the agent's own."""
+    mark = line.get(EXACTLY)
+    told = mark.get("message") if isinstance(mark, dict) else None
+    return told if isinstance(told, str) else ""
 
 
 def _shown(part: Part) -> Part | None:

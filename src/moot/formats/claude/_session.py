@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moot.convert.claude_session import Answer
+from moot.convert.claude_session import EXACTLY, Answer
 from moot.formats._source.drafts import NOWHERE, Draft, Drafts
 from moot.formats._source.fields import milliseconds
 from moot.formats._source.lines import Line
 from moot.formats.claude._about import About
-from moot.formats.claude._kinds import ENTRY_TYPES, asked_aside, prompt_of, results_of
+from moot.formats.claude._kinds import ENTRY_TYPES, PART, asked_aside, prompt_of, results_of, written_as
 from moot.formats.claude._sidechains import Sidechains
 from moot.types.canonical import JsonObject
 from moot.types.format import Entry, ImportedFacts, ImportedRecord
@@ -36,6 +36,8 @@ class Session:
         """Line of the tree → the place of its message."""
         self._calls: dict[str, int] = {}
         """Calls without an output → the place of their message."""
+        self._written: dict[str, int] = {}
+        """Messages of ours → their places."""
         self._tail = NOWHERE
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
@@ -66,6 +68,9 @@ class Session:
         kind, uuid = value.get("type"), value.get("uuid")
         if self._sidechains is not None and value.get("isSidechain") is True:
             self._sidechains.take(line.offset, value)
+            return
+        if kind == PART and written_as(value):
+            self._ours(line, value)
             return
         if kind not in ENTRY_TYPES or not isinstance(uuid, str) or not uuid:
             kept = self._beside(line, value)
@@ -112,11 +117,14 @@ class Session:
         return found
 
     def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
-        draft = self._drafts.answer(place)
-        if draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
+        ours = written_as(value)
+        draft = self._drafts.answer(self._written.get(ours, NOWHERE) if ours else place)
+        if not ours and draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
             draft = known
         if draft is None or (draft.is_full() and draft.answer.begins_step(value)):
             draft = self._drafts.begin(uuid, place, at, None, hash(value.get("parentUuid")))
+            if ours:
+                self._written[ours] = draft.place
         draft.grow(line.raw)
         for id in draft.answer.said(value, at):
             self._calls[id] = draft.place
@@ -131,7 +139,8 @@ class Session:
             return self._outputs(line, value, results, at)
         if parts := prompt_of(value):
             draft = self._drafts.begin(uuid, place, at, parts, hash(value.get("parentUuid")))
-            self._about.ask(parts)
+            draft.role = "system" if _is_system(value) else "user"
+            self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
         else:  # a summary, an interruption
             draft = self._drafts.answer(place) if value.get("isMeta") is not True else None
@@ -157,6 +166,8 @@ class Session:
 
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[Answer] | None:
         """The answer that the line says something about, if it does: a summary of the context, words of a person while it works."""
+        if written_as(value):
+            return self._said(line, value, uuid, place, 0)
         draft = self._drafts.answer(place)
         told = value.get("attachment")
         if draft is None:
@@ -173,6 +184,13 @@ class Session:
         draft.grow(line.raw)
         return draft
 
+    def _ours(self, line: Line, value: JsonObject) -> None:
+        """Takes a line that we wrote for a part."""
+        draft = self._said(
+            line, value, f"{written_as(value)}-{line.number}", self._place_of(value.get("parent")), milliseconds(value, "timestamp")
+        )
+        self._tail = draft.place
+
     def _beside(self, line: Line, value: JsonObject) -> bool:
         """Takes a line that is not in the tree; whether it is a part of a message."""
         if value.get("type") in _TITLES:
@@ -187,3 +205,8 @@ class Session:
         draft.answer.cost(round((spent - before) * 1e9))
         draft.grow(line.raw)
         return True
+
+
+def _is_system(value: JsonObject) -> bool:
+    mark = value.get(EXACTLY)
+    return isinstance(mark, dict) and mark.get("role") == "system"

@@ -9,13 +9,15 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines, lines_at
+from moot.formats._writing import fidelity_of
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
 from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude._session import Session
 from moot.formats.claude._sidechains import Sidechains
+from moot.formats.claude._writing import lines_of, session_of
 from moot.types.canonical import loads
-from moot.types.format import Entry, ExportedConversation, ImportedConversation, Written
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, Keeping, Written
 
 __all__ = ["ClaudeFormat"]
 
@@ -28,12 +30,18 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 
 class ClaudeFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`."""
 
     name = "claude"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
+    words = "a session that Claude Code resumes"
+    holds: Mapping[str, Keeping] = {
+        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
+        **dict.fromkeys(("times", "models", "usage", "costs", "titles", "branches"), "kept"),
+        "sub-agents": "approximated",
+    }
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -75,7 +83,8 @@ class ClaudeFormat:
                 yield path
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("sessions of Claude Code can only be read here")
+        data = b"".join(lines_of(exported, session_of(exported.conversation.id)))
+        return Written(data, fidelity_of(exported, self.holds))
 
 
 def _is_ours(line: bytes) -> bool:
