@@ -22,7 +22,10 @@ from moot.types.canonical import Json, JsonObject, loads
 from moot.types.chunk import Chunk, data, tool_denied, tool_error, tool_output
 from moot.types.part import Part, text_part
 
-__all__ = ["CALLS", "OUTPUT_TYPES", "Work", "asked"]
+__all__ = ["CALLS", "EXACTLY", "OUTPUT_TYPES", "Work", "asked", "named", "outcome_of", "thought_of"]
+
+EXACTLY = "moot"
+"""A field of lines that we write: what of a part the line's own fields can't say."""
 
 _PREFIX = "1.0"
 _API = "openai"
@@ -64,6 +67,7 @@ class _Step:
     told: bool = False
     """The count is that of the call itself, not what a screen was shown."""
     id: str = ""
+    cost: int | None = None
 
 
 class Work:
@@ -94,14 +98,16 @@ class Work:
         """Whether the next words are those of another model call."""
         return not self._steps or self._steps[-1].counted
 
-    def item(self, item: JsonObject, at: int = 0) -> None:
-        """Takes an item of the API: words, thoughts, a call or its output."""
-        kind = as_text(item.get("type"))
+    def item(self, item: JsonObject, at: int = 0, exactly: JsonObject | None = None) -> None:
+        """Takes an item of the API: words, thoughts, a call or its output; `exactly`: what a line of ours says beside it."""
+        kind, part = as_text(item.get("type")), as_object((exactly or {}).get("part"))
         if kind in OUTPUT_TYPES:
-            self._output(item)
+            self._output(item, exactly or {})
         else:
             self._in_step(at)
-            if kind == "message":
+            if part:
+                self._exactly(part, item, kind)
+            elif kind == "message":
                 self._words(item)
             elif kind == "reasoning":
                 self._thoughts(item)
@@ -110,6 +116,22 @@ class Work:
         self.last_at = at or self.last_at
         if self._steps:
             self._steps[-1].until = self.last_at
+
+    def _exactly(self, part: Part, item: JsonObject, kind: str) -> None:
+        if kind in CALLS:
+            self._calls[as_text(item.get("call_id"))] = len(self._parts)
+        self._parts.append(part)
+        self._made += 1
+
+    def facts(self, step: int, model: str, cost: int | None) -> None:
+        """Takes what a line of ours says of its model call, which is that of this number."""
+        self.model = model or self.model
+        if step > len(self._steps):
+            self._steps.append(_Step(self.model, self.last_at, self.last_at))
+            self._parts.append({"type": "step-start"})
+        if self._steps:
+            self._steps[-1].counted = False
+            self._steps[-1].cost = cost if cost is not None else self._steps[-1].cost
 
     def _in_step(self, at: int) -> None:
         if self.between:
@@ -125,18 +147,9 @@ class Work:
         self._made += 1
 
     def _thoughts(self, item: JsonObject) -> None:
-        summary, content = as_list(item.get("summary")), as_list(item.get("content"))
-        text = "\n\n".join(as_text(as_object(piece).get("text")) for piece in summary or content)
-        made: JsonObject = {"itemId": item["id"]} if isinstance(item.get("id"), str) else {}
-        if sealed := as_text(item.get("encrypted_content")):
-            made["encryptedContent"] = sealed
-        if content and not summary:
-            made["kind"] = "thought"
-        if not text:
-            made["index"] = -1
-        if text or sealed:
-            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._made}", "text": text, "state": "done"}
-            self._parts.append({**part, "providerMetadata": {_API: {**made, "provider": NAME}}} if made else part)
+        part = thought_of(item)
+        if part is not None:
+            self._parts.append({**part, "id": f"{_PREFIX}.{self._made}"})
         self._made += 1
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +158,7 @@ class Work:
         id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{_PREFIX}_{len(self._parts)}"
         if id in self._calls or id in self._settled:
             return
-        name, given = _named(item, kind)
+        name, given = named(item)
         if name == "update_plan" and isinstance(given, dict):
             self.event("turn/plan/updated", given)
             return
@@ -158,11 +171,14 @@ class Work:
         self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": given})
         return True
 
-    def _output(self, item: JsonObject) -> None:
+    def _output(self, item: JsonObject, exactly: JsonObject) -> None:
         id = as_text(item.get("call_id"))
         if id in self._calls:
-            name = as_text(self._parts[self._calls[id]].get("toolName"))
-            self._settle(id, _outcome(item, Call(id, id, name)))
+            self._settle(id, outcome_of(item))
+            if told := as_object(exactly.get("output")):
+                place = self._settled[id]
+                rest = {name: value for name, value in self._parts[place].items() if name not in ("output", "errorText")}
+                self._parts[place] = {**rest, **told}
 
     def _settle(self, id: str, chunk: Chunk) -> None:
         place = self._calls.pop(id, None)
@@ -199,19 +215,22 @@ class Work:
         if chunk is not None:
             self._parts = list(fold_parts(self._parts, (chunk,)))
 
-    def steered(self, id: str, parts: tuple[Part, ...]) -> None:
+    def steered(self, part: Part) -> None:
         """Takes in what a person said while it worked."""
-        self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
+        self._parts.append(part)
         if self._steps:
             self._steps[-1].counted = True
 
-    def took(self, usage: JsonObject, *, told: bool, id: str = "") -> None:
-        """Takes the tokens of the newest model call; `told`: by the call itself. What it says ends the call's step."""
+    def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
+        """Takes the tokens of the newest model call; `told`: by the call itself. What it says ends the call's step.
+
+        `counted`: by a line of ours, as we count.
+        """
         if not self._steps:
             return
         step = self._steps[-1]
         if told or not step.told:
-            step.usage, step.told, step.id = usage_of(usage).to_json(), told, id or step.id
+            step.usage, step.told, step.id = counted or usage_of(usage).to_json(), told, id or step.id
         step.counted = True
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
@@ -233,7 +252,7 @@ class Work:
     def _told(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
             told: JsonObject = {"step": number, "model": step.model}
-            told |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": None}
+            told |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
             if step.until > step.begun > 0:
                 told["ms"] = step.until - step.begun
             if step.id:
@@ -241,8 +260,26 @@ class Work:
             yield told
 
 
-def _named(item: JsonObject, kind: str) -> tuple[str, Json]:
+def thought_of(item: JsonObject) -> Part | None:
+    """What a `reasoning` item says, with what seals it; None when it says nothing."""
+    summary, content = as_list(item.get("summary")), as_list(item.get("content"))
+    text = "\n\n".join(as_text(as_object(piece).get("text")) for piece in summary or content)
+    made: JsonObject = {"itemId": item["id"]} if isinstance(item.get("id"), str) else {}
+    if sealed := as_text(item.get("encrypted_content")):
+        made["encryptedContent"] = sealed
+    if content and not summary:
+        made["kind"] = "thought"
+    if not text:
+        made["index"] = -1
+    if not text and not sealed:
+        return None
+    part: Part = {"type": "reasoning", "text": text, "state": "done"}
+    return {**part, "providerMetadata": {_API: {**made, "provider": NAME}}} if made else part
+
+
+def named(item: JsonObject) -> tuple[str, Json]:
     """Name and input of a call, as the protocol's own item would have them where that is known."""
+    kind = item.get("type")
     if kind == "local_shell_call":
         return "shell", {"command": _command(as_object(item.get("action")).get("command"))}
     if kind == "web_search_call":
@@ -282,8 +319,10 @@ def _found(item: JsonObject, call: Call) -> Chunk:
     return own(tool_output(call.id, as_text(as_object(item.get("action")).get("query"))), call)
 
 
-def _outcome(item: JsonObject, call: Call) -> Chunk:
+def outcome_of(item: JsonObject) -> Chunk:
     """The output of a call from the item that answers it: text with or without a head, text in JSON, or pieces."""
+    id = as_text(item.get("call_id"))
+    call = Call(id, id, "")
     output = item.get("output", item.get("tools"))
     if isinstance(output, dict):  # older files
         failed = output.get("success") is False

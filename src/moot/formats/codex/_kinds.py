@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from moot.convert.codex_rollout import CALLS, OUTPUT_TYPES, asked
+from moot.convert.codex_rollout import CALLS, EXACTLY, OUTPUT_TYPES, asked
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part
 
-__all__ = ["asked_by_person", "is_rollout_line", "normal"]
+__all__ = ["PART", "asked_by_person", "is_rollout_line", "normal", "written"]
 
+PART = "moot_part"
+"""Lines that we write for parts which the agent's own can't hold."""
 _ITEMS = frozenset({"message", "reasoning", *CALLS, *OUTPUT_TYPES})
 _LINES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "token_usage_record"})
 _TAGS = (
@@ -61,3 +63,9 @@ def _kinds(item: JsonObject) -> list[str] | None:
     told = item.get("internal_chat_message_metadata_passthrough")
     kinds = told.get("content_item_kinds") if isinstance(told, dict) else None
     return [str(kind) for kind in kinds] if isinstance(kinds, list) else None
+
+
+def written(line: JsonObject) -> JsonObject:
+    """What a line of ours says beside the agent's own fields; nothing for any other line."""
+    mark = line.get(EXACTLY)
+    return mark if isinstance(mark, dict) and isinstance(mark.get("message"), str) else {}

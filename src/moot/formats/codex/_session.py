@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moot.convert.codex_rollout import Work
+from moot.convert.codex_rollout import Work, asked
 from moot.formats._source.drafts import NOWHERE, Draft, Drafts
 from moot.formats._source.fields import milliseconds
 from moot.formats._source.lines import Line
-from moot.formats.codex._kinds import asked_by_person, normal
+from moot.formats.codex._kinds import asked_by_person, normal, written
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedFacts, ImportedRecord
 from moot.types.part import text_of
@@ -44,6 +44,8 @@ class Session:
         self._first = self._last = 0
         self._metadata: JsonObject = {}
         self._total: Json = None
+        self._answering = ""
+        """The message of ours that the newest answer was written for."""
 
     def _begun(self, at: int) -> Work:
         return Work(at, self._model)
@@ -96,6 +98,12 @@ class Session:
                 self._directory = self._directory or str(body.get("cwd") or "")
                 if (draft := self._drafts.answer(self._tail)) is not None:
                     draft.answer.model = self._model
+            case "response_item" | "moot_part" if mark := written(value):
+                return self._ours(line, body, mark, at)
+            case "event_msg" if (mark := written(value)) and (draft := self._drafts.answer(self._tail)) is not None:
+                counted = mark.get("usage")
+                draft.answer.took({}, told=True, counted=counted if isinstance(counted, dict) else {})
+                return draft
             case "response_item":
                 return self._item(line, body, at)
             case "event_msg":
@@ -140,16 +148,43 @@ class Session:
         self._turn = self._turn or self._begun_turn
         return draft
 
+    def _ours(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[Work]:
+        """A line that we wrote: its message is known, and where in it the line belongs."""
+        id, step, part = str(mark["message"]), mark.get("step"), mark.get("part")
+        if "model" not in mark:
+            told = mark.get("parts")
+            parts = tuple(piece for piece in told if isinstance(piece, dict)) if isinstance(told, list) else asked(item.get("content"))
+            draft = self._message(self._id({"id": id}, line), at, parts)
+            draft.role = "system" if item.get("role") == "developer" else "user"
+            self._ask(parts if draft.role == "user" else ())
+            return draft
+        draft = self._drafts.answer(self._tail)
+        if draft is None or self._answering != id:
+            draft = self._message(self._id({"id": id}, line), at, None)
+            self._answering = id
+        cost, reason = mark.get("cost"), mark.get("finish_reason")
+        draft.answer.reason = reason if isinstance(reason, str) else draft.answer.reason
+        if step is None and isinstance(part, dict):
+            draft.answer.steered(part)
+            return draft
+        draft.answer.facts(step if type(step) is int else 0, str(mark["model"]), cost if type(cost) is int else None)
+        self._model = str(mark["model"]) or self._model
+        draft.answer.item(item, at, mark)
+        return draft
+
+    def _ask(self, parts: tuple[JsonObject, ...]) -> None:
+        self._asked = self._asked or " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+        self._parents.append(self._tail)
+
     def _prompt(self, line: Line, item: JsonObject, at: int) -> Draft[Work] | None:
         parts = asked_by_person(item)
         if not parts:
             return None
         working = self._drafts.answer(self._tail)
         if self._turn and working is not None:
-            working.answer.steered(self._id(item, line), parts)
+            working.answer.steered({"type": "steering-message", "id": self._id(item, line), "parts": list(parts)})
             return working
-        self._asked = self._asked or " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
-        self._parents.append(self._tail)
+        self._ask(parts)
         return self._message(self._id(item, line), at, parts)
 
     def _message(self, id: str, at: int, parts: tuple[JsonObject, ...] | None) -> Draft[Work]:
@@ -178,7 +213,7 @@ class Session:
             case "thread_rolled_back":
                 self._roll_back(body.get("num_turns"))
             case "thread_name_updated" if isinstance(name := body.get("thread_name"), str):
-                self._title = name.strip() or self._title
+                self._title = name or self._title
             case "context_compacted":
                 return self._noted("item/contextCompaction", body)
             case "error" if draft is not None and draft.said is None:

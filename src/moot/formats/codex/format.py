@@ -8,12 +8,14 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines
+from moot.formats._writing import fidelity_of
 from moot.formats.codex._kinds import is_rollout_line, normal
 from moot.formats.codex._parents import call_that_began, parent_of
 from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex._session import Session
+from moot.formats.codex._writing import lines_of, session_of
 from moot.types.canonical import JsonObject, loads
-from moot.types.format import ExportedConversation, ImportedConversation, Written
+from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
 
 __all__ = ["CodexFormat"]
 
@@ -25,12 +27,17 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 
 class CodexFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`."""
 
     name = "codex"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
+    words = "a session that Codex resumes"
+    holds: Mapping[str, Keeping] = {
+        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
+        **dict.fromkeys(("times", "models", "usage", "costs", "titles"), "kept"),
+    }
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -63,7 +70,7 @@ class CodexFormat:
                 yield path
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("sessions of Codex can only be read here")
+        return Written(b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds))
 
 
 def _is_ours(line: bytes) -> bool:
