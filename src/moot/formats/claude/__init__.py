@@ -8,6 +8,8 @@
 | `_about.py` | title, directory, times |
 | `_sidechains.py` | lines of sub-agents |
 | `_parents.py` | which call began a sub-agent that has a file of its own |
+| `_writing.py` | a conversation as the lines of a session |
+| `_blocks.py` | parts as blocks of the model's API |
 | `_samples.py` | a session in little, to try reading with |
 """
 

@@ -6,6 +6,8 @@
 | `_session.py` | a file's lines into messages |
 | `_kinds.py` | what kind of line it is, in older versions too |
 | `_parents.py` | which call of a session began another |
+| `_writing.py` | a conversation as the lines of a session |
+| `_items.py` | parts as items of the model's API |
 | `_samples.py` | a session in little, to try reading with |
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from moot.convert.codex_rollout import EXACTLY, asked
 from moot.convert.fold import in_history
@@ -42,8 +42,9 @@ def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
     meta: JsonObject = {"id": session, "timestamp": _time(at), "cwd": conversation.directory or "/", "originator": "moot"}
     yield _line(at, "session_meta", {**meta, "cli_version": _VERSION, "source": "cli", "instructions": None})
+    total = dict[str, int]()
     for message in exported.messages:
-        yield from _Writing(message).lines()
+        yield from _Writing(message, total).lines()
     if conversation.title:
         named: JsonObject = {"type": "thread_name_updated", "thread_id": session, "thread_name": conversation.title}
         yield _line(at, "event_msg", named)
@@ -61,7 +62,8 @@ def _time(at: int) -> str:
 @dataclass(slots=True)
 class _Writing:
     message: Message
-    total: dict[str, int] = field(default_factory=dict[str, int])
+    total: dict[str, int]
+    """Tokens of the session so far."""
 
     def lines(self) -> Iterator[bytes]:
         message = self.message
