@@ -18,19 +18,22 @@ from moot.formats.claude._sidechains import Sidechains
 from moot.formats.claude._writing import lines_of, session_of
 from moot.types.canonical import loads
 from moot.types.format import Entry, ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.resuming import Session as Placement
 
-__all__ = ["ClaudeFormat"]
+__all__ = ["ClaudeFormat", "folder_of"]
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
 """Lines in which a session has to show itself."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LONGEST = 200
+"""Letters of a folder's name."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 """What a first line holds that is longer than what is looked at."""
 
 
 class ClaudeFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`."""
 
     name = "claude"
     version = 1
@@ -85,6 +88,31 @@ class ClaudeFormat:
     def write(self, exported: ExportedConversation) -> Written:
         data = b"".join(lines_of(exported, session_of(exported.conversation.id)))
         return Written(data, fidelity_of(exported, self.holds))
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        path = places[0] / folder_of(str(directory)) / f"{id}.jsonl"
+        data = b"".join(lines_of(exported, id))
+        return Placement(path, data, ("claude", "--resume", id), directory, fidelity_of(exported, self.holds))
+
+
+def folder_of(directory: str) -> str:
+    """The name of the folder in which the agent keeps the sessions that were begun in a directory."""
+    units = memoryview(directory.encode("utf-16-le")).cast("H")
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= _LONGEST:
+        return name
+    number = 0
+    for unit in units:
+        number = (number * 31 + unit) & 0xFFFFFFFF
+    return f"{name[:_LONGEST]}-{_base_36(abs(number - (1 << 32) if number >> 31 else number))}"
+
+
+def _base_36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
 
 
 def _is_ours(line: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from moot.errors import UsageError
@@ -16,6 +17,7 @@ from moot.formats.codex._session import Session
 from moot.formats.codex._writing import lines_of, session_of
 from moot.types.canonical import JsonObject, loads
 from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.resuming import Session as Placement
 
 __all__ = ["CodexFormat"]
 
@@ -27,7 +29,7 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 
 class CodexFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`."""
 
     name = "codex"
     version = 1
@@ -71,6 +73,12 @@ class CodexFormat:
 
     def write(self, exported: ExportedConversation) -> Written:
         return Written(b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds))
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        begun = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
+        path = places[0] / f"{begun:%Y}" / f"{begun:%m}" / f"{begun:%d}" / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
+        data = b"".join(lines_of(exported, id))
+        return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds))
 
 
 def _is_ours(line: bytes) -> bool:

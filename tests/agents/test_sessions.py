@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.models import Script, ScriptedModels, Step
+from agents.programs import claude, claude_environment, codex, codex_environment
+from agents.relay import Relay
+from conformance.formats import check_read
+from moot.formats.claude.format import ClaudeFormat
+from moot.formats.codex.format import CodexFormat
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, WholeConversation
+from moot.types.message import Message
+from moot.types.part import Part, text_of, text_part
+from moot.types.resuming import Session
+
+pytestmark = pytest.mark.timeout(60)
+
+ID = "4b1f6f2c-53a1-4c0e-9c56-6a3c4b1e9d11"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PICTURE: Part = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PIXEL}"}
+SCRIPT: Script = {"go on now": [Step(text="Going on.")]}
+
+
+@pytest.fixture(scope="module")
+def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
+    return serve_models(SCRIPT)
+
+
+def conversation(directory: Path) -> ExportedConversation:
+    """With everything that an answer of our own loop may hold."""
+    asked = Message("u1", "user", (text_part("What is in the picture, and here?"), PICTURE), created_at=1_767_600_000_000)
+    parts: tuple[Part, ...] = (
+        {"type": "step-start"},
+        {"type": "reasoning", "text": "Nobody signed this.", "state": "done"},
+        text_part("I look around."),
+        {"type": "tool-list_files", "toolCallId": "call.1", "state": "output-available", "input": {"path": "."}, "output": "notes.txt"},
+        {"type": "tool-run", "toolCallId": "call_2", "state": "output-error", "input": {}, "errorText": "exit code 3"},
+        {
+            "type": "tool-look",
+            "toolCallId": "call_3",
+            "state": "output-available",
+            "input": {},
+            "output": {"type": "content", "value": [PICTURE]},
+        },
+        {"type": "steering-message", "id": "s1", "parts": [text_part("be quick")]},
+        {"type": "step-start"},
+        text_part("One file."),
+    )
+    steps: list[Any] = [{"usage": {"input": 10, "output": 5}, "cost": 1000}, {"usage": {"input": 20, "output": 5}, "cost": None}]
+    answer = Message("a1", "assistant", parts, {"model": "big", "steps": steps}, created_at=1_767_600_001_000)
+    thanks = Message("u2", "user", (text_part("Thank you."),), created_at=1_767_600_002_000)
+    last = Message("a2", "assistant", (text_part("You are welcome."),), created_at=1_767_600_003_000)
+    about = Conversation("c1", title="A picture", directory=str(directory), created_at=1_767_600_000_000)
+    return ExportedConversation(about, (asked, answer, thanks, last))
+
+
+def put(session: Session) -> None:
+    session.path.parent.mkdir(parents=True)
+    session.path.write_bytes(session.data)
+
+
+def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> None:
+    done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def heard(models: ScriptedModels) -> str:
+    """What the model was sent last, whole."""
+    return json.dumps(models.asked()[-1]["messages"])
+
+
+def check_what_went_along(said: str) -> None:
+    positions = [
+        said.find(words) for words in ("What is in the picture", "I look around.", "notes.txt", "exit code 3", "One file.", "Thank you.")
+    ]
+    assert -1 not in positions and positions == sorted(positions), said
+    for words in ("list_files", "You are welcome.", "go on now"):
+        assert words in said
+    assert "Nobody signed this." not in said
+
+
+def check_it_went_on(session: Session, read: WholeConversation) -> None:
+    assert session.path.read_bytes().startswith(session.data)
+    assert [text_of(one.parts) for one in read.messages][-4:] == ["Thank you.", "You are welcome.", "go on now", "Going on."]
+    assert read.facts.head == read.messages[-1].source_id and read.facts.title == "A picture"
+
+
+def test_claude_code_goes_on_with_what_we_write(models: ScriptedModels, tmp_path: Path) -> None:
+    work = tmp_path / "work of Ünal.d" / ("deep" * 50)
+    work.mkdir(parents=True)
+    format = ClaudeFormat()
+    session = format.session(conversation(work), ID, work, tuple(format.places(tmp_path, {})))
+    put(session)
+    with Relay(models.url) as relay:
+        environment = {**claude_environment(relay.url), "HOME": str(tmp_path), "IS_SANDBOX": "1"}
+        run([claude(), "-p", "go on now", *session.command[1:]], work, environment)
+    check_what_went_along(heard(models))
+    sent = relay.bodies[-1].decode()
+    assert sent.count(PIXEL) == 2 and "be quick" in sent
+    [read] = check_read(format, session.path)
+    check_it_went_on(session, read)
+
+
+def test_codex_goes_on_with_what_we_write(models: ScriptedModels, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    format = CodexFormat()
+    environment = {**codex_environment(models.url, tmp_path, work), "HOME": str(tmp_path)}
+    session = format.session(conversation(work), ID, work, tuple(format.places(tmp_path, environment)))
+    put(session)
+    run([codex(), "exec", "resume", "--skip-git-repo-check", ID, "go on now"], work, environment)
+    said = heard(models)
+    check_what_went_along(said)
+    assert "be quick" in said and PIXEL in said
+    [read] = check_read(format, session.path)
+    check_it_went_on(session, read)
