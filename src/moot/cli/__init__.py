@@ -30,6 +30,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `following.py` | a run from its submission to its exit code |
 | `forgetting.py` | `moot purge`, `moot redact`, and receipts in words |
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
+| `installing.py` | `moot export --install` |
 | `import_report.py` | what an import shows while it works, and at its end |
 | `import_besides.py` | what programs keep besides, as an import tells of it |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |

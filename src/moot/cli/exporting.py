@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import anyio.to_thread
 
+from moot.cli.installing import install
 from moot.cli.left_out import left_out_json, say_left_out, together
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import Out
@@ -85,6 +86,10 @@ async def export(
     ] = "all",
     sharing: Sharing = _OPENLY,
     chosen: Chosen = _ANY,
+    install_: Annotated[
+        bool,
+        Parameter(name="--install", help="Into the folder of the agent whose format it is (claude, codex); what goes on with it is said."),
+    ] = False,
     json: Annotated[bool, Parameter(name="--json", help="With -o: what went along, as one JSON document on stdout.")] = False,
     output: Out,
 ) -> int:
@@ -92,7 +97,7 @@ async def export(
     writer = _writer(format, sharing)
     make = partial(_made, writer=writer, branches=branch == "all", sharing=sharing, output=output)
     if all_:
-        if conversation or to is None:
+        if conversation or to is None or install_:
             raise UsageError("--all writes every conversation into a folder", fix=f"moot export --all -f {format} -o FOLDER")
         options = f"{format} {writer.version} {branch} {sharing.share} {sharing.keep}"
         return await _all(Folder(to, writer.suffix), writer, make, chosen, options, output, json=json)
@@ -100,6 +105,12 @@ async def export(
         raise UsageError("which conversation?", fix=f"moot export 1 -f {format}, or --all with -o FOLDER")
     if chosen != _ANY:
         raise UsageError("--project, --agent and --since choose among all", fix=f"moot export --all -f {format} -o FOLDER")
+    if install_:
+        if to is not None or sharing.share:
+            raise UsageError(
+                "--install names the file itself, and writes it for you alone", fix=f"moot export {conversation} -f {format} --install"
+            )
+        return await install(conversation, writer, output, json=json)
     return await _one(conversation, to, writer, make, output, json=json)
 
 

@@ -348,7 +348,12 @@ TREE = Group(
         "export": Command(
             "moot.cli.exporting:export",
             "Writes conversations as files of a format: to read, to print, to take elsewhere.",
-            ("moot export 1 -f md", "moot export 1 -f html --share -o talk.html", "moot export --all -f md -o backup"),
+            (
+                "moot export 1 -f md",
+                "moot export 1 -f html --share -o talk.html",
+                "moot export 1 -f claude --install",
+                "moot export --all -f md -o backup",
+            ),
         ),
         "models": MODELS,
         "providers": PROVIDERS,

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from moot.errors import MootError, UsageError
+from moot.plugins import FORMATS
 from moot.runtime.exporting import gathered
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format, Placed
@@ -28,7 +29,8 @@ async def installed(
     `directory`: where the program is to go on, for a conversation that has no folder of its own.
     """
     if not isinstance(format, Resumable) or not isinstance(format, Placed):
-        raise UsageError(f"no program goes on with files of the format {format.name!r}", fix="-f claude or -f codex")
+        names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Resumable)]
+        raise UsageError(f"no program goes on with files of the format {format.name!r}; of these some does: {', '.join(names)}")
     whole = await gathered(holdings, conversation, format)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)

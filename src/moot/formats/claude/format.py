@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from moot.errors import UsageError
@@ -48,11 +49,8 @@ class ClaudeFormat:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return path.is_dir() and next(self.sources(path), None) is not None
-        lines = head.split(b"\n")
-        if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
-            return True
-        return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+            return path.is_dir() and any(map(_begins, islice(_sessions(path, depth=2), _LOOKED_AT)))
+        return _begins_like_ours(head)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         session, own = _session_of(path)
@@ -76,14 +74,7 @@ class ClaudeFormat:
         return [folder / "projects" for folder in folders]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        for path in files_below(folder, self.suffix):
-            try:
-                with path.open("rb") as file:
-                    head = file.read(1 << 16)
-            except OSError:
-                continue
-            if head and self.sniff(path, head):
-                yield path
+        return _sessions(folder)
 
     def write(self, exported: ExportedConversation) -> Written:
         data = b"".join(lines_of(exported, session_of(exported.conversation.id)))
@@ -113,6 +104,29 @@ def _base_36(number: int) -> str:
         number, digit = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
     return digits
+
+
+def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
+    """What is named like a session in a folder of projects, or in the one that holds it: looked at is nothing but names."""
+    inside = folder / "projects"
+    for path in files_below(inside if inside.is_dir() and not inside.is_symlink() else folder, ".jsonl", depth=depth):
+        if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
+            yield path
+
+
+def _begins(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _begins_like_ours(file.read(1 << 16))
+    except OSError:
+        return False
+
+
+def _begins_like_ours(head: bytes) -> bool:
+    lines = head.split(b"\n")
+    if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
+        return True
+    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
 
 
 def _is_ours(line: bytes) -> bool:

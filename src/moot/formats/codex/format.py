@@ -43,11 +43,8 @@ class CodexFormat:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return path.is_dir() and next(self.sources(path), None) is not None
-        lines = head.split(b"\n")
-        if len(lines) == 1 and head.startswith(b"{") and len(head) > 1000 and all(mark in head for mark in _CUT):
-            return True
-        return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+            return path.is_dir() and next(_sessions(path), None) is not None
+        return _begins_like_ours(head)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         meta = _meta_of(path)
@@ -62,14 +59,7 @@ class CodexFormat:
         return [folder / "sessions", folder / "archived_sessions"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        for path in files_below(folder, self.suffix):
-            try:
-                with path.open("rb") as file:
-                    head = file.read(1 << 16)
-            except OSError:
-                continue
-            if head and self.sniff(path, head):
-                yield path
+        return _sessions(folder)
 
     def write(self, exported: ExportedConversation) -> Written:
         return Written(b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds))
@@ -79,6 +69,22 @@ class CodexFormat:
         path = places[0] / f"{begun:%Y}" / f"{begun:%m}" / f"{begun:%d}" / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
         data = b"".join(lines_of(exported, id))
         return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds))
+
+
+def _sessions(folder: Path) -> Iterator[Path]:
+    """The files of sessions in a folder of them, by day or not, or in the one that holds it."""
+    inside = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
+    for one in inside or [folder]:
+        for path in files_below(one, ".jsonl", depth=4):
+            if path.name.startswith("rollout-"):
+                yield path
+
+
+def _begins_like_ours(head: bytes) -> bool:
+    lines = head.split(b"\n")
+    if len(lines) == 1 and head.startswith(b"{") and len(head) > 1000 and all(mark in head for mark in _CUT):
+        return True
+    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
 
 
 def _is_ours(line: bytes) -> bool:
