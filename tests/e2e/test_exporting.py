@@ -124,3 +124,21 @@ def test_what_is_no_text_for_a_screen_is_not_thrown_at_it(moot: MootProcess) -> 
     screen = PtyScreen(moot, "export", "1", "-f", "html")
     screen.wait_for("is no text for a screen")
     assert screen.wait_exit() == 2
+
+
+def test_a_page_is_shared_only_after_a_yes_and_its_link_is_kept_nowhere(moot: MootProcess) -> None:
+    refused = moot.run("share", "1")
+    assert refused.returncode == 3 and not refused.stdout and b"--preview" in refused.stderr
+    looked = document(moot.run("share", "1", "--preview", str(moot.work / "page.html"), "--json"))
+    assert {"secrets", "emails"} <= {one["kind"] for one in looked["left_out"]} and KEY not in (moot.work / "page.html").read_text()
+    assert document(moot.run("share", "--list", "--json"))["data"] == []
+    shared = moot.run("share", "1", "--yes", "--expires", "12h")
+    link = shared.stdout.decode().strip()
+    assert shared.returncode == 0 and "/share/" in link and b"only programs on this machine" in shared.stderr
+    (one,) = document(moot.run("share", "--list", "--json"))["data"]
+    secret = link.rpartition("/")[2].encode()
+    assert not [path for path in moot.home.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert document(moot.run("share", "--revoke", one["id"][:20], "--json"))["revoked_at"]
+    assert document(moot.run("share", "--list", "--json"))["data"] == []
+    for wrong in (("1", "--yes", "--expires", "never"), ("1", "--yes", "--expires", "9999d"), ("1", "--list"), ()):
+        assert moot.run("share", *wrong).returncode == 2

@@ -35,6 +35,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `import_besides.py` | what programs keep besides, as an import tells of it |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |
 | `inline.py` | what small applications below the terminal's text share |
+| `sharing.py` | `moot share` |
 | `left_out.py` | what was left out of what others are to see |
 | `lines.py` | stdout and stderr, without an event loop |
 | `log_file.py` `log_showing.py` | the log of the home; `moot logs` |

@@ -345,6 +345,11 @@ TREE = Group(
             "Shows a conversation again as it came, with its own timing.",
             ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --rerun", "moot replay 1 --rerun --model small@ollama"),
         ),
+        "share": Command(
+            "moot.cli.sharing:share",
+            "Shows a conversation to whoever has a link: a page of your own server, until it expires.",
+            ("moot share 1", "moot share 1 --expires 12h --preview page.html", "moot share --list", "moot share --revoke 019a"),
+        ),
         "export": Command(
             "moot.cli.exporting:export",
             "Writes conversations as files of a format: to read, to print, to take elsewhere.",

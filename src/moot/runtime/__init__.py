@@ -24,6 +24,7 @@
 | `installing.py` | a conversation where another agent goes on with it |
 | `naming.py` | what a conversation is called before anybody has named it |
 | `filing.py` | a folder with a file for each conversation |
+| `showing.py` | a page for whoever has its link |
 | `sharing.py` | a conversation as others may see it |
 | `tape.py` | what the model said in a run, played again |
 | `rerun.py` | a run of the loop once more, offline, against its own recording |

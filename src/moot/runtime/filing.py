@@ -20,7 +20,7 @@ from moot.types.conversation import Conversation
 from moot.types.format import Fidelity, Format, Written
 from moot.types.store import Holdings
 
-__all__ = ["INDEX", "Filed", "Filter", "Folder", "Sheet", "filed", "put", "wanted"]
+__all__ = ["INDEX", "Filed", "Filter", "Folder", "Sheet", "filed", "put", "slug", "wanted"]
 
 INDEX = "index.jsonl"
 """A line for each conversation: its id, its file, its title, what it was made of; of one id the last line counts."""
@@ -160,7 +160,7 @@ class Folder:
         if before and Path(before).name == before and before.endswith(self._suffix):
             return before
         day = datetime.fromtimestamp(min(conversation.created_at, _LATEST) / 1000, UTC).strftime("%Y-%m-%d")
-        stem = f"{day}-{_slug(sheet.title) or conversation.id[-8:]}"
+        stem = f"{day}-{slug(sheet.title) or conversation.id[-8:]}"
         number = 1
         while True:
             name = f"{stem}{f'-{number}' if number > 1 else ''}{self._suffix}"
@@ -187,7 +187,7 @@ def put(path: Path, data: bytes) -> None:
         raise MootError(f"can't write {str(path)!r}: {error.strerror}") from error
 
 
-def _slug(title: str) -> str:
+def slug(title: str) -> str:
     """Letters and digits of any language, everything else as one hyphen; short enough for every file system."""
     signs = unicodedata.normalize("NFC", title).lower()
     kept = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)

@@ -85,7 +85,7 @@ Chatter = Annotated[Caller, Depends(_register("chat"))]
 ToolUser = Annotated[Caller, Depends(_register("tools"))]
 Admin = Annotated[Caller, Depends(_register("admin"))]
 
-PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"))
+PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"), ("GET", "/share/{secret}"))
 """The operations that ask for nothing."""
 
 

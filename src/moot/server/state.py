@@ -33,6 +33,8 @@ class Limits:
     """Wrong codes and tokens that one address may try to sign in with in a minute."""
     guesses: int = 300
     """Wrong tokens that one address may send with requests in a minute."""
+    views: int = 120
+    """Shared pages that one address may ask for in a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +56,14 @@ class Server:
     """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
     logins: Tries = field(init=False)
     guesses: Tries = field(init=False)
+    views: Tries = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is about to stop: open streams say so and end."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "logins", Tries(self.limits.logins))
         object.__setattr__(self, "guesses", Tries(self.limits.guesses))
+        object.__setattr__(self, "views", Tries(self.limits.views, what="requests for shared pages"))
 
 
 def server_of(connection: HTTPConnection) -> Server:

@@ -20,8 +20,9 @@ ADDRESSES = 10_000
 class Tries:
     """So many wrong ones in `SECONDS`; what opens something is never counted."""
 
-    def __init__(self, most: int, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, *, what: str = "wrong tokens or codes", now: Callable[[], float] = time.monotonic) -> None:
         self._most = most
+        self._what = what
         self._now = now
         self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
         """Address → when its window began, and how many came since."""
@@ -31,8 +32,8 @@ class Tries:
         began, count = self._wrong.get(address, (0.0, 0))
         left = began + SECONDS - self._now()
         if count >= self._most and left > 0:
-            said = f"too many wrong tokens or codes came from {address or 'there'}"
-            raise Problem(429, said, headers={"retry-after": str(int(left) + 1)}, fix=f"wait {int(left) + 1} s, then send a right one")
+            said = f"too many {self._what} came from {address or 'there'}"
+            raise Problem(429, said, headers={"retry-after": str(int(left) + 1)}, fix=f"wait {int(left) + 1} s, then try again")
 
     def wrong(self, address: str) -> None:
         """One more from that address."""

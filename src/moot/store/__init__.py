@@ -32,6 +32,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `stats` | `Stats`: sums over runs |
 | `importing/` | `Imports`: what was brought in from elsewhere, and which of it is here |
 | `blobs` | `Blobs`: bytes by content |
+| `shares` | `Shares`: pages for whoever has their link |
 | `tokens` | `Tokens`: people, the tokens they show, codes for signing in |
 | `idempotency` | `Idempotency`: answers that are given again for the same key |
 | `poller` | noticing other processes' commits |

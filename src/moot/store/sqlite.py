@@ -34,6 +34,7 @@ from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.forgetting import Forgetting
 from moot.types.ids import Clock, SystemClock
+from moot.types.share import Shares
 from moot.types.upkeep import Upkeep
 from moot.types.verify import Translations, Verifying
 
@@ -44,6 +45,7 @@ SELDOM = Registry(
     "moot.store.seldom",
     {
         "forgetting": "moot.store.forgetting:Forgetter",
+        "shares": "moot.store.shares:StoredShares",
         "translations": "moot.store.translating:StoreTranslations",
         "upkeep": "moot.store.upkeep:StoreUpkeep",
         "verifier": "moot.store.verify:StoreVerifier",
@@ -61,6 +63,7 @@ class _Base:
     events: Events
     indexer: FileLock
     files: BlobFiles
+    clock: Clock
 
 
 class SqliteHoldings:
@@ -68,6 +71,8 @@ class SqliteHoldings:
 
     def __init__(self, base: _Base, owner: str | None = None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
+        self._base = base
+        self._owner = owner
         self.log = LogReader(reader, events, owner)
         self.records = RunReader(reader, owner)
         self.conversations = ConversationTree(writer, reader, events, owner)
@@ -78,6 +83,11 @@ class SqliteHoldings:
         self.stats = RunStats(reader, owner)
         self.imports = StoredImports(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
+
+    @property
+    def shares(self) -> Shares:
+        """Pages for whoever has their link."""
+        return SELDOM.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
 class SqliteStore:
@@ -93,8 +103,9 @@ class SqliteStore:
         self._writer = Writer(path, clock, state / "writers.lock", durability=durability, version=newest(), protection=protection)
         self._poller = Poller(path, self._writer)
         events = Events()
-        self._base = _Base(self._writer, self._reader, events, FileLock(state / "indexer.lock"), BlobFiles(path.parent / "blobs"))
-        whole = SqliteHoldings(self._base)
+        indexer, files = FileLock(state / "indexer.lock"), BlobFiles(path.parent / "blobs")
+        self._base = _Base(self._writer, self._reader, events, indexer, files, clock)
+        whole = self._whole = SqliteHoldings(self._base)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
         self.conversations = whole.conversations
@@ -110,6 +121,11 @@ class SqliteStore:
     def of(self, owner: str) -> SqliteHoldings:
         """What is that owner's and nothing else."""
         return SqliteHoldings(self._base, owner)
+
+    @property
+    def shares(self) -> Shares:
+        """Pages for whoever has their link."""
+        return self._whole.shares
 
     @property
     def verifier(self) -> Verifying:

@@ -21,6 +21,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `imports.py` | what was brought in from other programs, piece by piece |
 | `media.py` | pictures and sound, and the seam to the models that make or hear them |
 | `engine.py` | the seams to what runs |
+| `share.py` | pages for whoever has their link |
 | `page.py` | a stretch of a list |
 | `token.py`, `idempotency.py` | who may ask a server for what; what is not to be done twice |
 | `canonical.py`, `ids.py` | JSON and ids as moot writes them |

@@ -23,6 +23,7 @@ from moot.types.part import Part
 from moot.types.projects import Projects
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.search import Search
+from moot.types.share import Shares
 from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
@@ -338,6 +339,8 @@ class Holdings(Protocol):
     def imports(self) -> Imports: ...
     @property
     def blobs(self) -> Blobs: ...
+    @property
+    def shares(self) -> Shares: ...
 
 
 class Store(Holdings, Protocol):

@@ -12,6 +12,8 @@
 | `store.py` | what takes how much in the store |
 | `health.py` | whether the server lives and can work; what it counts |
 | `documentation.py` | the description of all operations |
+| `export.py` | conversations as files |
+| `shares.py` | pages for whoever has their link |
 | `tokens.py` | tokens of people and programs |
 | `login.py` | a browser's way in and out |
 | `deciding.py` | agents, models, providers, tools, and what packages bring |
@@ -30,6 +32,7 @@ from moot.server.routes.conversations import router as conversations
 from moot.server.routes.deciding import router as deciding
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.events import router as events
+from moot.server.routes.export import router as export
 from moot.server.routes.health import router as health
 from moot.server.routes.login import router as login
 from moot.server.routes.messages import router as messages
@@ -39,6 +42,7 @@ from moot.server.routes.queue import router as queue
 from moot.server.routes.replay import router as replay
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
+from moot.server.routes.shares import router as shares
 from moot.server.routes.stats import router as stats
 from moot.server.routes.store import router as store
 from moot.server.routes.tokens import router as tokens
@@ -54,6 +58,8 @@ ROUTERS = (
     tokens,
     conversations,
     messages,
+    export,
+    shares,
     queue,
     replay,
     runs,

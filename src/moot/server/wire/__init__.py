@@ -11,6 +11,7 @@
 | `deciding.py` | agents, models, providers, tools, commands |
 | `permissions.py` | rules, grants, rulings |
 | `config.py` | the configuration |
+| `shares.py` | formats, and pages that are shared |
 | `tokens.py` | tokens, and signing in |
 """
 

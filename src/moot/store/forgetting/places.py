@@ -75,6 +75,7 @@ PLACES: Mapping[LiteralString, Place] = {
         ("id", "message", "owner_id", "agent_type", "trigger", "parent_run", "status", "on_crash", "owner", "usage"),
         _CONVERSATION,
     ),
+    "share": Place({"title": "text", "page": "bytes", "left_out": "json"}, ("id", "owner_id", "hash", "policy"), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
     "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),

@@ -1,0 +1,159 @@
+"""`moot share`: a page of the own server for whoever has its link, until it expires."""
+
+from __future__ import annotations
+
+import sys
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from moot.cli.left_out import say_left_out
+from moot.cli.opening import opened, opened_at
+from moot.cli.options import AsJson, Out
+from moot.cli.output import Output
+from moot.cli.parameters import Parameter
+from moot.cli.tables import print_table
+from moot.cli.times import moment
+from moot.config.schema import seconds
+from moot.engine.servers import serving
+from moot.errors import NeedsApproval, UsageError
+from moot.runtime.filing import put
+from moot.runtime.sharing import finder_here, kinds_of
+from moot.runtime.showing import Draft, left_out_json, looked_at, made
+from moot.types.canonical import Json, JsonObject
+from moot.types.ids import SystemClock
+from moot.types.share import Share
+
+__all__ = ["share"]
+
+
+async def share(
+    conversation: Annotated[
+        str, Parameter(kind="conversation", help="Its id or the beginning of it, its title, or its number in `moot chat list`.")
+    ] = "",
+    /,
+    *,
+    expires: Annotated[str, Parameter(help="How long the link works, as 12h, 7d or 30d.")] = "7d",
+    keep: Annotated[str, Parameter(help="Kinds that stay in, as emails,paths; see docs/sharing.md.")] = "",
+    preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file, to look at it, and share nothing.")] = None,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Share it without being asked.")] = False,
+    list_: Annotated[bool, Parameter(name="--list", help="Every page that is shared.")] = False,
+    revoke: Annotated[str, Parameter(help="The id of a shared page: its link shows nothing from now on.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Shares a conversation as a page that only shows, without secrets, homes, names and e-mails."""
+    if sum((bool(conversation), list_, bool(revoke))) != 1:
+        raise UsageError("name a conversation, or give --list or --revoke SHARE", fix="moot share 1")
+    if list_:
+        return await _list(output, json=json)
+    if revoke:
+        return await _revoke(revoke, output, json=json)
+    held = _span(expires)
+    async with opened_at(conversation, output) as (engine, found):
+        draft = await looked_at(engine.store, found, finder_here(output.secrets, kinds_of(keep)))
+        if preview is not None:
+            await anyio.to_thread.run_sync(put, preview, draft.page)
+        if not json:
+            _say_draft(draft, preview, output)
+        if preview is not None:
+            if json:
+                output.json({"ok": True, "file": str(preview), "left_out": [left_out_json(one) for one in draft.left_out]})
+            return 0
+        if not yes and not await _agreed(output):
+            output.say("moot: nothing was shared", "dim")
+            return 1
+        shared, secret = await made(engine.store, draft, now=SystemClock().now() // 1000, seconds=held)
+        running = serving(engine.settings.home)
+        server = engine.settings.server
+    base = running.url if running is not None else f"http://{server.host}:{server.port}"
+    link = f"{base}/share/{secret}"
+    if json:
+        output.json({**share_json(shared), "url": link, "serving": running is not None})
+        return 0
+    output.line(link)
+    _say_reach(base, running is not None, shared, output)
+    return 0
+
+
+def share_json(share: Share) -> JsonObject:
+    """A shared page as scripts get it."""
+    return {
+        "id": share.id,
+        "conversation": share.conversation,
+        "title": share.title,
+        "size": share.size,
+        "left_out": list[Json](share.left_out),
+        "created_at": share.created_at,
+        "expires_at": share.expires_at,
+        "revoked_at": share.revoked_at,
+    }
+
+
+def _span(text: str) -> float:
+    try:
+        return float(seconds(text))
+    except ValueError as error:
+        raise UsageError(f"--expires {text!r} is no time", fix="give it as 12h, 7d or 30d") from error
+
+
+def _say_draft(draft: Draft, preview: Path | None, output: Output) -> None:
+    output.say(f"moot: {draft.title or 'the conversation'}, as a page of {len(draft.page):,} bytes", "bold")
+    if draft.left_out:
+        say_left_out(draft.left_out, output)
+    else:
+        output.say("  nothing was found that had to be left out", "dim")
+    if preview is not None:
+        output.say(f"moot: wrote {preview}; nothing is shared yet")
+
+
+async def _agreed(output: Output) -> bool:
+    """Whether a person says yes. Raises NeedsApproval where nobody can."""
+    if not (sys.stdin.isatty() and output.stderr_terminal):
+        said = "whoever has the link will read it, and nobody is here to say yes"
+        raise NeedsApproval(said, fix="look at it with --preview FILE, then give --yes")
+    output.prompt("Share this page with whoever has its link? [y/N] ")
+    answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _say_reach(base: str, serves: bool, shared: Share, output: Output) -> None:
+    output.say(f"moot: until {moment(shared.expires_at)}; moot share --revoke {shared.id[:13]} ends it sooner", "dim")
+    if not serves:
+        output.say("moot: nobody can open it before `moot serve` runs", "yellow")
+    if _is_loopback(base):
+        output.say("moot: only programs on this machine reach that address; docs/sharing.md says how others can", "yellow")
+
+
+def _is_loopback(base: str) -> bool:
+    host = urlsplit(base).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _list(output: Output, *, json: bool) -> int:
+    async with opened(output) as engine:
+        found = await engine.store.shares.list()
+    if json:
+        output.json({"data": list[Json]([share_json(one) for one in found]), "next_cursor": None})
+    elif found:
+        rows = [[one.id[:13], one.title or one.conversation[:13], moment(one.created_at), moment(one.expires_at)] for one in found]
+        print_table(output, ["ID", "TITLE", "SHARED", "UNTIL"], rows)
+    else:
+        output.say("moot: nothing is shared; moot share ID", "dim")
+    return 0
+
+
+async def _revoke(reference: str, output: Output, *, json: bool) -> int:
+    async with opened(output) as engine:
+        revoked = await engine.store.shares.revoke(reference)
+    if json:
+        output.json(share_json(revoked))
+    else:
+        output.say(f"moot: the link of {revoked.title or revoked.id} shows nothing any more")
+    return 0
