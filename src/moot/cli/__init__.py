@@ -28,6 +28,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `configured.py` | the configuration for a command |
 | `fetching.py` | an embedded model's weights brought here: the offer, progress |
 | `following.py` | a run from its submission to its exit code |
+| `backing.py` | `moot backup`, `moot restore` |
 | `forgetting.py` | `moot purge`, `moot redact`, and receipts in words |
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
 | `installing.py` | `moot export --install` |

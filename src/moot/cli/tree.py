@@ -319,6 +319,16 @@ TREE = Group(
             "Is what is stored what it was? Exit code 1 when it is not.",
             ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
         ),
+        "backup": Command(
+            "moot.cli.backing:backup",
+            "Writes the whole home into one file, also while it is in use, and reads it again.",
+            ("moot backup", "moot backup /mnt/disk/moot.backup", "moot backup --check /mnt/disk/moot.backup"),
+        ),
+        "restore": Command(
+            "moot.cli.backing:restore",
+            "Makes a home of a backup: all of it, or nothing.",
+            ("moot restore moot.backup", "moot restore moot.backup --into ~/another", "moot restore moot.backup --replace"),
+        ),
         "purge": Command(
             "moot.cli.forgetting:purge",
             "Takes conversations away for good, and says what went where.",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import anyio
 
 from moot.config.settings import Settings
+from moot.engine.forgetting import finish, retain
 from moot.engine.keeping import keep, keep_for_a_moment
 from moot.engine.owners import Owner
 from moot.engine.runs import LocalRuns
@@ -53,7 +54,7 @@ async def open_engine(settings: Settings, *, resume: bool = False, seed: int | N
     try:
         store = await open_store(settings)
         try:
-            async with _assembled(settings, store, owner, seed) as engine:
+            async with _assembled(settings, store, owner, seed, serves=resume) as engine:
                 await engine.runs.sweep(resume=resume)
                 owner.clear()
                 yield engine
@@ -72,7 +73,7 @@ async def _index(store: Store) -> None:
 
 
 @asynccontextmanager
-async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None) -> AsyncGenerator[Engine, None]:
+async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None, *, serves: bool) -> AsyncGenerator[Engine, None]:
     providers = Providers(settings)
     runtime = Runtime(settings, store, providers, seed=seed)
     drove = False
@@ -81,6 +82,9 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
         async with anyio.create_task_group() as group:
             group.start_soon(runtime.hub.poll)
             group.start_soon(keep, store.upkeep, settings.storage.seal_after)
+            group.start_soon(finish, store)
+            if serves:
+                group.start_soon(retain, store, lambda: runtime.settings.retention)
             runs = LocalRuns(runtime, owner, group)
             try:
                 yield Engine(settings, store, runtime, runs, runtime.hub, providers)

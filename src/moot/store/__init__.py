@@ -38,6 +38,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `poller` | noticing other processes' commits |
 | `overlays`, `translating/` | `Translations`: newer translations of old exchanges, laid over the log's chunks |
 | `verify/` | `Verifying`: whether what is stored is what it was |
+| `backing/` | `BackingUp`: a home as one file, and a home of such a file |
 | `forgetting/` | `Forgetting`: purging and redacting, with a receipt |
 | `unindexing` | taking messages out of the index |
 | `health` | what `moot doctor` shows |

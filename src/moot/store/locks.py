@@ -9,7 +9,10 @@ from pathlib import Path
 
 from moot.errors import StoreError
 
-__all__ = ["SCRUBBING", "FileLock", "Presence"]
+__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence"]
+
+FORGETTING = "forgetting.lock"
+"""In the folder of states: held by the one process that purges, redacts or backs up."""
 
 SCRUBBING = "scrubbing.lock"
 """In the folder of states: held while one process writes the whole database anew."""

@@ -44,6 +44,7 @@ __all__ = ["SqliteStore", "open_store"]
 SELDOM = Registry(
     "moot.store.seldom",
     {
+        "copies": "moot.store.forgetting.reaching:reach",
         "forgetting": "moot.store.forgetting:Forgetter",
         "shares": "moot.store.shares:StoredShares",
         "translations": "moot.store.translating:StoreTranslations",
@@ -142,10 +143,15 @@ class SqliteStore:
         """What keeps it small."""
         return SELDOM.load("upkeep")(self._writer, self._reader, self._sealer, self._clock)
 
+    async def is_forgetting(self) -> bool:
+        """Whether a purge or redaction is not done."""
+        sql = "SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1"
+        return await self._reader.read(lambda connection: connection.execute(sql).fetchone() is not None)
+
     @property
     def forgetting(self) -> Forgetting:
         """Purging and redacting."""
-        return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock)
+        return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock, SELDOM.load("copies"))
 
     def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Something each time another process has committed; the one poller of this process."""

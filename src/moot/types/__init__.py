@@ -15,7 +15,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
-| `forgetting.py` | the seam to what takes away for good |
+| `forgetting.py`, `backup.py` | the seams to what takes away for good, and to what makes a copy of all |
 | `recording.py` | a conversation with its runs, as a file holds it |
 | `resuming.py` | the seam of formats whose program goes on with what we write |
 | `imports.py` | what was brought in from other programs, piece by piece |

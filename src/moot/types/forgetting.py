@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from moot.types.backup import BackingUp, Tell
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 
@@ -27,8 +28,6 @@ MARK = "[redacted]"
 """Stands where a string was taken out."""
 
 CopyKind: TypeAlias = Literal["backup", "export"]
-Tell: TypeAlias = Callable[[str], None]
-"""Takes words on how far the work has come, as often as one likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +142,11 @@ class Expiry:
 
 class Forgetting(Protocol):
     """Taking away for good. One process at a time; what a crash cut off is gone on with by `finish`."""
+
+    @property
+    def backups(self) -> BackingUp:
+        """Copies of everything, which purges and redactions then reach."""
+        ...
 
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: Tell | None = None) -> Forgotten:
         """Those, by their ids, and their sub-conversations, with all that hangs on them. Raises NotFound; Busy for a run at work."""

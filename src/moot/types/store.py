@@ -360,6 +360,9 @@ class Store(Holdings, Protocol):
     def translations(self) -> Translations: ...
     @property
     def forgetting(self) -> Forgetting: ...
+    async def is_forgetting(self) -> bool:
+        """Whether a purge or redaction is not done."""
+        ...
 
     def of(self, owner: str) -> Holdings:
         """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.

@@ -30,12 +30,13 @@ BEFORE: dict[str, tuple[str, ...]] = {
 }
 """Points that only a resumed run passes: where the run was killed first."""
 
-FORGET = ("forget.begun", "forget.one", "forget.rows", "forget.scrubbed", "forget.swept", "forget.unnamed")
+FORGET = ("forget.begun", "forget.one", "forget.reached", "forget.rows", "forget.scrubbed", "forget.swept", "forget.unnamed")
 OUTSIDE = ("agent.begun", "agent.closed", "agent.cut", "agent.line", "agent.noted")
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py"),
     **dict.fromkeys(OUTSIDE, "tests/e2e/crash/test_kill_outside.py"),
     **dict.fromkeys(FORGET, "tests/e2e/forgetting/test_kills.py"),
+    **dict.fromkeys(("backup.copied", "restore.exchanged", "restore.unpacked"), "tests/e2e/forgetting/test_backups.py"),
 }
 """Points that another test kills at, by its path."""
 

@@ -244,3 +244,12 @@ async def test_a_run_whose_process_has_died_is_not_called_running(server: LiveSe
     assert (await got(server.client, f"/api/conversations/{other.conversation.id}"))["status"] == "interrupted"
     await sent(server.client, "POST", f"/api/runs/{run}/resume", status=202)
     assert (await ended(server, {"run": {"id": run}}))["status"] == "finished"
+
+
+async def test_a_conversation_is_taken_away_for_good_only_with_the_flag(server: LiveServer) -> None:
+    made = await sent(server.client, "POST", "/api/conversations", {"title": "a"}, status=201)
+    path = f"/api/conversations/{made['id']}"
+    receipt = await sent(server.client, "DELETE", f"{path}?purge=true")
+    assert receipt["kind"] == "purge" and receipt["conversations"] == [made["id"]] and receipt["done_at"] and not receipt["left"]
+    assert (await sent(server.client, "DELETE", f"{path}?purge=true", status=404))["code"] == "not_found"
+    assert (await got(server.client, "/api/conversations", deleted="true"))["data"] == []

@@ -84,6 +84,11 @@ export function useActs() {
     onError: sayProblem,
     onSettled: refresh,
   })
+  const purge = useMutation({
+    mutationFn: (id: string) => api.delete(`/conversations/${id}?purge=true`),
+    onError: sayProblem,
+    onSettled: refresh,
+  })
   const restore = useMutation({
     mutationFn: (id: string) => api.post<Conversation>(`/conversations/${id}/restore`),
     onError: sayProblem,
@@ -106,6 +111,7 @@ export function useActs() {
       remove.mutate(id, {
         onSuccess: () => say('Deleted', { action: { label: 'Undo', act: () => restore.mutate(id) } }),
       }),
+    purge: (id: string) => purge.mutate(id, { onSuccess: () => say('Gone for good') }),
     restore: (id: string) => restore.mutate(id, { onSuccess: () => say('Restored') }),
   }
 }

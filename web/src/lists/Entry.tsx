@@ -6,6 +6,8 @@ import type { Conversation } from '@/api/types'
 import type { Acts } from '@/data/conversations'
 import { titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
+import { Button } from '@/ui/Button'
+import { Dialog } from '@/ui/Dialog'
 import { type Item, Menu } from '@/ui/Menu'
 import { age, moment, plural } from '@/ui/words'
 
@@ -19,6 +21,7 @@ interface Props {
 /** A conversation in the list: a link, with what can be done to it behind a menu and behind keys. */
 export function Entry({ conversation, status, shown, acts }: Props) {
   const [renaming, setRenaming] = useState(false)
+  const [purging, setPurging] = useState(false)
   const { id } = conversation
   const title = titleOf(conversation)
   if (renaming) {
@@ -33,7 +36,12 @@ export function Entry({ conversation, status, shown, acts }: Props) {
       />
     )
   }
-  const items = itemsOf(conversation, acts, () => setRenaming(true))
+  const items = itemsOf(
+    conversation,
+    acts,
+    () => setRenaming(true),
+    () => setPurging(true),
+  )
   const byKey = new Map(items.map((item) => [item.keys === 'Del' ? 'delete' : item.keys?.toLowerCase(), item.act]))
   return (
     <div
@@ -73,6 +81,15 @@ export function Entry({ conversation, status, shown, acts }: Props) {
         items={items}
         className="md:opacity-0 md:group-hover:opacity-100 md:group-focus-within:opacity-100 md:aria-expanded:opacity-100"
       />
+      {purging && (
+        <Purge
+          title={title}
+          onEnd={(sure) => {
+            setPurging(false)
+            if (sure) acts.purge(id)
+          }}
+        />
+      )}
     </div>
   )
 }
@@ -81,10 +98,13 @@ function agentOf({ agent }: Conversation): string {
   return agent === 'default' ? '' : agent
 }
 
-function itemsOf(conversation: Conversation, acts: Acts, rename: () => void): Item[] {
+function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, purge: () => void): Item[] {
   const { id } = conversation
   if (conversation.deleted_at !== null) {
-    return [{ label: 'Restore', icon: <RotateCcw size={15} aria-hidden />, act: () => acts.restore(id) }]
+    return [
+      { label: 'Restore', icon: <RotateCcw size={15} aria-hidden />, act: () => acts.restore(id) },
+      { label: 'Delete for good', danger: true, icon: <Trash2 size={15} aria-hidden />, act: purge },
+    ]
   }
   const archived = conversation.archived_at !== null
   return [
@@ -99,6 +119,26 @@ function itemsOf(conversation: Conversation, acts: Acts, rename: () => void): It
       : { label: 'Archive', keys: 'E', icon: <Archive size={15} aria-hidden />, act: () => acts.archive(id, true) },
     { label: 'Delete', keys: 'Del', danger: true, icon: <Trash2 size={15} aria-hidden />, act: () => acts.remove(id) },
   ]
+}
+
+/** Asks once more, for nothing brings it back. */
+function Purge({ title, onEnd }: { title: string; onEnd: (sure: boolean) => void }) {
+  return (
+    <Dialog title="Delete for good?" onClose={() => onEnd(false)}>
+      <div className="flex flex-col gap-5 p-5 text-sm">
+        <p>
+          <strong className="break-words">{title}</strong> goes with its messages, its files and its place in the
+          search, out of backups too. Nothing brings it back. What was sent to a model’s provider stays there.
+        </p>
+        <div className="flex justify-end gap-2">
+          <Button onClick={() => onEnd(false)}>Keep it</Button>
+          <Button look="danger" onClick={() => onEnd(true)}>
+            Delete for good
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
 }
 
 /** A title being edited in its place: Enter keeps it, Escape leaves it, going elsewhere keeps it. */

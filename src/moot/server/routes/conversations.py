@@ -21,6 +21,7 @@ from moot.server.routing import Router
 from moot.server.state import Here, Server
 from moot.server.wire.base import ListOut
 from moot.server.wire.conversations import ConversationChange, ConversationIn, ConversationOut, ForkIn, HeadIn, conversation_out
+from moot.server.wire.forgetting import ForgottenOut
 from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.ids import new_id
@@ -95,12 +96,22 @@ async def change_conversation(
         return await _sent(here, caller, await conversation_of(caller, found.id))
 
 
-@router.delete("/{conversation_id}", response_model=ConversationOut)
-async def delete_conversation(here: Here, caller: Chatter, conversation_id: str, if_match: IfMatch = None) -> Response:
-    """Deletes a conversation; it can be restored until it is purged."""
+@router.delete("/{conversation_id}", response_model=ConversationOut | ForgottenOut)
+async def delete_conversation(
+    here: Here,
+    caller: Chatter,
+    conversation_id: str,
+    if_match: IfMatch = None,
+    purge: Annotated[bool, Query(description="Take it away for good, with all that hangs on it; the answer is the receipt.")] = False,
+) -> Response:
+    """Deletes a conversation; it can be restored until it is purged, which `purge` does at once."""
     async with here.changing:
         found = await conversation_of(caller, conversation_id)
         check_match(if_match, _tag(found))
+        if purge:
+            receipt = await here.engine.store.forgetting.purge([found.id])
+            here.engine.runtime.hub.touch(found.id)
+            return Response(ForgottenOut.model_validate(receipt.to_json()).model_dump_json(), media_type="application/json")
         deleted = await caller.store.conversations.delete(found.id)
     here.engine.runtime.hub.touch(found.id)
     return await _sent(here, caller, deleted)

@@ -7,6 +7,7 @@
 | `health.py`, `store.py` | whether the server works; what takes how much |
 | `conversations.py`, `runs.py`, `approvals.py` | conversations with their messages and prompts; runs; what is asked and answered |
 | `projects.py`, `blobs.py`, `finding.py` | projects with their files; blobs; what was found and counted |
+| `forgetting.py` | receipts of what was forgotten for good |
 | `comparing.py` | two conversations side by side |
 | `deciding.py` | agents, models, providers, tools, commands |
 | `permissions.py` | rules, grants, rulings |

@@ -16,6 +16,7 @@ writes emptied. One process at a time does any of this.
 | `redacting`, `rewriting` | blobs, conversations and the rest without it; what follows from a redacted log |
 | `naming`, `sweeping` | who names which blob; removing those that nobody names |
 | `said`, `beside` | what was typed in a conversation; drafts, typed lines and logs |
+| `reaching` | copies of the store that lie elsewhere: those before an upgrade, backups |
 | `retention` | which conversations are over by the rules of the configuration |
 | `scrubbing` | cleaning the database file |
 """

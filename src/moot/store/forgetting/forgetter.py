@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
 
 from moot.errors import Busy, StoreFull, UsageError
+from moot.store.backing.backups import Backups
 from moot.store.blobs import BlobFiles
 from moot.store.conversations import ConversationTree
 from moot.store.events import Events
@@ -22,18 +24,19 @@ from moot.store.forgetting.retention import over
 from moot.store.forgetting.said import prompts
 from moot.store.forgetting.scrubbing import scrub, truncated
 from moot.store.forgetting.works import Work
-from moot.store.locks import SCRUBBING, FileLock
+from moot.store.locks import FORGETTING, SCRUBBING, FileLock
 from moot.store.reader import Reader
 from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
 from moot.types.crash import point
-from moot.types.forgetting import Expiry, Forgotten, Retention, Secret, Tell
+from moot.types.forgetting import Expiry, FileFate, Forgotten, Retention, Secret, Tell
 from moot.types.ids import Clock
 
 __all__ = ["Forgetter"]
 
-T = TypeVar("T")
+Reach: TypeAlias = Callable[[Work, Writer, Reader, Path, Tell], Awaitable[Sequence[FileFate]]]
+"""What is done with copies of the store; it opens stores itself, so the store hands it in."""
 
 _LOOK_AGAIN = 0.5
 _WAITED = 100.0
@@ -47,21 +50,25 @@ def _silent(_words: str) -> None:
 class Forgetter:
     """The steps; all that comes and goes between them is in the work, which is stored with each."""
 
-    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, owner: str | None = None) -> None:
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, reach: Reach) -> None:
         self._writer = writer
         self._reader = reader
         self._files = files
         self._path = path
-        self._owner = owner
+        self._reach = reach
+        self.reaches = True
+        """Whether copies of the store that lie elsewhere are reached too."""
+        self.backups = Backups(writer, path, clock)
         self.patience = 20.0
         """Seconds that readers of an old state are waited for in the end."""
         self._clock = clock
         self._state = path.parent.parent / "state"
 
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: Tell | None = None) -> Forgotten:
-        found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, self._owner))
+        found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, None))
         await self._reader.read(lambda connection: purging.check_idle(connection, found))
-        work = Work(Forgotten("purge"), {no: one.id for no, one in found.items()})
+        since = min((one.created_at for one in found.values()), default=0)
+        work = Work(Forgotten("purge"), {no: one.id for no, one in found.items()}, since=since)
         if dry_run:
             for no, id in work.conversations.items():
                 for table, rows in (await self._reader.read(partial(purging.counted, conversation=no))).items():
@@ -80,7 +87,7 @@ class Forgetter:
         Needles(secret)
         say = tell or _silent
         work = Work(Forgotten("redact"), secret=secret, whole=conversation is None)
-        work.conversations = await self._reader.read(lambda connection: redacting.scope(connection, conversation, self._owner))
+        work.conversations = await self._reader.read(lambda connection: redacting.scope(connection, conversation, None))
         if dry_run:
             return await redacting.Redaction(self._writer, self._reader, self._files, say).look(work)
         async with self._alone():
@@ -129,6 +136,10 @@ class Forgetter:
         point("forget.rows")
         work = await self._swept(work, tell)
         point("forget.swept")
+        if self.reaches:
+            fates = await self._reach(work, self._writer, self._reader, self._path, tell)
+            work = await self._writer.write(partial(_with_files, work, fates), sync=True)
+        point("forget.reached")
         return await self._cleaned(work.receipt, work.unindexed, tell)
 
     async def _purged(self, work: Work, tell: Tell) -> Work:
@@ -140,7 +151,7 @@ class Forgetter:
             point("forget.one")
         return work
 
-    async def _beside(self, work: Work, step: Callable[[], Sequence[object]]) -> Work:
+    async def _beside(self, work: Work, step: Callable[[], Sequence[FileFate]]) -> Work:
         """With what a step did to files in the receipt."""
         fates = await to_thread.run_sync(step)
         return await self._writer.write(partial(_with_files, work, fates)) if fates else work
@@ -186,7 +197,7 @@ class Forgetter:
     # ── one at a time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _lock(self) -> FileLock:
-        return FileLock(self._state / "forgetting.lock")
+        return FileLock(self._state / FORGETTING)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None, None]:
@@ -208,8 +219,8 @@ def _hidden(work: Work, transaction: Transaction) -> Work:
     return works.begun(transaction, work)
 
 
-def _with_files(work: Work, fates: Sequence[object], transaction: Transaction) -> Work:
-    known = set(work.receipt.files)
-    work.receipt.files += [fate for fate in fates if fate not in known]  # type: ignore[misc]
+def _with_files(work: Work, fates: Sequence[FileFate], transaction: Transaction) -> Work:
+    work = deepcopy(work)
+    work.receipt.files += [fate for fate in fates if fate not in work.receipt.files]
     works.save(transaction, work)
     return work

@@ -29,6 +29,8 @@ class Work:
     """Names of what may be nobody's any more."""
     owners: set[str] = field(default_factory=set[str])
     """Whose they were; empty = everybody's."""
+    since: int = 0
+    """ms; copies of the store that are older hold nothing of it."""
     unindexed: bool = False
     """Something was taken out of the search index."""
 
@@ -38,6 +40,7 @@ class Work:
             "whole": self.whole,
             "blobs": list[Json](sorted(self.blobs)),
             "owners": list[Json](sorted(self.owners)),
+            "since": self.since,
             "unindexed": self.unindexed,
         }
         if self.secret is not None:
@@ -91,6 +94,7 @@ def _work_of(no: int, value: JsonObject, receipt: bytes) -> Work:
         Secret(_texts(secret.get("strings")), _texts(secret.get("patterns"))) if isinstance(secret, dict) else None,
         set(_texts(value.get("blobs"))),
         set(_texts(value.get("owners"))),
+        since if isinstance(since := value.get("since"), int) else 0,
         value.get("unindexed") is True,
     )
 

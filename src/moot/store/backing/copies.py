@@ -1,0 +1,34 @@
+"""The files that the store knows of: backups that were made of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from moot.store.connect import Queries
+from moot.store.transaction import Transaction
+from moot.types.backup import Backup
+from moot.types.forgetting import CopyKind, KeptCopy
+
+__all__ = ["known", "remember"]
+
+
+def remember(transaction: Transaction, path: str, kind: CopyKind, made_at: int, size: int, conversation: str = "") -> None:
+    """Keeps the file in mind; one that was there under that name is another now."""
+    transaction.execute(
+        "INSERT INTO written_file (path, kind, made_at, size, sha256, conversation) VALUES (?, ?, ?, ?, '', ?)"
+        " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, made_at = excluded.made_at, size = excluded.size,"
+        " conversation = excluded.conversation",
+        (os.fsencode(path), kind, made_at, size, conversation or None),
+    )
+
+
+def known(queries: Queries) -> list[KeptCopy]:
+    """The oldest first."""
+    rows: Any = queries.execute("SELECT path, kind, made_at, size, conversation FROM written_file ORDER BY made_at, path").fetchall()
+    return [KeptCopy(os.fsdecode(path), kind, made_at, size, conversation or "") for path, kind, made_at, size, conversation in rows]
+
+
+def backed_up(backup: Backup, transaction: Transaction) -> None:
+    """Keeps a backup in mind."""
+    remember(transaction, backup.path, "backup", backup.made_at, backup.packed)

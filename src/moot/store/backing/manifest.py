@@ -1,0 +1,141 @@
+"""What a backup is: a tar of a home, compressed with zstd, whose last member says what the others must be.
+
+`moot.db` is a copy of the database in one snapshot, `blobs/` the large blobs, everything else lies where it lies in a home. The
+manifest is written last, because hashes are made on the way: a backup without it was cut off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tarfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+import zstandard
+
+from moot.errors import StoreCorrupt, UsageError
+from moot.store.rows import kept
+from moot.types.backup import Backup
+
+__all__ = ["DATABASE", "FOLDERS", "MANIFEST", "VERSION", "Copied", "read"]
+
+VERSION = 1
+DATABASE = "moot.db"
+MANIFEST = "manifest.json"
+FOLDERS = ("agents", "skills", "commands", "tools", "memory")
+"""Of a home, beside the database: what a person wrote."""
+_NAME = re.compile(
+    rf"{re.escape(DATABASE)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"
+    rf"|(?:{'|'.join(FOLDERS)})/.+"
+)
+_PIECE = 1 << 20
+_LARGEST_MANIFEST = 1 << 28
+
+Take = Callable[[str, IO[bytes]], None]
+"""Takes a member by its name; all of it is read to its end."""
+
+
+class Copied:
+    """A stream that is hashed on its way."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self.size = 0
+        self._source = source
+        self._hash = hashlib.sha256()
+
+    def read(self, count: int = -1) -> bytes:
+        """As a file does."""
+        data = self._source.read(_PIECE if count < 0 else count)
+        self._hash.update(data)
+        self.size += len(data)
+        return data
+
+    @property
+    def entry(self) -> tuple[int, str]:
+        """Size and hash of what was read."""
+        return self.size, self._hash.hexdigest()
+
+
+def read(path: Path, take: Take | None = None) -> Backup:
+    """What the backup says of itself, all of it read and compared. Raises UsageError for what is none, StoreCorrupt for a broken one."""
+    found: dict[str, tuple[int, str]] = {}
+    manifest: Mapping[str, Any] | None = None
+    with _members(path) as members:
+        for name, stream in members:
+            if manifest is not None:
+                raise _broken(path, f"{name!r} stands behind its end")
+            if name == MANIFEST:
+                manifest = _manifest(path, stream.read(_LARGEST_MANIFEST))
+                continue
+            if not _is_name(name) or name in found:
+                raise _broken(path, f"{name!r} has no place in it")
+            copied = Copied(stream)
+            if take is not None:
+                take(name, cast("IO[bytes]", copied))
+            while copied.read():
+                pass
+            found[name] = copied.entry
+    if manifest is None:
+        raise _broken(path, "its end is missing")
+    wanted = {str(name): (int(entry[0]), str(entry[1])) for name, entry in manifest["files"].items()}
+    if found != wanted:
+        wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        raise _broken(path, f"{wrong[0]!r} is not what was written")
+    return Backup(
+        str(path),
+        int(manifest["made_at"]),
+        str(manifest["moot"]),
+        int(manifest["schema"]),
+        len(found),
+        sum(size for size, _ in found.values()),
+        path.stat().st_size,
+        manifest.get("secrets") is True,
+    )
+
+
+@contextmanager
+def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes]]]]:
+    """Names and streams of its members, in their order."""
+    try:
+        with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
+            try:
+                with tarfile.open(fileobj=plain, mode="r|") as archive:
+                    yield _regular(path, archive)
+            except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, KeyError, TypeError) as error:
+                raise _broken(path, f"{error}") from error
+    except OSError as error:
+        raise UsageError(f"can't read {str(path)!r}: {error.strerror or error}") from error
+
+
+def _regular(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+    for member in archive:
+        stream = archive.extractfile(member) if member.isreg() else None
+        if stream is None:
+            raise _broken(path, f"{member.name!r} is no file")
+        yield member.name, stream
+
+
+def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:
+    value: Any = kept(data)
+    if not isinstance(value, dict) or value.get("moot_backup") is None or not isinstance(value.get("files"), dict):  # pyright: ignore[reportUnknownMemberType]
+        raise _broken(path, "its manifest is none")
+    if value["moot_backup"] != VERSION:
+        raise UsageError(f"{str(path)!r} was written by a newer moot, in a way that this one does not know", fix="upgrade moot")
+    return cast("Mapping[str, Any]", value)
+
+
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and not any(part in ("", ".", "..") for part in name.split("/")) and "\0" not in name
+
+
+def _broken(path: Path, why: str) -> StoreCorrupt:
+    return StoreCorrupt(f"{str(path)!r} is no whole backup: {why}", fix="take another one; nothing was changed")
+
+
+def stream_of(data: bytes) -> IO[bytes]:
+    """Bytes as a file."""
+    return io.BytesIO(data)
