@@ -24,9 +24,9 @@ FREE = 32 << 20
 log = logging.getLogger("moot.engine")
 
 
-async def keep(upkeep: Upkeep, quiet: float) -> None:
+async def keep(upkeep: Upkeep, quiet: float, *, first: float = FIRST, again: float = AGAIN) -> None:
     """For as long as it is let: one process at a time does it, the others look again later. Nothing for a `quiet` of 0."""
-    await anyio.sleep(FIRST)
+    await anyio.sleep(first)
     while quiet:
         try:
             async for _ in upkeep.seal(quiet=quiet, share=SHARE):
@@ -35,7 +35,7 @@ async def keep(upkeep: Upkeep, quiet: float) -> None:
                 pass
         except StoreError as error:  # what is not sealed is stored all the same
             log.warning("the store was left as large as it is: %s", error)
-        await anyio.sleep(AGAIN)
+        await anyio.sleep(again)
 
 
 async def keep_for_a_moment(upkeep: Upkeep, quiet: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from moot.types.upkeep import Sealed
 pytestmark = pytest.mark.anyio
 
 NOW = 1 << 62
+SCHEMAS = Path(__file__).parents[2] / "recorded" / "schemas"
 
 
 async def seal(store: SqliteStore, **how: Any) -> Sealed:
@@ -172,15 +174,19 @@ async def found_by_verify(store: SqliteStore) -> list[tuple[str, str]]:
     return [(damage.kind, damage.where) for damage in receipt.damages]
 
 
-async def test_one_flipped_byte_costs_its_frame_and_is_found(store: SqliteStore, make: Any) -> None:
+FRAME = "json_extract(CAST(frames AS TEXT), '$[1][2]')"
+OTHER = f"CASE hex(substr(data, {FRAME} + 40, 1)) WHEN '00' THEN x'01' ELSE x'00' END"
+FLIPPED = f"data = CAST(substr(data, 1, {FRAME} + 39) || {OTHER} || substr(data, {FRAME} + 41) AS BLOB)"
+UNLIKE = "frames = CAST(json_set(CAST(frames AS TEXT), '$[1][4]', '0123456789abcdef') AS BLOB)"
+
+
+@pytest.mark.parametrize("sql", [FLIPPED, UNLIKE], ids=["another byte", "another hash"])
+async def test_one_flipped_byte_costs_its_frame_and_is_found(store: SqliteStore, make: Any, sql: str) -> None:
     id = (await store.conversations.create(Conversation("a"))).id
     await store.log.append(id, [Event("meta", body=f"event {number}") for number in range(1100)])
     before = await store.log.read(id, limit=9999)
     await seal(store)
-    frame = "json_extract(CAST(frames AS TEXT), '$[1][2]')"
-    byte = f"substr(data, {frame} + 40, 1)"
-    other = f"CASE hex({byte}) WHEN '00' THEN x'01' ELSE x'00' END"
-    await damage(store, f"data = CAST(substr(data, 1, {frame} + 39) || {other} || substr(data, {frame} + 41) AS BLOB) WHERE first_seq = 1")
+    await damage(store, f"{sql} WHERE first_seq = 1")
     after = await store.log.read(id, limit=9999)
     assert [event.seq for event in after] == [event.seq for event in before]
     assert after[:512] == before[:512]
@@ -267,3 +273,17 @@ async def test_a_database_that_is_written_anew_has_nothing_in_free_pages(store: 
     await store.close()
     for path in Path(settings.database.parent).glob("moot.db*"):
         assert b"a word that was said" not in path.read_bytes()
+
+
+async def test_a_database_of_an_older_version_gives_pages_back_once_it_is_written_anew(settings: Settings) -> None:
+    settings.database.parent.mkdir(parents=True)
+    settings.database.write_bytes(gzip.decompress((SCHEMAS / "6.db.gz").read_bytes()))
+    store = await open_store(settings)
+    assert not (await store.upkeep.sizes()).gives_back
+    assert [left async for left in store.upkeep.give_back()] == []
+    await seal(store)
+    await store.upkeep.write_anew()
+    assert (await store.upkeep.sizes()).gives_back
+    assert (await store.upkeep.sizes()).free == 0
+    assert await found_by_verify(store) == []
+    await store.close()

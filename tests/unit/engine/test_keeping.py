@@ -1,0 +1,54 @@
+"""Sealing behind whatever else is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from moot.config.settings import Settings
+from moot.engine.keeping import keep, keep_for_a_moment
+from moot.store import SqliteStore, open_store
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+
+pytestmark = pytest.mark.anyio
+
+LONG_AGO = 1_500_000_000_000_000
+
+
+async def filled(home: Path) -> SqliteStore:
+    """One conversation that is quiet since long ago, and one in which something was just said."""
+    store = await open_store(Settings(home))
+    for id, at in (("quiet", LONG_AGO), ("busy", 0)):
+        await store.conversations.create(Conversation(id))
+        await store.log.append(id, [Event("meta", body=number, at=at) for number in range(30)])
+    return store
+
+
+async def test_what_is_quiet_is_sealed_in_the_background_again_and_again(tmp_path: Path) -> None:
+    store = await filled(tmp_path)
+    with anyio.fail_after(9):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: keep(store.upkeep, 600.0, first=0.0, again=0.01))
+            while (await store.upkeep.sizes()).sealed.events < 30:
+                await anyio.sleep(0.01)
+            await store.log.append("quiet", [Event("meta", body="more", at=LONG_AGO)])
+            while (await store.upkeep.sizes()).sealed.events < 31:
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+    sizes = await store.upkeep.sizes()
+    assert (sizes.rows.events, sizes.segments) == (30, 1)
+    assert [event.body for event in await store.log.read("quiet")] == [*range(30), "more"]
+    await store.close()
+
+
+async def test_a_process_that_ends_seals_for_a_moment_or_not_at_all(tmp_path: Path) -> None:
+    store = await filled(tmp_path)
+    await keep_for_a_moment(store.upkeep, 0.0)
+    await keep(store.upkeep, 0.0, first=0.0)
+    assert (await store.upkeep.sizes()).sealed.events == 0
+    await keep_for_a_moment(store.upkeep, 600.0)
+    assert (await store.upkeep.sizes()).sealed.events == 30
+    await store.close()
