@@ -39,6 +39,14 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `vibe.py` | `vibe`: sessions of Mistral Vibe |
 | `_sessions.py` | what readers of other programs' sessions share |
 | `_parts_of_google.py` | content in Google's shape, as Gemini CLI and Qwen Code keep it |
+| `chatgpt.py` | `chatgpt`: the data export of ChatGPT |
+| `claude_ai.py` | `claude-ai`: the data export of Claude.ai |
+| `open_webui.py` | `open-webui`: Open WebUI's database and exports |
+| `lmstudio.py` | `lmstudio`: conversations of LM Studio |
+| `ollama.py` | `ollama`: the database of Ollama's app |
+| `llm.py` | `llm`: the database of llm |
+| `aichat.py` | `aichat`: sessions and log of aichat |
+| `_exports.py` | what data exports of web services share: a JSON array, alone, in a folder or a zip, with files beside it |
 """
 
 __all__: list[str] = []

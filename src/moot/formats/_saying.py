@@ -85,7 +85,7 @@ def file(url: str, media_type: str, name: str = "") -> Part:
 
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
     """What is known of a model call: finish_reason, usage, cost, ms; what is None is left out."""
-    given: JsonObject = {"model": f"{model}@{provider}" if provider and model else model}
+    given: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
     return given | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
@@ -180,7 +180,7 @@ class _Group:
         said = self.said
         role = said[0].role
         parts, steps = _parts(said, role)
-        own = steps[len([one for one in self.inherited if one.step is not None]) :]
+        own = steps[len([one for one in self.inherited if one.step]) :]
         raw = b"".join(one.raw for one in said)
         at = next((one.at for one in (self.own or said) if one.at), 0)
         return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(said, own))
@@ -198,7 +198,7 @@ def _parts(said: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[J
         parts += [_unique(part, taken, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
         for output in one.outputs:
             _settle(parts, output, taken, number)
-        if one.step is not None:
+        if one.step:
             steps.append({"step": number, **one.step})
     return tuple(parts), steps
 

@@ -94,7 +94,7 @@ class Markdown:
     samples: ClassVar[Mapping[str, bytes]] = {"written down": b"# Lists\n\n## User\n\nWhat is here?\n\n## Assistant\n\nOne file: a.txt\n"}
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if path.suffix.lower() not in (".md", ".markdown"):
+        if path.suffix.lower() not in (".md", ".markdown") or head.startswith(b"# CHAT: "):  # a log of aichat
             return False
         front = _FRONT.match(head)
         if front is not None and _OURS in front[1].split(b"\n"):

@@ -1,0 +1,130 @@
+"""What data exports of web services share: conversations in one JSON array or several, alone, in a folder or in a zip, with files beside
+them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from moot.errors import UsageError
+from moot.formats._saying import file
+from moot.formats._source.archives import ZIP, Member, opened_zip
+from moot.formats._source.fields import obj
+from moot.formats._source.folders import files_below
+from moot.formats._source.pieces import Piece, array, beginning, bytes_of, parsed, whole
+from moot.types.canonical import Json, JsonObject
+from moot.types.part import Part
+
+__all__ = ["Export", "first_of", "opened_export", "with_files"]
+
+_HEAD = 64 << 10
+_LARGEST = 32 << 20
+"""Bytes of a file that is taken along."""
+_CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
+_BEGINS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
+_ENDS = {
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export while it is read."""
+
+    documents: tuple[Path | Member, ...]
+    """Those that hold conversations."""
+    files: dict[str, Path | Member] = field(default_factory=dict[str, Path | Member])
+    """All others by their names, without folders."""
+
+    def conversations(self) -> Iterator[Piece]:
+        """Each conversation, one held at a time."""
+        for document in self.documents:
+            head = beginning(next(iter(_pieces(document)), b"")[:_HEAD])
+            if isinstance(head, dict):
+                yield _only(document)
+            else:
+                yield from array(_pieces(document))
+
+    def file(self, id: str, name: str = "") -> Part | None:
+        """A file by what its name begins with, or by all of it; None when it is not there, too large or can't be read."""
+        stored = self.files.get(name) or next((self.files[one] for one in self.files if id and one.startswith(id)), None)
+        if stored is None:
+            return None
+        data = b""
+        try:
+            for piece in _pieces(stored):
+                data += piece
+                if len(data) > _LARGEST:
+                    return None
+        except UsageError:
+            return None
+        kind = next((kind for begin, kind in _BEGINS.items() if data.startswith(begin)), "")
+        kind = kind or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
+        return file(f"data:{kind};base64,{base64.b64encode(data).decode()}", kind, name or stored.name)
+
+
+@contextmanager
+def opened_export(path: Path) -> Generator[Export]:
+    """Its conversations and files; gone with the block. Raises UsageError."""
+    if path.is_dir():
+        yield _parted(files_below(path, depth=3))
+    elif next(bytes_of(path), b"").startswith(ZIP):
+        with opened_zip(path) as members:
+            yield _parted(members)
+    else:
+        beside = _parted(files_below(path.parent, depth=2)) if _CONVERSATIONS.fullmatch(path.name) else Export(())
+        yield Export((path,), beside.files)
+
+
+def first_of(path: Path, head: bytes) -> JsonObject:
+    """The first conversation of an export, as far as its beginning shows it; empty when it is none."""
+    try:
+        if path.is_dir() or head.startswith(ZIP):
+            with opened_export(path) as export:
+                head = b"".join(next(iter(_pieces(export.documents[0])), b"")[:_HEAD] for _ in export.documents[:1])
+    except UsageError:
+        return {}
+    found = beginning(head)
+    return obj(found[0]) if isinstance(found, list) and found else obj(found)
+
+
+def with_files(wanted: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
+    """Files (id, name) as parts, and whether each is there; of one that is not, its name stays."""
+    for id, name in wanted:
+        part = export.file(id, name)
+        yield (part, True) if part is not None else ({"type": "data-file", "data": {"id": id, "name": name}}, False)
+
+
+def _parted(found: Iterable[Path | Member]) -> Export:
+    documents: list[Path | Member] = []
+    files: dict[str, Path | Member] = {}
+    for one in found:
+        name = PurePosixPath(one.name).name
+        if _CONVERSATIONS.fullmatch(name):
+            documents.append(one)
+        else:
+            files.setdefault(name, one)
+    return Export(tuple(documents), files)
+
+
+def _pieces(source: Path | Member) -> Iterator[bytes]:
+    return bytes_of(source) if isinstance(source, Path) else source.pieces()
+
+
+def _only(document: Path | Member) -> Piece:
+    """A document that is one conversation."""
+    data = whole(document) if isinstance(document, Path) else b"".join(document.pieces())
+    try:
+        value: Json = parsed(data)
+    except ValueError as error:
+        return Piece(1, data, beginning(data), f"the document is damaged: {error}")
+    return Piece(1, data, value)

@@ -1,0 +1,201 @@
+"""The format `chatgpt`: the data export of ChatGPT, its zip, the folder it unpacks to, or `conversations.json` alone.
+
+A conversation is a `mapping` of nodes, each with a message and its parent: a tree, whose shown branch ends at `current_node`. Messages to a
+recipient are calls, what tools say is their output; neither has an id. Facts: no official page describes it; observed by
+https://github.com/mitkury/chatgpt-export-parser (docs/chatgpt-data-export-format.md) and
+https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._exports import Export, first_of, opened_export, with_files
+from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
+from moot.formats._sessions import ReadOnly, finish
+from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
+from moot.formats._source.pieces import Piece, members, parsed
+from moot.formats._source.tree import in_order
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["ChatGPT"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "assistant", "system": "system"}
+_SAMPLE = b"""[{"title": "Lists", "create_time": 1700000000.5, "update_time": 1700000060.0, "mapping": {
+  "n0": {"id": "n0", "message": null, "parent": null, "children": ["n1"]},
+  "n1": {"id": "n1", "message": {"id": "n1", "author": {"role": "user"}, "create_time": 1700000001.0,
+    "content": {"content_type": "text", "parts": ["What is here?"]}}, "parent": "n0", "children": ["n2", "n3"]},
+  "n2": {"id": "n2", "message": {"id": "n2", "author": {"role": "assistant"}, "recipient": "all",
+    "content": {"content_type": "text", "parts": ["One file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []},
+  "n3": {"id": "n3", "message": {"id": "n3", "author": {"role": "assistant"}, "recipient": "all",
+    "content": {"content_type": "text", "parts": ["A file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []}
+}, "current_node": "n3", "conversation_id": "c1"}]
+"""
+
+
+class ChatGPT(ReadOnly):
+    """`Format`."""
+
+    name = "chatgpt"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        first = first_of(path, head)
+        return isinstance(first.get("mapping"), dict) and ("current_node" in first or "create_time" in first)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        some = False
+        with opened_export(path) as export:
+            for piece in export.conversations():
+                some = True
+                value = obj(piece.value)
+                id = text(value, "conversation_id") or text(value, "id") or f"conversation-{piece.number}"
+                yield ImportedConversation(id, _entries(piece, value, export))
+        if not some:
+            raise UsageError(f"{str(path)!r} is no export of ChatGPT: it holds no conversations.json with an array in it")
+
+
+def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:
+    spans = _messages(piece.raw)
+    nodes = [(id, text(node, "parent") or None, obj(node)) for id, node in obj(value, "mapping").items()]
+    placed, cut = in_order(nodes)
+    tree = branches((id, parent, _speaks(node)) for id, parent, node in placed)
+
+    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+        yield ImportedRecord(_around(piece.raw), {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
+        yield _facts(value, cut)
+        for id, parent, node in placed:
+            message = obj(node, "message")
+            raw = spans.get(id, b"")
+            if _speaks(node) and raw:
+                parts, lost = _parts(message, export)
+                if lost:
+                    yield ImportedFacts(Fidelity(lost=lost))
+                yield _message(id, parent, raw, message, parts)
+            elif message:
+                yield ImportedRecord(raw, message)
+
+    return entries_of(said(), tree, text(value, "current_node") or None)
+
+
+def _messages(raw: bytes) -> dict[str, bytes]:
+    """Node → the bytes of its message. Those of the node change with every answer to it."""
+    found: dict[str, bytes] = {}
+    mapping = next((span for span in members(raw) if span.name == "mapping"), None)
+    for node in members(raw, mapping.begin) if mapping is not None else ():
+        inner = next((span for span in members(raw, node.begin) if span.name == "message"), None)
+        if inner is not None:
+            found[node.name] = raw[inner.begin : inner.end]
+    return found
+
+
+def _around(raw: bytes) -> bytes:
+    mapping = next((span for span in members(raw) if span.name == "mapping"), None)
+    return raw if mapping is None else raw[: mapping.begin] + raw[mapping.end :]
+
+
+def _facts(value: JsonObject, cut: int) -> ImportedFacts:
+    return ImportedFacts(
+        Fidelity(approximated={"branches": cut} if cut else {}),
+        title=text(value, "title"),
+        agent="chatgpt",
+        model=text(value, "default_model_slug"),
+        created_at=milliseconds(value, "create_time"),
+        updated_at=milliseconds(value, "update_time"),
+        archived=flag(value, "is_archived"),
+    )
+
+
+def _speaks(node: JsonObject) -> bool:
+    """Whether somebody says something with it: not the empty nodes that a conversation begins with, nor hidden ones."""
+    message = obj(node, "message")
+    if text(message, "author", "role") not in _ROLES or flag(message, "metadata", "is_visually_hidden_from_conversation"):
+        return False
+    content = obj(message, "content")
+    return any(content.get(name) for name in ("text", "thoughts", "content", "result", "user_profile", "user_instructions")) or any(
+        items(content, "parts")
+    )
+
+
+def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts: list[Part]) -> Said:
+    role, when = _ROLES[text(message, "author", "role")], milliseconds(message, "create_time")
+    if text(message, "author", "role") == "tool":
+        name = text(message, "author", "name")
+        return Said(id, role, raw, outputs=(Output(name, _output(parts), name=name),), parent=parent, at=when)
+    if role != "assistant":
+        return Said(id, role, raw, tuple(parts), parent=parent, at=when)
+    recipient = text(message, "recipient")
+    if recipient not in ("", "all"):
+        parts = [call(recipient, recipient, _arguments(parts))]
+    metadata = obj(message, "metadata")
+    facts = step(text(metadata, "model_slug"), finish_reason=finish(text(metadata, "finish_details", "type")))
+    return Said(id, role, raw, tuple(parts), parent=parent, at=when, step=facts)
+
+
+def _arguments(parts: list[Part]) -> Json:
+    """What a message to a tool says: JSON, or words."""
+    words = "".join(str(part.get("text", "")) for part in parts)
+    try:
+        return parsed(words.encode()) if words.lstrip().startswith("{") else words
+    except ValueError:
+        return words
+
+
+def _output(parts: list[Part]) -> Json:
+    if all(part["type"] == "text" for part in parts):
+        return "".join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}
+
+
+def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
+    """Its parts, and what of it is not in the export."""
+    content = obj(message, "content")
+    parts: list[Part] = []
+    wanted: list[tuple[str, str]] = []
+    match content.get("content_type"):
+        case "text" | "multimodal_text":
+            for one in items(content, "parts"):
+                if pointer := text(one, "asset_pointer") or text(one, "image_asset_pointer"):
+                    wanted.append((pointer.rpartition("/")[2].partition("#")[0], ""))
+                else:
+                    parts += _piece(one)
+        case "thoughts":
+            parts += [reasoning(_thought(one)) for one in objects(content, "thoughts")]
+        case "code" | "execution_output":
+            parts.append(text_part(text(content, "text")))
+        case "tether_quote":
+            source: Part = {"type": "source-url", "sourceId": text(content, "url"), "url": text(content, "url")}
+            parts += [{**source, "title": text(content, "title")}, text_part(text(content, "text"))]
+        case "user_editable_context":
+            parts += [text_part(words) for name in ("user_profile", "user_instructions") if (words := text(content, name))]
+        case _:
+            parts.append({"type": "data-content", "data": content})
+    wanted += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
+    found = list(with_files(_once(wanted), export))
+    missing = sum(not there for _, there in found)
+    return [*parts, *(part for part, _ in found)], {"files": missing} if missing else {}
+
+
+def _piece(piece: Json) -> list[Part]:
+    """Words, or what was heard."""
+    words = piece if isinstance(piece, str) else text(piece, "text")
+    if words:
+        return [text_part(words)]
+    return [{"type": "data-content", "data": piece}] if isinstance(piece, dict) else []
+
+
+def _once(wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A picture is told of in the content and once more as an attachment, there with its name."""
+    return list({id or name: (id, name) for id, name in wanted}.values())
+
+
+def _thought(thought: JsonObject) -> str:
+    return "\n\n".join(words for name in ("summary", "content") if (words := text(thought, name)))

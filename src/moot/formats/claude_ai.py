@@ -1,0 +1,144 @@
+"""The format `claude-ai`: the data export of Claude.ai, its zip, the folder it unpacks to, or `conversations.json` alone.
+
+A conversation has `chat_messages` with blocks of content, results of calls among them, and the texts of attachments; the files themselves
+are not in an export. Newer exports name each message's parent: a tree. Facts: no official page describes it; observed by
+https://whychose.com/seo/claude-conversation-export-format and https://github.com/Sinity/polylogue (docs/providers/claude-ai.md), 2025 and
+2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._exports import Export, first_of, opened_export, with_files
+from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
+from moot.formats._sessions import ReadOnly, finish
+from moot.formats._source.fields import flag, milliseconds, obj, objects, text
+from moot.formats._source.pieces import Piece, array, members
+from moot.formats._source.tree import in_order
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["ClaudeAi"]
+
+_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "system": "system"}
+_SAMPLE = b"""[{"uuid": "c1", "name": "Lists", "created_at": "2025-11-21T20:31:32.637Z", "chat_messages": [
+  {"uuid": "m1", "sender": "human", "text": "What is here?", "content": [{"type": "text", "text": "What is here?"}],
+   "created_at": "2025-11-21T20:31:32.637Z", "attachments": [{"file_name": "a.txt", "extracted_content": "one"}], "files": []},
+  {"uuid": "m2", "sender": "assistant", "text": "One file.", "created_at": "2025-11-21T20:31:40.637Z", "content": [
+    {"type": "thinking", "thinking": "I look."}, {"type": "tool_use", "name": "ls", "input": {}},
+    {"type": "tool_result", "name": "ls", "content": [{"type": "text", "text": "a.txt"}]}, {"type": "text", "text": "One file."}]}
+]}]
+"""
+
+
+class ClaudeAi(ReadOnly):
+    """`Format`."""
+
+    name = "claude-ai"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        first = first_of(path, head)
+        return isinstance(first.get("chat_messages"), list) and bool(text(first, "uuid"))
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        some = False
+        with opened_export(path) as export:
+            for piece in export.conversations():
+                some = True
+                value = obj(piece.value)
+                yield ImportedConversation(text(value, "uuid") or f"conversation-{piece.number}", _entries(piece, value, export))
+        if not some:
+            raise UsageError(f"{str(path)!r} is no export of Claude.ai: it holds no conversations.json with an array in it")
+
+
+def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:
+    span = next((one for one in members(piece.raw) if one.name == "chat_messages"), None)
+    around = piece.raw if span is None else piece.raw[: span.begin] + piece.raw[span.end :]
+    found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
+    linked = any(text(one.value, "parent_message_uuid") for one in found)
+    nodes = [(text(one.value, "uuid") or f"message-{one.number}", text(one.value, "parent_message_uuid") or None, one) for one in found]
+    placed, _ = in_order(nodes)  # the first one's parent is an id of zeros
+    tree = branches((id, parent, _role(one) is not None) for id, parent, one in placed) if linked else None
+
+    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+        yield ImportedRecord(around, {name: one for name, one in value.items() if name != "chat_messages"}, piece.problem)
+        yield _facts(value)
+        for id, parent, one in placed:
+            role = _role(one)
+            if role is None:
+                yield ImportedRecord(one.raw, one.value, one.problem or f"message {one.number} has no sender")
+                continue
+            message = obj(one.value)
+            parts, missing = _parts(message, export)
+            if missing:
+                yield ImportedFacts(Fidelity(lost={"files": missing}))
+            facts = step(text(message, "model") or text(value, "model"), finish_reason=finish(text(message, "stop_reason")))
+            outputs = tuple(_output(block) for block in objects(message, "content") if block.get("type") == "tool_result")
+            at = milliseconds(message, "created_at")
+            yield Said(id, role, one.raw, tuple(parts), outputs, parent, at, facts if role == "assistant" else None)
+
+    return entries_of(said(), tree, text(value, "current_leaf_message_uuid") or None)
+
+
+def _role(piece: Piece) -> Role | None:
+    return _ROLES.get(text(piece.value, "sender"))
+
+
+def _facts(value: JsonObject) -> ImportedFacts:
+    return ImportedFacts(
+        title=text(value, "name"),
+        agent="claude-ai",
+        model=text(value, "model"),
+        created_at=milliseconds(value, "created_at"),
+        updated_at=milliseconds(value, "updated_at"),
+        metadata={name: found for name in ("summary", "project_uuid") if (found := text(value, name))},
+    )
+
+
+def _parts(message: JsonObject, export: Export) -> tuple[list[Part], int]:
+    """Its parts, and how many files are not in the export."""
+    blocks = objects(message, "content")
+    parts = [part for block in blocks if (part := _block(block)) is not None]
+    if not blocks and text(message, "text"):
+        parts = [text_part(text(message, "text"))]
+    for one in objects(message, "attachments"):
+        words = text(one, "extracted_content")
+        parts.append(text_part(f"{text(one, 'file_name')}:\n{words}") if words else {"type": "data-file", "data": one})
+    wanted = [(text(one, "file_uuid"), text(one, "file_name")) for one in objects(message, "files")]
+    found = list(with_files(wanted, export))
+    return [*parts, *(part for part, _ in found)], sum(not there for _, there in found)
+
+
+def _block(block: JsonObject) -> Part | None:
+    match block.get("type"):
+        case "text" | "voice_note":
+            return text_part(text(block, "text")) if text(block, "text") else None
+        case "thinking":
+            return reasoning(text(block, "thinking"))
+        case "tool_use":
+            name = text(block, "name")
+            return call(text(block, "id") or name, name, block.get("input"), title=text(block, "message"))
+        case "tool_result":
+            return None
+        case _:
+            return {"type": "data-block", "data": block}
+
+
+def _output(block: JsonObject) -> Output:
+    """Of what has no id the tool's name tells which call it answers."""
+    name = text(block, "name")
+    content = block.get("content")
+    texts = objects(block, "content")
+    if isinstance(content, list) and all(one.get("type") == "text" for one in texts):
+        content = "\n".join(text(one, "text") for one in texts)
+    value: Json = content
+    return Output(text(block, "tool_use_id") or name, value, flag(block, "is_error"), name)

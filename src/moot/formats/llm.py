@@ -1,0 +1,227 @@
+"""The format `llm`: `logs.db` of the command line tool llm.
+
+Since 0.32 it keeps messages by their content, each with the one before it, and threads that name their last one; a turn says what a model
+call used. Before, a row of `responses` held a prompt and its answer; what was logged then is still there. Facts: `llm.migrations` of llm
+0.36 on PyPI, and databases that it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._sessions import ReadOnly, environment_folder
+from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.fields import flag, milliseconds, obj, text, whole_number
+from moot.formats._source.pieces import parsed
+from moot.types.canonical import JsonObject, empty
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["Llm"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
+_OLDER = {"conversations": {"id", "name", "model"}, "responses": {"id", "prompt", "response", "conversation_id"}}
+_NEWER = {"threads": {"id", "tip_message_hash"}, "turns": {"thread_id", "tip_message_hash"}, "messages": {"hash", "parent_hash", "role"}}
+_APPLICATION = "io.datasette.llm"
+_CHAIN = """WITH RECURSIVE chain (hash, depth) AS (SELECT ?, 0 UNION SELECT messages.parent_hash, depth + 1 FROM chain
+    JOIN messages ON messages.hash = chain.hash WHERE messages.parent_hash IS NOT NULL AND depth < 100000)
+    SELECT messages.* FROM chain JOIN messages ON messages.hash = chain.hash ORDER BY depth DESC"""
+_PARTS = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
+_TURNS = "SELECT * FROM turns WHERE thread_id = ? ORDER BY id"
+_FRAGMENTS = 'SELECT content FROM part_fragments JOIN fragments ON fragments.id = fragment_id WHERE part_id = ? ORDER BY "order"'
+_ATTACHED = (
+    'SELECT attachments.* FROM prompt_attachments JOIN attachments ON attachments.id = attachment_id WHERE response_id = ? ORDER BY "order"'
+)
+
+
+class Llm(ReadOnly):
+    """`Format`, `Placed`."""
+
+    name = "llm"
+    version = 1
+    suffix = ".db"
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        return {"older": _database()}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        if named := environ.get("LLM_USER_PATH"):
+            yield Path(named).expanduser() / "logs.db"
+            return
+        yield environment_folder(environ.get("XDG_CONFIG_HOME"), home / ".config") / _APPLICATION / "logs.db"
+        yield home / "Library" / "Application Support" / _APPLICATION / "logs.db"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        found = columns(path, head)
+        return _has(found, _OLDER) or _has(found, _NEWER)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        with opened(path) as connection:
+            found = tables(connection)
+            if not _has(found, _OLDER) and not _has(found, _NEWER):
+                raise UsageError(f"{str(path)!r} is no database of llm")
+            if _has(found, _NEWER):
+                for row in rows(connection, "SELECT * FROM threads ORDER BY id"):
+                    yield _conversation(row, lambda one, raw: _thread(connection, one, raw))
+            if _has(found, _OLDER):
+                for row in rows(connection, "SELECT * FROM conversations ORDER BY id"):
+                    yield _conversation(row, lambda one, raw: _older(connection, one, raw, frozenset(found)))
+
+
+def _has(found: Mapping[str, frozenset[str]], wanted: Mapping[str, set[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in wanted.items())
+
+
+def _conversation(
+    row: Row | str, said: Callable[[JsonObject, bytes], Iterator[Said | ImportedRecord | ImportedFacts]]
+) -> ImportedConversation:
+    if isinstance(row, str):
+        return ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+    value = object_of(row)
+    return ImportedConversation(text(value, "id"), entries_of(said(value, raw_of(row))))
+
+
+def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    id, turns = text(thread, "id"), dict[str, JsonObject]()
+    yield ImportedRecord(raw, thread)
+    for row in rows(connection, _TURNS, id):
+        if not isinstance(row, str):
+            turn = object_of(row)
+            turns[text(turn, "tip_message_hash")] = turn
+            yield ImportedRecord(raw_of(row), turn)
+    first = next(iter(turns.values()), empty())
+    source = text(thread, "forked_from")
+    metadata: JsonObject = {"forked_from": source} if source else {}
+    yield ImportedFacts(title=text(thread, "name"), agent="llm", created_at=milliseconds(first, "datetime_utc"), metadata=metadata)
+    for row in rows(connection, _CHAIN, text(thread, "tip_message_hash")):
+        if isinstance(row, str):
+            yield ImportedRecord(b"", problem=row)
+            continue
+        found = [one for one in rows(connection, _PARTS, row["hash"]) if not isinstance(one, str)]
+        raws = b"".join(raw_of(one) for one in (row, *found))
+        told = [_part(connection, object_of(one)) for one in found]
+        parts = [one for one in told if not isinstance(one, Output)]
+        outputs = tuple(one for one in told if isinstance(one, Output))
+        turn = turns.get(row["hash"], empty())
+        role = _ROLES.get(str(row["role"]), "user")
+        at = milliseconds(turn, "datetime_utc")
+        yield Said(row["hash"], role, raws, tuple(parts), outputs, at=at, step=_step(turn) if turn else None)
+
+
+def _part(connection: Connection, part: JsonObject) -> Part | Output:
+    payload = _json(text(part, "payload"))
+    words = text(part, "text") or text(payload, "text")
+    match part.get("type"):
+        case "text":
+            borrowed = [str(row[0]) for row in connection.execute(_FRAGMENTS, (part["id"],))] if not words else []
+            return text_part(words or "\n".join(borrowed))
+        case "reasoning":
+            return reasoning(words, obj(payload, "provider_metadata") or None)
+        case "tool_call":
+            id = text(payload, "tool_call_id") or text(part, "tool_name")
+            made_ = call(id, text(payload, "name"), payload.get("arguments"))
+            return {**made_, "providerExecuted": True} if flag(payload, "server_executed") else made_
+        case "tool_result":
+            id = text(payload, "tool_call_id") or text(part, "tool_name")
+            failed = text(payload, "exception")
+            return Output(id, failed or payload.get("output"), bool(failed), text(payload, "name"))
+        case "attachment":
+            row = connection.execute("SELECT * FROM attachments WHERE id = ?", (text(payload, "attachment", "id"),)).fetchone()
+            return _file(object_of(row)) if row is not None else {"type": "data-file", "data": payload}
+        case _:
+            return {"type": "data-part", "data": part}
+
+
+def _older(connection: Connection, value: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    yield ImportedRecord(raw, value)
+    yield ImportedFacts(title=text(value, "name"), agent="llm", model=text(value, "model"))
+    system = ""
+    for row in rows(connection, "SELECT * FROM responses WHERE conversation_id = ? ORDER BY id", text(value, "id")):
+        if isinstance(row, str):
+            yield ImportedRecord(b"", problem=row)
+            continue
+        response = object_of(row)
+        if text(response, "system") and text(response, "system") != system:
+            system = text(response, "system")
+            yield Said(f"{response['id']}.system", "system", raw_of(row), (text_part(system),))
+        yield from _response(connection, response, raw_of(row), found)
+
+
+def _response(connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said]:
+    """A row: what was asked or what tools gave, and the answer."""
+    id, when = text(response, "id"), milliseconds(response, "datetime_utc")
+    attached = [object_of(one) for one in _beside(connection, _ATTACHED, id, "prompt_attachments" in found)]
+    asked = [text_part(words)] if (words := text(response, "prompt")) else []
+    asked += [_file(one) for one in attached]
+    results = [object_of(one) for one in _beside(connection, _RESULTS, id, "tool_results" in found)]
+    outputs = tuple(_result(one) for one in results)
+    if outputs:
+        yield Said(f"{id}.results", "assistant", raw, outputs=outputs, at=when)
+    if asked or not outputs:
+        yield Said(f"{id}.prompt", "user", raw, tuple(asked), at=when)
+    calls = [object_of(one) for one in _beside(connection, _CALLS, id, "tool_calls" in found)]
+    parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
+    parts += [text_part(words)] if (words := text(response, "response")) else []
+    parts += [call(text(one, "tool_call_id") or text(one, "name"), text(one, "name"), _json(text(one, "arguments"))) for one in calls]
+    yield Said(id, "assistant", raw, tuple(parts), at=when, step=_step(response))
+
+
+_CALLS = "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id"
+_RESULTS = "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id"
+
+
+def _beside(connection: Connection, query: str, id: str, there: bool) -> list[Row]:
+    return [row for row in rows(connection, query, id) if not isinstance(row, str)] if there else []
+
+
+def _result(result: JsonObject) -> Output:
+    failed = text(result, "exception")
+    id = text(result, "tool_call_id") or text(result, "name")
+    return Output(id, failed or text(result, "output"), bool(failed), text(result, "name"))
+
+
+def _step(turn: JsonObject) -> JsonObject:
+    details = _json(text(turn, "token_details"))
+    thoughts = whole_number(details, "completion_tokens_details", "reasoning_tokens")
+    cached = whole_number(details, "prompt_tokens_details", "cached_tokens")
+    usage = Usage(whole_number(turn, "input_tokens"), whole_number(turn, "output_tokens"), cached, None, thoughts)
+    return step(text(turn, "resolved_model") or text(turn, "model"), usage=usage.to_json(), ms=whole_number(turn, "duration_ms"))
+
+
+def _file(attachment: JsonObject) -> Part:
+    kind, stored = text(attachment, "type"), text(attachment, "content", "base64")
+    if stored:
+        return file(f"data:{kind};base64,{stored}", kind)
+    if url := text(attachment, "url"):
+        return file(url, kind)
+    return {"type": "data-file", "data": {"path": text(attachment, "path"), "mediaType": kind}}
+
+
+def _json(written: str) -> JsonObject:
+    try:
+        return obj(parsed(written.encode()))
+    except ValueError:
+        return {}
+
+
+def _database() -> bytes:
+    """A small one, to try reading with."""
+    schema = """
+        CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
+        CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT,
+            duration_ms INTEGER, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT);
+    """
+    told = [("r1", "gpt-4o", "What is here?", "One file.", "c1", 500, "2025-11-21T20:31:32", 20, 5)]
+    return made(
+        schema,
+        [
+            ("INSERT INTO conversations VALUES (?, ?, ?)", [("c1", "Lists", "gpt-4o")]),
+            ("INSERT INTO responses VALUES (?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, NULL)", told),
+        ],
+    )

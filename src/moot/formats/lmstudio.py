@@ -1,0 +1,173 @@
+"""The format `lmstudio`: conversations of LM Studio, `~/.lmstudio/conversations/**/TIME.conversation.json`.
+
+Each message has versions, one of them selected; an answer's version has steps with blocks of content. Facts: no official page describes it;
+observed by https://github.com/YorkieDev/lm-studio-conversation-converter; calls as the SDK's messages have them
+(https://github.com/lmstudio-ai/lmstudio-js). What has another shape is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
+from moot.formats._sessions import ReadOnly, finish, holds_some, matching
+from moot.formats._source.fields import at, milliseconds, obj, objects, text, whole_number
+from moot.formats._source.pieces import array, beginning, members, parsed, whole
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["LmStudio"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_FILES = ("*.conversation.json",)
+_PROMPT = "llm.prediction.systemPrompt"
+_SAMPLE = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"identifier": "qwen3"}, "messages": [
+  {"currentlySelected": 0, "versions": [{"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "What is here?"}]}]},
+  {"currentlySelected": 1, "versions": [
+    {"type": "multiStep", "role": "assistant", "steps": [{"type": "contentBlock", "content": [{"type": "text", "text": "A file."}]}]},
+    {"type": "multiStep", "role": "assistant", "steps": [
+      {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "I look."}]},
+      {"type": "contentBlock", "content": [{"type": "text", "text": "One file."}], "genInfo": {"identifier": "qwen3",
+        "stats": {"stopReason": "eosFound", "promptTokensCount": 20, "predictedTokensCount": 5, "totalTimeSec": 1.5}}}]}]}
+]}
+"""
+
+
+class LmStudio(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "lmstudio"
+    version = 1
+    suffix = ".json"
+    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield home / ".lmstudio" / "conversations"
+        yield home / ".cache" / "lm-studio" / "conversations"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and holds_some(self, path, *_FILES, depth=2)
+        value = beginning(head)
+        messages = objects(value, "messages")
+        return "name" in obj(value) and bool(messages) and isinstance(messages[0].get("versions"), list)
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching(folder, *_FILES, depth=8)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        data = whole(path)
+        value = beginning(data)
+        span = next((one for one in members(data) if one.name == "messages"), None)
+        if span is None:
+            raise UsageError(f"{str(path)!r} is no conversation of LM Studio: it has no messages")
+        versions = list(_versions(data[span.begin : span.end]))
+        tree = branches((id, parent, _role(version) is not None) for id, parent, version, _ in versions)
+        around = data[: span.begin] + data[span.end :]
+        id = path.name.removesuffix(".json").removesuffix(".conversation")
+        yield ImportedConversation(id, entries_of(_said(around, obj(value), versions), tree, _head(obj(value))))
+
+
+_Version = tuple[str, str | None, JsonObject, bytes]
+
+
+def _versions(messages: bytes) -> Iterator[_Version]:
+    """Each version (id, parent, value, bytes): behind the selected version of the message before."""
+    parent: str | None = None
+    for piece in array([messages]):
+        span = next((one for one in members(piece.raw) if one.name == "versions"), None)
+        found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
+        for version in found or [piece]:
+            yield f"{piece.number}.{version.number - 1}", parent, obj(version.value), version.raw
+        if found:
+            parent = f"{piece.number}.{min(whole_number(piece.value, 'currentlySelected') or 0, len(found) - 1)}"
+
+
+def _head(value: JsonObject) -> str | None:
+    messages = objects(value, "messages")
+    return f"{len(messages)}.{whole_number(messages[-1], 'currentlySelected') or 0}" if messages else None
+
+
+def _role(version: JsonObject) -> Role | None:
+    return _ROLES.get(text(version, "role"))
+
+
+def _said(around: bytes, value: JsonObject, versions: list[_Version]) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    about: JsonObject = {name: one for name, one in value.items() if name != "messages"}
+    yield ImportedRecord(around, about)
+    yield ImportedFacts(
+        title=text(value, "name"),
+        agent="lmstudio",
+        model=text(value, "lastUsedModel", "identifier"),
+        created_at=milliseconds(value, "createdAt"),
+        metadata={"system_prompt": prompt} if (prompt := _system(value)) else {},
+    )
+    for id, parent, version, raw in versions:
+        role = _role(version)
+        if role is None:
+            yield ImportedRecord(raw, version, f"message {id} has no role")
+            continue
+        parts, outputs = _content(version)
+        if missing := sum(part.get("type") == "data-file" for part in parts):
+            yield ImportedFacts(Fidelity(lost={"files": missing}))
+        facts = _step(version, text(value, "lastUsedModel", "identifier")) if role == "assistant" else None
+        yield Said(id, role, raw, tuple(parts), tuple(outputs), parent, step=facts)
+
+
+def _system(value: JsonObject) -> str:
+    fields = objects(value, "perChatPredictionConfig", "fields")
+    return text(value, "systemPrompt") or next((text(one, "value") for one in fields if one.get("key") == _PROMPT), "")
+
+
+def _content(version: JsonObject) -> tuple[list[Part], list[Output]]:
+    parts: list[Part] = []
+    outputs: list[Output] = []
+    for block in [version, *(one for one in objects(version, "steps") if one.get("type") == "contentBlock")]:
+        thinks = text(block, "style", "type") == "thinking"
+        for item in objects(block, "content"):
+            if item.get("type") == "text":
+                words = text(item, "text")
+                parts += [reasoning(words) if thinks else text_part(words)] if words else []
+            elif item.get("type") == "toolCallResult":
+                outputs.append(Output(text(item, "toolCallId") or "call", _value(item.get("content"))))
+            else:
+                parts.append(_part(item))
+    return parts, outputs
+
+
+def _part(item: JsonObject) -> Part:
+    if item.get("type") == "toolCallRequest":
+        inner = obj(item, "toolCallRequest") or item
+        id = text(inner, "id") or text(item, "callId") or text(item, "toolCallRequestId") or "call"
+        return call(id, text(inner, "name"), inner.get("arguments", inner.get("parameters")))
+    if item.get("type") == "file":
+        return {"type": "data-file", "data": item}
+    return {"type": "data-content", "data": item}
+
+
+def _value(content: Json) -> Json:
+    try:
+        return parsed(content.encode()) if isinstance(content, str) and content[:1] in ("{", "[", '"') else content
+    except ValueError:
+        return content
+
+
+def _step(version: JsonObject, model: str) -> JsonObject:
+    """What the blocks' counts come to."""
+    infos = [obj(one, "genInfo") for one in objects(version, "steps") if one.get("genInfo")]
+    last = infos[-1] if infos else {}
+    usage = Usage(whole_number(last, "stats", "promptTokensCount"), whole_number(last, "stats", "predictedTokensCount"))
+    seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]
+    reason = text(last, "stats", "stopReason")
+    return step(
+        text(last, "identifier") or text(version, "senderInfo", "senderName") or model,
+        finish_reason="stop" if reason == "eosFound" else finish(reason),
+        usage=usage.to_json(),
+        ms=round(sum(seconds) * 1000) if seconds else None,
+    )

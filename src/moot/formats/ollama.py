@@ -1,0 +1,132 @@
+"""The format `ollama`: the database of Ollama's app, `db.sqlite`. The server and `ollama run` keep no conversations.
+
+Rows of a chat are written anew whenever it is saved, so a message's place in its chat is what tells it again. Facts: schema and queries in
+`app/store/database.go` of https://github.com/ollama/ollama (schema version 18).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._sessions import ReadOnly
+from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.fields import milliseconds, text
+from moot.formats._source.pieces import parsed
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+
+__all__ = ["Ollama"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
+_OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
+_CALL = "call"
+"""Of every call: the rows have no ids, and an output answers the first call that has none."""
+_KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
+
+
+class Ollama(ReadOnly):
+    """`Format`, `Placed`."""
+
+    name = "ollama"
+    version = 1
+    suffix = ".sqlite"
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        return {"database": _database()}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
+        if folder := environ.get("LOCALAPPDATA"):
+            yield Path(folder) / "Ollama" / "db.sqlite"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return _is_own(columns(path, head))
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        with opened(path) as connection:
+            found = tables(connection)
+            if not _is_own(found):
+                raise UsageError(f"{str(path)!r} is no database of Ollama's app")
+            for row in rows(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id"):
+                if isinstance(row, str):
+                    yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+                    continue
+                chat = object_of(row)
+                yield ImportedConversation(text(chat, "id"), entries_of(_said(connection, chat, raw_of(row), frozenset(found))))
+
+
+def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in _OWN.items())
+
+
+def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    yield ImportedRecord(raw, chat)
+    yield ImportedFacts(title=text(chat, "title"), agent="ollama", created_at=milliseconds(chat, "created_at"))
+    for number, row in enumerate(rows(connection, "SELECT * FROM messages WHERE chat_id = ? ORDER BY id", text(chat, "id")), 1):
+        if isinstance(row, str):
+            yield ImportedRecord(b"", problem=row)
+            continue
+        message = object_of(row)
+        beside = [raw_of(row)]
+        calls: list[Part] = []
+        outputs: list[Output] = []
+        for one in (
+            rows(connection, "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id", message["id"]) if "tool_calls" in found else ()
+        ):
+            if not isinstance(one, str):
+                made_ = object_of(one)
+                beside.append(raw_of(one))
+                calls.append(call(_CALL, text(made_, "function_name"), _value(made_.get("function_arguments"))))
+                if text(made_, "function_result"):
+                    outputs.append(Output(_CALL, _value(made_.get("function_result"))))
+        for one in (
+            rows(connection, "SELECT * FROM attachments WHERE message_id = ? ORDER BY id", message["id"]) if "attachments" in found else ()
+        ):
+            if not isinstance(one, str):
+                beside.append(raw_of(one))
+                calls.append(_file(one["filename"], one["data"]))
+        yield _message(str(number), message, b"".join(beside), calls, outputs)
+
+
+def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outputs: list[Output]) -> Said:
+    role, when = _ROLES.get(text(message, "role"), "user"), milliseconds(message, "created_at")
+    if message.get("role") == "tool":
+        value = _value(message.get("tool_result")) or text(message, "content")
+        return Said(id, role, raw, outputs=(Output(_CALL, value),), at=when)
+    words = text(message, "content")
+    parts = [reasoning(thought)] if (thought := text(message, "thinking")) else []
+    parts += [text_part(words)] if words else []
+    facts = step(text(message, "model_name")) if role == "assistant" else None
+    return Said(id, role, raw, (*parts, *beside), tuple(outputs), at=when, step=facts)
+
+
+def _file(name: object, data: object) -> Part:
+    content = data if isinstance(data, bytes) else str(data or "").encode()
+    kind = next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "text/plain")
+    return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))
+
+
+def _value(written: Json) -> Json:
+    try:
+        return parsed(written.encode()) if isinstance(written, str) and written else written
+    except ValueError:
+        return written
+
+
+def _database() -> bytes:
+    """A small one, to try reading with."""
+    schema = """
+        CREATE TABLE chats (id TEXT PRIMARY KEY, title TEXT, created_at TIMESTAMP);
+        CREATE TABLE messages (id INTEGER PRIMARY KEY, chat_id TEXT, role TEXT, content TEXT, thinking TEXT, model_name TEXT,
+            created_at TIMESTAMP, tool_result TEXT);
+    """
+    message = "INSERT INTO messages (chat_id, role, content, model_name, created_at) VALUES ('c1', ?, ?, ?, '2025-11-21 20:31:32')"
+    told = [("user", "What is here?", None), ("assistant", "One file.", "qwen3")]
+    return made(schema, [("INSERT INTO chats VALUES (?, ?, ?)", [("c1", "Lists", "2025-11-21 20:31:32")]), (message, told)])

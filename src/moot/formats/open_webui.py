@@ -1,0 +1,242 @@
+"""The format `open-webui`: Open WebUI's database `webui.db`, and its exports of chats in JSON.
+
+A chat keeps its messages as a map with parents (`history`), newer versions in rows of `chat_message`, which then count. Thoughts and calls
+stand in the text as `<details>`. Facts: the modules `open_webui.models.chats` and `open_webui.models.chat_messages` of
+https://github.com/open-webui/open-webui.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats._saying import Output, Said, branches, call, entries_of, file, reasoning, step
+from moot.formats._sessions import ReadOnly
+from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
+from moot.formats._source.pieces import array, beginning, bytes_of, members, parsed
+from moot.formats._source.tree import in_order
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Role
+from moot.types.part import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["OpenWebUi"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_OWN = {"id", "user_id", "title", "chat", "created_at", "updated_at"}
+_CHATS = "SELECT * FROM chat ORDER BY created_at, id"
+_ROWS = "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at, id"
+_NAMES = {"parent_id": "parentId", "model_id": "model", "created_at": "timestamp"}
+_DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?(.*?)</details>\n?', re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
+
+
+class OpenWebUi(ReadOnly):
+    """`Format`, `Placed`."""
+
+    name = "open-webui"
+    version = 1
+    suffix = ".json"
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        chat = ("c1", "u1", "Lists", _CHAT.decode(), 1700000000, 1700000060)
+        return {"export": b'[{"id": "c1", "title": "Lists", "archived": false, "chat": ' + _CHAT + b"}]\n", "database": _database(chat)}
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        if folder := environ.get("DATA_DIR"):
+            yield Path(folder) / "webui.db"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if columns(path, head).get("chat", frozenset()) >= _OWN:
+            return True
+        value = beginning(head)
+        first = obj(value[0]) if isinstance(value, list) and value else {}
+        return isinstance(obj(first, "chat").get("history"), dict)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if next(bytes_of(path), b"").startswith(b"SQLite"):
+            yield from _database_chats(path)
+            return
+        some = False
+        for piece in array(bytes_of(path)):
+            some = True
+            value = obj(piece.value)
+            span = next((one for one in members(piece.raw) if one.name == "chat"), None)
+            chat = piece.raw[span.begin : span.end] if span is not None else b""
+            about = {name: one for name, one in value.items() if name != "chat"}
+            around = piece.raw if span is None else piece.raw[: span.begin] + piece.raw[span.end :]
+            record = ImportedRecord(around, about, piece.problem)
+            id = text(value, "id") or text(value, "chat", "id") or f"chat-{piece.number}"
+            yield ImportedConversation(id, _entries(record, about, obj(value, "chat"), _messages(chat)))
+        if not some:
+            raise UsageError(f"{str(path)!r} is no export of Open WebUI: expected an array of chats")
+
+
+def _database_chats(path: Path) -> Iterator[ImportedConversation]:
+    with opened(path) as connection:
+        found = tables(connection)
+        if not found.get("chat", frozenset()) >= _OWN:
+            raise UsageError(f"{str(path)!r} is no database of Open WebUI")
+        for row in rows(connection, _CHATS):
+            if isinstance(row, str):
+                yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+                continue
+            about = object_of(row)
+            written = text(about, "chat").encode()
+            chat, problem = _parsed(written)
+            about = {name: one for name, one in about.items() if name != "chat"}
+            record = ImportedRecord(dumps(about) + b"\n", about, problem)
+            messages = list(_of_rows(connection, text(about, "id"))) if "chat_message" in found else []
+            yield ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages or list(_messages(written)))))
+
+
+def _parsed(data: bytes) -> tuple[JsonObject, str]:
+    try:
+        return obj(parsed(data)), ""
+    except ValueError as error:
+        return {}, f"the chat is no JSON: {error}"
+
+
+def _messages(chat: bytes) -> Iterator[tuple[str, JsonObject, bytes]]:
+    """Each message of the history with its bytes, without those of its children, which change with every answer."""
+    history = next((one for one in members(chat) if one.name == "history"), None)
+    inner = next((one for one in members(chat, history.begin) if one.name == "messages"), None) if history is not None else None
+    for span in members(chat, inner.begin) if inner is not None else ():
+        raw = chat[span.begin : span.end]
+        children = next((one for one in members(raw) if one.name == "childrenIds"), None)
+        value, _ = _parsed(raw)
+        yield span.name, value, raw if children is None else raw[: children.begin] + raw[children.end :]
+
+
+def _of_rows(connection: Connection, chat: str) -> Iterator[tuple[str, JsonObject, bytes]]:
+    for row in rows(connection, _ROWS, chat):
+        if not isinstance(row, str):
+            stored = object_of(row)
+            value = {_NAMES.get(name, name): _json(one) for name, one in stored.items()}
+            yield text(stored, "id").removeprefix(f"{chat}-"), value, raw_of(row)
+
+
+def _json(value: Json) -> Json:
+    """JSON columns are text here."""
+    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
+        try:
+            return parsed(value.encode())
+        except ValueError:
+            return value
+    return value
+
+
+def _entries(
+    record: ImportedRecord, about: JsonObject, chat: JsonObject, messages: Iterator[tuple[str, JsonObject, bytes]]
+) -> Iterator[Entry]:
+    placed, cut = in_order((id, text(value, "parentId") or None, (value, raw)) for id, value, raw in messages)
+    tree = branches((id, parent, text(value, "role") in _ROLES) for id, parent, (value, _) in placed)
+
+    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+        yield record
+        yield ImportedFacts(
+            Fidelity(approximated={"branches": cut} if cut else {}),
+            title=text(about, "title") or text(chat, "title"),
+            agent="open-webui",
+            created_at=milliseconds(about, "created_at") or milliseconds(chat, "timestamp"),
+            updated_at=milliseconds(about, "updated_at"),
+            archived=flag(about, "archived") or about.get("archived") == 1,
+        )
+        for id, parent, (value, raw) in placed:
+            if text(value, "role") not in _ROLES:
+                yield ImportedRecord(raw, value, f"message {id!r} has no role")
+                continue
+            missing = sum(part.get("type") == "data-file" for part in _files(value))
+            if missing:
+                yield ImportedFacts(Fidelity(lost={"files": missing}))
+            yield _said(id, parent, value, raw)
+
+    return entries_of(said(), tree, text(chat, "history", "currentId") or None)
+
+
+def _said(id: str, parent: str | None, value: JsonObject, raw: bytes) -> Said:
+    role, when = _ROLES[text(value, "role")], milliseconds(value, "timestamp")
+    words = text(value, "content") or "".join(text(one, "text") for one in objects(value, "content"))
+    if role != "assistant":
+        return Said(id, role, raw, ((text_part(words),) if words else ()) + tuple(_files(value)), parent=parent, at=when)
+    parts, outputs = _told(words)
+    facts = step(text(value, "model"), usage=_usage(value).to_json(), error=text(value, "error", "content") or text(value, "error") or None)
+    return Said(id, role, raw, (*parts, *_files(value)), tuple(outputs), parent, when, facts)
+
+
+def _files(value: JsonObject) -> Iterator[Part]:
+    """Files that are in the chat itself; of the others only their names are."""
+    for one in objects(value, "files"):
+        url, name = text(one, "url"), text(one, "name")
+        if url.startswith(("data:", "https://", "http://")):
+            yield file(
+                url, text(one, "content_type") or ("image/*" if one.get("type") == "image" and not url.startswith("data:") else ""), name
+            )
+        else:
+            yield {"type": "data-file", "data": {"id": text(one, "id"), "name": name or url}}
+
+
+def _told(words: str) -> tuple[list[Part], list[Output]]:
+    """The text with thoughts and calls taken out of it."""
+    parts: list[Part] = []
+    outputs: list[Output] = []
+    begin = 0
+    for found in _DETAILS.finditer(words):
+        parts += _text(words[begin : found.start()])
+        begin = found.end()
+        given = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        body = _SUMMARY.sub("", found[3]).strip("\n")
+        if found[1] == "reasoning":
+            lines = (line.removeprefix("> ").removeprefix(">") for line in html.unescape(body).split("\n"))
+            parts.append(reasoning("\n".join(lines)))
+            continue
+        id = given.get("id") or f"call-{len(outputs) + 1}"
+        parts.append(call(id, given.get("name", found[1]), _value(given.get("arguments", body))))
+        result = given.get("result") or given.get("output")
+        if result:
+            outputs.append(Output(id, _value(result)))
+    return [*parts, *_text(words[begin:])], outputs
+
+
+def _text(words: str) -> list[Part]:
+    return [text_part(words)] if words.strip() else []
+
+
+def _value(written: str) -> Json:
+    """JSON, often in a JSON string."""
+    value: Json = written
+    for _ in range(2):
+        if isinstance(value, str):
+            value = _json(value)
+    return value
+
+
+def _usage(value: JsonObject) -> Usage:
+    """By the names of whichever server answered."""
+    usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
+    given = [
+        next((count for name in names if (count := whole_number(usage, name)) is not None), None)
+        for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
+    ]
+    thoughts = whole_number(usage, "completion_tokens_details", "reasoning_tokens")
+    return Usage(given[0], given[1], whole_number(usage, "prompt_tokens_details", "cached_tokens"), None, thoughts)
+
+
+_CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "messages": {
+  "m1": {"id": "m1", "parentId": null, "childrenIds": ["m2"], "role": "user", "content": "What is here?", "timestamp": 1700000001},
+  "m2": {"id": "m2", "parentId": "m1", "childrenIds": [], "role": "assistant", "model": "llama3", "timestamp": 1700000002,
+    "content": "<details type=\\"reasoning\\" done=\\"true\\">\\n<summary>Thought</summary>\\n> I look.\\n</details>\\nOne file."}
+}}}"""
+
+
+def _database(chat: tuple[str | int, ...]) -> bytes:
+    """A small one, to try reading with."""
+    schema = "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at BIGINT, updated_at BIGINT)"
+    return made(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])

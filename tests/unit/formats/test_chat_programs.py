@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.errors import UsageError
+from moot.formats.aichat import Aichat
+from moot.formats.lmstudio import LmStudio
+from moot.formats.ollama import Ollama
+from moot.formats.open_webui import OpenWebUi
+from moot.types.format import WholeConversation
+from moot.types.part import is_tool, text_of
+
+SESSION = """\
+model: openai:gpt-4o
+compressed_messages:
+- role: user
+  content: |-
+    hello
+    world: yes
+- role: assistant
+  content: hi
+messages:
+- role: user
+  content:
+  - type: text
+    text: look
+  - type: image_url
+    image_url:
+      url: data:image/png;base64,AAAA
+- role: tool
+  content:
+    tool_results:
+    - call:
+        name: ls
+        arguments:
+          all: true
+        id: c1
+      output: a.txt
+    text: I look
+- role: assistant
+  content: one
+"""
+
+
+def read(format: Any, path: Path) -> list[WholeConversation]:
+    assert format.sniff(path, path.read_bytes()[: 1 << 16])
+    return [one.whole() for one in format.read(path)]
+
+
+def said(conversation: WholeConversation) -> list[tuple[str, str | None, str]]:
+    return [(one.source_id, one.parent, text_of(one.parts)) for one in conversation.messages]
+
+
+def test_a_session_of_aichat_is_read_with_what_was_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "20240501T101112-some-talk.yaml"
+    path.write_text(SESSION)
+    [conversation] = read(Aichat(), path)
+    assert [text_of(one.parts) for one in conversation.messages] == ["hello\nworld: yes", "hi", "look", "I lookone"]
+    assert conversation.messages[0].raw == b"role: user\n  content: |-\n    hello\n    world: yes\n"
+    [call] = [part for part in conversation.messages[3].parts if is_tool(part)]
+    assert (call["input"], call["output"]) == ({"all": True}, "a.txt")
+    assert (conversation.facts.title, conversation.facts.created_at, conversation.facts.model) == (
+        "some-talk",
+        1714558272000,
+        "gpt-4o@openai",
+    )
+
+
+def test_yaml_that_makes_objects_makes_none(tmp_path: Path) -> None:
+    path = tmp_path / "evil.yaml"
+    path.write_text('model: a\nmessages:\n- role: user\n  content: !!python/object/apply:os.system ["touch /tmp/evil"]\n')
+    with pytest.raises(UsageError, match="no YAML"):
+        read(Aichat(), path)
+
+
+def test_each_chat_of_a_log_is_a_conversation_also_two_of_one_second(tmp_path: Path) -> None:
+    path = tmp_path / "messages.md"
+    head = "[2024-05-01T10:11:12+08:00]"
+    called = '<tool_calls>\n[{"call":{"name":"ls","arguments":{},"id":null},"output":"x"}]\n</tool_calls>\n'
+    path.write_text(
+        f"# CHAT: hi {head} (coder)\nhi\n--------\n{called}yes\n--------\n\n"
+        f"# CHAT: two {head}\nq\n--------\na\n\nb\n--------\n\n# CHAT: cut {head}\nwh"
+    )
+    one, two, cut = read(Aichat(), path)
+    assert [text_of(message.parts) for message in (*one.messages, *two.messages)] == ["hi", "yes", "q", "a\n\nb"]
+    assert one.fidelity.kept["tool calls"] == 1
+    assert len({one.conversation.source_id, two.conversation.source_id, cut.conversation.source_id}) == 3
+    assert cut.fidelity.lost == {"records": 1}
+
+
+def webui_chat() -> dict[str, Any]:
+    thought = '<details type="reasoning" done="true">\n<summary>Thought for 2 seconds</summary>\n&gt; hm &amp; so\n</details>\n'
+    call = (
+        '<details type="tool_calls" done="true" id="c1" name="ls" arguments="&quot;{\\&quot;a\\&quot;: 1}&quot;"'
+        ' result="&quot;x&quot;">\n<summary>Done</summary>\n</details>\n'
+    )
+    messages = {
+        "u1": {"id": "u1", "parentId": None, "childrenIds": ["a1", "a2"], "role": "user", "content": "what?", "timestamp": 1700000001},
+        "a1": {"id": "a1", "parentId": "u1", "childrenIds": [], "role": "assistant", "content": thought + call + "this", "model": "llama3"},
+        "a2": {
+            "id": "a2",
+            "parentId": "u1",
+            "childrenIds": [],
+            "role": "assistant",
+            "content": "that",
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+        },
+    }
+    messages["u1"]["files"] = [{"type": "image", "url": "data:image/png;base64,AAAA"}, {"type": "file", "id": "f1", "name": "a.pdf"}]
+    return {"title": "Asked", "history": {"currentId": "a1", "messages": messages}}
+
+
+def check_webui(conversation: WholeConversation) -> None:
+    assert said(conversation) == [("u1", None, "what?"), ("a1", "u1", "this"), ("a2", "u1", "that")]
+    assert conversation.facts.head == "a1"
+    thought, call = [part for part in conversation.messages[1].parts if part["type"] in ("reasoning", "dynamic-tool")]
+    assert thought["text"] == "hm & so"
+    assert (call["input"], call["output"]) == ({"a": 1}, "x")
+    assert conversation.fidelity.kept["pictures"] == 1
+    assert conversation.fidelity.lost == {"files": 1}
+
+
+def test_open_webui_is_read_from_its_export_and_its_database_alike(tmp_path: Path) -> None:
+    export, database = tmp_path / "chats.json", tmp_path / "webui.db"
+    export.write_text(json.dumps([{"id": "c1", "title": "Asked", "chat": webui_chat()}]))
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE chat (id TEXT, user_id TEXT, title TEXT, chat JSON, created_at INT, updated_at INT, archived INT)")
+        connection.execute("INSERT INTO chat VALUES ('c1', 'u', 'Asked', ?, 1700000000, 1700000060, 1)", (json.dumps(webui_chat()),))
+        connection.commit()
+    [exported], [stored] = read(OpenWebUi(), export), read(OpenWebUi(), database)
+    check_webui(exported)
+    check_webui(stored)
+    assert stored.facts.archived
+    assert [one.raw for one in exported.messages] == [one.raw for one in stored.messages]
+
+
+def test_rows_of_messages_count_before_the_chat_that_holds_them_too(tmp_path: Path) -> None:
+    database = tmp_path / "webui.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE chat (id TEXT, user_id TEXT, title TEXT, chat JSON, created_at INT, updated_at INT)")
+        connection.execute("INSERT INTO chat VALUES ('c1', 'u', 'Asked', ?, 1700000000, 1700000060)", (json.dumps(webui_chat()),))
+        connection.execute(
+            "CREATE TABLE chat_message (id TEXT, chat_id TEXT, role TEXT, parent_id TEXT, content JSON, model_id TEXT, created_at INT)"
+        )
+        rows = [("c1-u1", "user", None, '"newer?"'), ("c1-a1", "assistant", "u1", '"yes"')]
+        connection.executemany("INSERT INTO chat_message VALUES (?, 'c1', ?, ?, ?, 'llama3', 1700000001)", rows)
+        connection.commit()
+    [conversation] = read(OpenWebUi(), database)
+    assert said(conversation) == [("u1", None, "newer?"), ("a1", "u1", "yes")]
+
+
+def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> None:
+    path = tmp_path / "1700000000000.conversation.json"
+    path.write_bytes(LmStudio().samples["conversation"])
+    [conversation] = read(LmStudio(), path)
+    assert conversation.conversation.source_id == "1700000000000"
+    assert said(conversation) == [("1.0", None, "What is here?"), ("2.0", "1.0", "A file."), ("2.1", "1.0", "One file.")]
+    assert conversation.facts.head == "2.1"
+    step = conversation.messages[2].metadata["steps"]
+    assert step == [{"step": 1, "model": "qwen3", "finish_reason": "stop", "usage": {"input": 20, "output": 5}, "ms": 1500}]
+
+
+def test_ollama_pairs_outputs_with_the_calls_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "db.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.deserialize(Ollama().samples["database"])
+        connection.execute(
+            "CREATE TABLE tool_calls (id INT, message_id INT, function_name TEXT, function_arguments TEXT, function_result TEXT)"
+        )
+        connection.execute("UPDATE messages SET thinking = 'hm' WHERE id = 2")
+        connection.executemany(
+            "INSERT INTO tool_calls VALUES (?, 2, ?, ?, NULL)", [(1, "search", '{"q": "a"}'), (2, "fetch", '{"q": "b"}')]
+        )
+        results = [("tool", '"first"'), ("tool", '"second"')]
+        connection.executemany("INSERT INTO messages (chat_id, role, content, tool_result) VALUES ('c1', ?, '', ?)", results)
+        connection.commit()
+        path.write_bytes(connection.serialize())
+    [conversation] = read(Ollama(), path)
+    answer = conversation.messages[1]
+    assert [(part["toolName"], part["output"]) for part in answer.parts if is_tool(part)] == [("search", "first"), ("fetch", "second")]
+    assert conversation.fidelity.kept["reasoning"] == 1

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moot.errors import UsageError
+from moot.formats.gemini import Gemini
+from moot.formats.gptme import Gptme
+from moot.formats.llm import Llm
+from moot.formats.opencode import OpenCode
+from moot.formats.pi import Pi
+from moot.formats.qwen import Qwen
+from moot.formats.vibe import Vibe
+from moot.types.format import WholeConversation
+from moot.types.part import is_tool, text_of, tool_name
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
+ASKED = ["List the files here and count them.", "Make hello.py and run it", "What does notes.txt say?"]
+quick = settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def only(folder: str, pattern: str = "*.jsonl") -> Path:
+    return next((RECORDED / folder).glob(pattern))
+
+
+def read(format: Any, path: Path) -> list[WholeConversation]:
+    return [one.whole() for one in format.read(path)]
+
+
+def prompts(conversation: WholeConversation) -> list[str]:
+    return [text_of(one.parts) for one in conversation.messages if one.role == "user"]
+
+
+def tools(conversation: WholeConversation) -> list[str]:
+    return [tool_name(part) for one in conversation.messages for part in one.parts if is_tool(part)]
+
+
+def states(conversation: WholeConversation) -> set[str]:
+    return {str(part["state"]) for one in conversation.messages for part in one.parts if is_tool(part)}
+
+
+def opencode_database(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((RECORDED / "opencode" / "schema.sql").read_text())
+        for rows in sorted((RECORDED / "opencode").glob("ses_*.json")):
+            for table, found in json.loads(rows.read_text()).items():
+                for row in found:
+                    values = [json.dumps(value) if isinstance(value, dict | list) else value for value in row.values()]
+                    marks = ", ".join("?" * len(row))
+                    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", values)
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("format", "folder", "asked", "called"),
+    [
+        (Gemini(), "gemini", [ASKED[0], ASKED[2]], ["run_shell_command", "read_file"]),
+        (Qwen(), "qwen", ASKED, ["run_shell_command", "write_file", "run_shell_command", "read_file"]),
+        (Pi(), "pi", ASKED[:1], ["bash"]),
+    ],
+)
+def test_a_recorded_session_is_prompts_and_one_answer_for_each(format: Any, folder: str, asked: list[str], called: list[str]) -> None:
+    [conversation] = read(format, only(folder))
+    assert prompts(conversation) == asked
+    assert tools(conversation) == called
+    assert states(conversation) == {"output-available"}
+    assert [one.role for one in conversation.messages if one.role != "system"] == ["user", "assistant"] * len(asked)
+    assert conversation.fidelity.kept["usage"] >= len(called)
+    assert not conversation.fidelity.lost
+    assert all(one.created_at for one in conversation.messages)
+
+
+def test_gptme_keeps_thoughts_calls_and_what_they_cost() -> None:
+    [conversation] = read(Gptme(), only("gptme"))
+    answer = next(one for one in conversation.messages if one.role == "assistant")
+    assert [part["type"] for part in answer.parts] == ["step-start", "reasoning", "text", "dynamic-tool", "step-start", "text"]
+    assert answer.parts[3]["input"] == {"command": "ls -1"}
+    assert "notes.txt" in str(answer.parts[3]["output"])
+    steps = answer.metadata["steps"]
+    assert isinstance(steps, list)
+    assert [step["cost"] for step in steps if isinstance(step, dict)] == [1_100_000, 1_200_000]
+
+
+def test_opencode_is_read_from_its_database_and_its_export_alike(tmp_path: Path) -> None:
+    stored = {one.conversation.source_id: one for one in read(OpenCode(), opencode_database(tmp_path / "opencode.db"))}
+    [exported] = read(OpenCode(), RECORDED / "opencode" / "export.json")
+    same = stored[exported.conversation.source_id]
+    assert [(one.source_id, one.role, one.parts) for one in exported.messages] == [
+        (one.source_id, one.role, one.parts) for one in same.messages
+    ]
+    assert same.facts.title == exported.facts.title == "List project files"
+    assert same.facts.directory == "/home/user/project"
+    other = next(one for id, one in stored.items() if id != exported.conversation.source_id)
+    assert prompts(other) == ASKED
+    assert tools(other) == ["bash", "write", "bash", "read"]
+
+
+def test_of_a_message_in_opencode_the_raw_is_its_events_in_order(tmp_path: Path) -> None:
+    conversation = read(OpenCode(), opencode_database(tmp_path / "opencode.db"))[0]
+    for message in conversation.messages:
+        told = [json.loads(line) for line in message.raw.splitlines()]
+        assert told[0]["type"] == "message.updated.1"
+        assert len(told) > 1
+
+
+def test_a_session_of_a_sub_agent_hangs_on_the_call_that_made_it(tmp_path: Path) -> None:
+    path = opencode_database(tmp_path / "opencode.db")
+    with closing(sqlite3.connect(path)) as connection:
+        parent, child = [row[0] for row in connection.execute("SELECT id FROM session ORDER BY time_created")]
+        message = connection.execute("SELECT id FROM message WHERE session_id = ?", (parent,)).fetchone()[0]
+        task = {"type": "tool", "tool": "task", "callID": "call-7", "state": {"status": "completed", "metadata": {"sessionId": child}}}
+        connection.execute("INSERT INTO part VALUES ('prt_z', ?, ?, 1, 1, ?)", (message, parent, json.dumps(task)))
+        connection.execute("UPDATE session SET parent_id = ? WHERE id = ?", (parent, child))
+        connection.commit()
+    first, second = read(OpenCode(), path)
+    assert first.conversation.parent is None
+    assert (second.conversation.parent, second.conversation.parent_call) == (parent, "call-7")
+
+
+def test_a_database_that_its_owner_writes_to_is_read_all_the_same(tmp_path: Path) -> None:
+    path = opencode_database(tmp_path / "opencode.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as owner:
+        owner.execute("PRAGMA journal_mode = WAL")
+        owner.execute("UPDATE session SET title = 'Renamed'")
+        owner.execute("BEGIN EXCLUSIVE")
+        owner.execute("UPDATE session SET title = 'Not yet'")
+        assert {one.facts.title for one in read(OpenCode(), path)} == {"Renamed"}
+        owner.execute("ROLLBACK")
+
+
+def test_a_database_of_a_version_with_other_tables_is_refused_in_words(tmp_path: Path) -> None:
+    path = opencode_database(tmp_path / "opencode.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE part RENAME TO part_2")
+    assert not OpenCode().sniff(path, path.read_bytes()[: 1 << 16])
+    with pytest.raises(UsageError, match="no database of OpenCode"):
+        read(OpenCode(), path)
+
+
+def test_a_row_that_is_no_json_takes_no_other_along(tmp_path: Path) -> None:
+    path = opencode_database(tmp_path / "opencode.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE message SET data = 'nonsense' WHERE id = (SELECT min(id) FROM message)")
+        connection.commit()
+    conversation = read(OpenCode(), path)[0]
+    assert conversation.fidelity.lost == {"records": 1}
+    assert prompts(conversation) == ['"What does notes.txt say?"']
+
+
+def test_vibe_reads_its_newest_generation(tmp_path: Path) -> None:
+    folder = only("vibe", "*/CURRENT").parent
+    [conversation] = read(Vibe(), folder)
+    assert prompts(conversation) == ASKED
+    assert tools(conversation) == ["file_system.bash", "file_system.write_file", "file_system.bash", "file_system.read_file"]
+    assert conversation.facts.title == "List project files"
+    assert conversation.fidelity.kept["usage"] == 2  # a journal holds no more
+
+
+def test_vibe_goes_on_from_an_older_generation_with_its_journal(tmp_path: Path) -> None:
+    source = only("vibe", "*/CURRENT").parent
+    folder = tmp_path / source.name
+    shutil.copytree(source, folder)
+    current = json.loads((folder / "CURRENT").read_text())
+    (folder / "CURRENT").write_text(json.dumps({**current, "generation": "0000000000000058"}))
+    [older], [newer] = read(Vibe(), folder), read(Vibe(), source)
+    assert [(one.source_id, one.parts) for one in older.messages] == [(one.source_id, one.parts) for one in newer.messages]
+
+
+def test_a_vibe_session_without_its_chunks_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    source = only("vibe", "*/CURRENT").parent
+    shutil.copytree(source, tmp_path / "session")
+    shutil.rmtree(tmp_path / "session" / "chunks")
+    [conversation] = read(Vibe(), tmp_path / "session")
+    assert conversation.facts.title == "List project files"
+    assert conversation.fidelity.lost == {"records": 1}
+
+
+def test_llm_keeps_threads_with_calls_and_attachments(tmp_path: Path) -> None:
+    path = tmp_path / "logs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((RECORDED / "llm" / "logs.sql").read_text())
+    assert Llm().sniff(path, path.read_bytes()[: 1 << 16])
+    first, second = read(Llm(), path)
+    assert [(one.role, text_of(one.parts)) for one in first.messages] == [
+        ("system", "be brief"),
+        ("user", "first"),
+        ("assistant", "answer 1"),
+        ("user", "second"),
+        ("assistant", "answer 2"),
+    ]
+    assert first.messages[3].parts[1]["url"] == "data:image/png;base64,iVBORw0KGgo="
+    [call] = [part for one in second.messages for part in one.parts if is_tool(part)]
+    assert (call["input"], call["output"]) == ({"text": "hi"}, "HI")
+
+
+@pytest.mark.parametrize(("format", "folder"), [(Gemini(), "gemini"), (Qwen(), "qwen"), (Pi(), "pi"), (Gptme(), "gptme")])
+@quick
+@given(data=st.data())
+def test_what_was_read_of_a_session_stays_as_it_grows(format: Any, folder: str, tmp_path: Path, data: st.DataObject) -> None:
+    lines = only(folder).read_bytes().splitlines(keepends=True)
+    one, other = sorted(data.draw(st.lists(st.integers(2, len(lines)), min_size=2, max_size=2)))
+    path = tmp_path / "conversation.jsonl"
+    earlier, later = (grown(format, path, lines[:count]) for count in (one, other))
+    assert set(earlier) <= set(later)
+    for id, raw in earlier.items():
+        assert later[id].startswith(raw)
+
+
+def grown(format: Any, path: Path, lines: list[bytes]) -> dict[str, bytes]:
+    path.write_bytes(b"".join(lines))
+    try:
+        [conversation] = read(format, path)
+    except UsageError:
+        return {}  # nothing was said yet
+    return {message.source_id: message.raw for message in conversation.messages}
+
+
+def pi_lines(*records: tuple[str, str | None, str, str]) -> Iterator[bytes]:
+    yield b'{"type":"session","version":3,"id":"s1","cwd":"/work"}\n'
+    for id, parent, role, words in records:
+        message = {"role": role, "content": [{"type": "text", "text": words}]}
+        yield json.dumps({"type": "message", "id": id, "parentId": parent, "message": message}).encode() + b"\n"
+
+
+def test_a_fork_in_the_middle_of_an_answer_makes_an_answer_that_begins_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "1_s1.jsonl"
+    tree = pi_lines(
+        ("u1", None, "user", "ask"),
+        ("a1", "u1", "assistant", "one "),
+        ("a2", "a1", "assistant", "two"),
+        ("b2", "a1", "assistant", "three"),
+        ("u2", "a1", "user", "stop"),
+    )
+    path.write_bytes(b"".join(tree))
+    [conversation] = read(Pi(), path)
+    told = {one.source_id: (one.parent, text_of(one.parts)) for one in conversation.messages}
+    assert told == {"u1": (None, "ask"), "a1": ("u1", "one two"), "b2": ("u1", "one three"), "a1~": ("u1", "one "), "u2": ("a1~", "stop")}
+
+
+def test_records_in_a_circle_are_cut_loose(tmp_path: Path) -> None:
+    path = tmp_path / "1_s1.jsonl"
+    path.write_bytes(b"".join(pi_lines(("u1", "a1", "user", "ask"), ("a1", "u1", "assistant", "say"), ("a1", "a1", "assistant", "again"))))
+    [conversation] = read(Pi(), path)
+    assert [text_of(one.parts) for one in conversation.messages] == ["ask", "sayagain"]
+
+
+def test_what_was_rewound_in_gemini_is_a_branch_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "session-1.jsonl"
+    header = {"sessionId": "s1", "projectHash": "p1", "startTime": "2026-11-21T20:31:32Z"}
+    records: list[dict[str, Any]] = [
+        header,
+        {"id": "u1", "type": "user", "content": "ask"},
+        {"id": "a1", "type": "gemini", "content": "no"},
+        {"$rewindTo": "u1"},
+        {"id": "u2", "type": "user", "content": "ask better"},
+        {"id": "a2", "type": "gemini", "content": "yes"},
+        {"id": "a2", "type": "gemini", "content": "yes!"},
+    ]
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    [conversation] = read(Gemini(), path)
+    assert [(one.parent, text_of(one.parts)) for one in conversation.messages] == [
+        (None, "ask"),
+        ("u1", "no"),
+        (None, "ask better"),
+        ("u2", "yes!"),
+    ]
+    assert conversation.facts.head == "a2"

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moot.formats._source.fields import milliseconds, money
+from moot.formats._source.pieces import LARGEST, array, beginning, members, parsed
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+quick = settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def cut(data: bytes, sizes: random.Random) -> Iterator[bytes]:
+    begin = 0
+    while begin < len(data):
+        size = sizes.randint(1, 9)
+        yield data[begin : begin + size]
+        begin += size
+
+
+@quick
+@given(values=st.lists(VALUES, max_size=6), indent=st.sampled_from([None, 1]), ascii=st.booleans(), sizes=st.randoms(use_true_random=False))
+def test_an_array_comes_element_by_element_however_it_is_cut(
+    values: list[Any], indent: int | None, ascii: bool, sizes: random.Random
+) -> None:
+    data = json.dumps(values, indent=indent, ensure_ascii=ascii).encode()
+    found = list(array(cut(data, sizes)))
+    assert [one.value for one in found] == values
+    assert not any(one.problem for one in found)
+    assert all(one.raw in data and json.loads(one.raw) == one.value for one in found)
+
+
+@quick
+@given(values=st.lists(VALUES, min_size=1, max_size=5), sizes=st.randoms(use_true_random=False), data=st.data())
+def test_an_array_that_ends_too_early_gives_what_came_before(values: list[Any], sizes: random.Random, data: st.DataObject) -> None:
+    written = json.dumps(values).encode()
+    found = list(array(cut(written[: data.draw(st.integers(0, len(written)))], sizes)))
+    whole = [one.value for one in found if not one.problem]
+    assert len(whole) <= len(values)
+    assert whole[:-1] == values[: len(whole)][:-1]  # the last may be a number that lost its end
+    assert all(one.problem for one in found[len(whole) :])
+
+
+@quick
+@given(value=st.dictionaries(st.text(max_size=5), VALUES, max_size=5))
+def test_the_bytes_of_a_member_are_its_value(value: dict[str, Any]) -> None:
+    data = json.dumps(value).encode()
+    assert {one.name: json.loads(data[one.begin : one.end]) for one in members(data)} == value
+
+
+@quick
+@given(value=st.lists(VALUES, max_size=4) | st.dictionaries(st.text(max_size=5), VALUES, max_size=4), data=st.data())
+def test_the_beginning_of_a_document_is_read_however_it_is_cut(value: Any, data: st.DataObject) -> None:
+    written = json.dumps(value).encode()
+    assert beginning(written) == value
+    found = beginning(written[: data.draw(st.integers(1, len(written)))])
+    assert found is None or type(found) is type(value)
+
+
+def test_an_element_that_is_too_large_is_told_of_and_never_held() -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b'[{"id": 1}, {"text": "'
+        for _ in range(LARGEST // (1 << 20) + 3):
+            yield b"x" * (1 << 20)
+        yield b'"}, {"id": 2}]'
+
+    first, second, third = array(chunks())
+    assert (first.value, third.value) == ({"id": 1}, {"id": 2})
+    assert second.raw == b""
+    assert "larger than 64 MiB" in second.problem
+
+
+def test_half_a_surrogate_pair_costs_one_character() -> None:
+    assert parsed(b'{"a": "cut \\ud83d"}') == {"a": "cut \ufffd"}
+
+
+def test_times_are_told_apart_by_their_size() -> None:
+    assert {milliseconds(time) for time in (1795294171.5, 1795294171500, 1795294171500123, "2026-11-21T20:49:31.5Z")} == {1795294171500}
+    assert [milliseconds(time) for time in (None, True, -5, "yesterday", float("nan"), 1e300)][:5] == [0] * 5
+
+
+def test_money_is_whole_nano_dollars_or_unknown() -> None:
+    assert [money(value) for value in (0.0011, 0, None, -1, "5", True, float("inf"))] == [1_100_000, 0, None, None, None, None, None]

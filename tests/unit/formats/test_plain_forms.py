@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.formats.anthropic import Anthropic
+from moot.formats.md import Markdown
+from moot.formats.openai import OpenAI
+from moot.formats.ui import Ui
+from moot.types.format import WholeConversation
+from moot.types.part import Part, text_of
+
+FORMATS = (Anthropic(), Markdown(), OpenAI(), Ui())
+PLAIN = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
+
+
+def read(format: Any, path: Path, data: bytes) -> list[WholeConversation]:
+    path.write_bytes(data)
+    assert [one.name for one in FORMATS if one.sniff(path, data[: 1 << 16])] == [format.name]
+    return [one.whole() for one in format.read(path)]
+
+
+def speech(conversation: WholeConversation) -> list[tuple[str, list[Part]]]:
+    return [(one.role, [part for part in one.parts if part["type"] != "step-start"]) for one in conversation.messages]
+
+
+def said(conversation: WholeConversation) -> list[tuple[str, str]]:
+    return [(one.role, text_of(one.parts)) for one in conversation.messages]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps(PLAIN).encode(),
+        json.dumps(PLAIN, indent=1).encode(),
+        json.dumps({"model": "gpt-4o", "messages": PLAIN}).encode(),
+        b"".join(json.dumps(one).encode() + b"\n" for one in PLAIN),
+        b"\xef\xbb\xbf" + json.dumps(PLAIN).encode(),
+    ],
+)
+def test_messages_are_read_from_every_shape(tmp_path: Path, data: bytes) -> None:
+    [conversation] = read(OpenAI(), tmp_path / "a.json", data)
+    assert said(conversation) == [("user", "hi"), ("assistant", "yes?")]
+
+
+def test_each_line_of_a_file_for_fine_tuning_is_a_conversation(tmp_path: Path) -> None:
+    lines = b"".join(json.dumps({"messages": PLAIN}).encode() + b"\n" for _ in range(3)) + b'{"messages": [{"role"\n'
+    found = read(OpenAI(), tmp_path / "a.jsonl", lines)
+    assert [len(one.messages) for one in found] == [2, 2, 2, 0]
+    assert len({one.conversation.source_id for one in found}) == 4
+    assert found[3].fidelity.lost == {"records": 1}
+
+
+def test_a_first_message_that_is_longer_than_the_beginning_of_a_file_is_known_too(tmp_path: Path) -> None:
+    data = json.dumps([{"role": "user", "content": "x" * 100_000}, PLAIN[1]]).encode()
+    assert len(read(OpenAI(), tmp_path / "a.json", data)[0].messages) == 2
+
+
+def test_calls_of_openai_get_their_outputs_and_pictures_stay(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"big": 12345678901234567890}'}}
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+    messages = [
+        {"role": "developer", "content": "be brief"},
+        {"role": "user", "content": [{"type": "text", "text": "see"}, picture]},
+        {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "seen"},
+        {"role": "assistant", "content": "a dot"},
+    ]
+    [conversation] = read(OpenAI(), tmp_path / "a.json", json.dumps(messages).encode())
+    (first, _), (_, asked), (role, answer) = speech(conversation)
+    assert (first, role) == ("system", "assistant")
+    assert asked[1] == {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
+    assert answer[0]["text"] == "hm"
+    assert (answer[1]["input"], answer[1]["output"]) == ({"big": 12345678901234567890}, "seen")
+    assert answer[2]["text"] == "a dot"
+
+
+def test_thoughts_of_anthropic_keep_their_signatures_and_failed_calls_their_words(tmp_path: Path) -> None:
+    body = {
+        "system": "be brief",
+        "messages": [
+            {"role": "user", "content": "look"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                    {"type": "redacted_thinking", "data": "ZGF0YQ"},
+                    {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t1", "content": "gone", "is_error": True},
+                    {"type": "text", "text": "well?"},
+                ],
+            },
+        ],
+    }
+    [conversation] = read(Anthropic(), tmp_path / "a.json", json.dumps(body).encode())
+    assert [one.role for one in conversation.messages] == ["system", "user", "assistant", "user"]
+    thought, hidden, call = speech(conversation)[2][1]
+    assert thought["providerMetadata"] == {"anthropic": {"signature": "c2ln"}}
+    assert hidden["providerMetadata"] == {"anthropic": {"redactedData": "ZGF0YQ"}}
+    assert (call["state"], call["errorText"]) == ("output-error", "gone")
+
+
+def test_parts_of_a_ui_message_stay_as_they_are_unknown_ones_too(tmp_path: Path) -> None:
+    parts: list[Part] = [{"type": "text", "text": "hi"}, {"type": "data-weather", "data": {"sun": True}}, {"type": "newer", "x": [1]}]
+    lines = [
+        {"id": "m1", "role": "user", "parts": parts, "createdAt": "2026-11-21T20:31:32Z"},
+        {"id": "m2", "role": "assistant", "parts": []},
+    ]
+    for data in (json.dumps(lines), "\n".join(json.dumps(one) for one in lines)):
+        [conversation] = read(Ui(), tmp_path / "a.json", data.encode())
+        assert list(conversation.messages[0].parts) == parts
+        assert conversation.messages[0].created_at == 1795293092000
+        assert conversation.messages[1].parent == "m1"
+
+
+def test_markdown_by_anybody_is_read_by_its_headings(tmp_path: Path) -> None:
+    data = b"# Lists\n\n**You** said:\n\n## Human\n\nwhat?\n\n```md\n# Title\n```\n\n### ChatGPT\n\nthis\n"
+    [conversation] = read(Markdown(), tmp_path / "a.md", data)
+    assert conversation.facts.title == "Lists"
+    assert said(conversation) == [("user", "what?\n\n```md\n# Title\n```"), ("assistant", "this")]
+
+
+def test_markdown_without_speakers_is_nobodys(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    data = b"# Guide\n\n## User\n\nHow to use it.\n\n## Install\n"
+    path.write_bytes(data)
+    assert not any(one.sniff(path, data) for one in FORMATS)
