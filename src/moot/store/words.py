@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from unicodedata import normalize
 
 __all__ = ["folded", "is_cjk", "like_patterns", "phrase", "quoted", "spaced", "tokens"]
@@ -60,18 +59,15 @@ def _pairs(run: str, *, last: bool) -> list[str]:
     return [*pairs, run[-1]] if last else pairs
 
 
-@lru_cache(4096)
-def _fold(character: int) -> str:
-    base = normalize("NFD", chr(character))[0] if not _CJK_RUN.match(chr(character)) else chr(character)
-    lowered = base.lower()
-    return lowered if len(lowered) == 1 else base
+class _Fold(dict[int, str]):
+    """Character to folded character, as `str.translate` asks for it; each is worked out once."""
 
-
-class _Fold:
-    """What `str.translate` asks for each character."""
-
-    def __getitem__(self, character: int) -> str:
-        return _fold(character)
+    def __missing__(self, character: int) -> str:
+        own = chr(character)
+        base = own if _CJK_RUN.match(own) else normalize("NFD", own)[0]
+        lowered = base.lower()
+        self[character] = found = lowered if len(lowered) == 1 else base
+        return found
 
 
 _FOLD = _Fold()

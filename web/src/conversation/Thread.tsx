@@ -156,7 +156,7 @@ function useGoing(
     if (at < 0) return
     been.current = target
     letGo()
-    requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start' }))
+    requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start', offset: -24 }))
   }, [target, ids, list, letGo])
 }
 
