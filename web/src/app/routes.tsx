@@ -18,6 +18,7 @@ export const routes: readonly View[] = [
   { path: '/settings/tools', View: lazy(() => import('@/settings/Tools')) },
   { path: '/settings/permissions', View: lazy(() => import('@/settings/Permissions')) },
   { path: '/settings/tokens', View: lazy(() => import('@/settings/Tokens')) },
+  { path: '/settings/shares', View: lazy(() => import('@/settings/Shares')) },
   { path: '/settings/usage', View: lazy(() => import('@/settings/Usage')) },
   { path: '/settings/about', View: lazy(() => import('@/settings/About')) },
 ]

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Archive, ArchiveRestore, Ellipsis, GitFork, Pencil, Scale, Trash2 } from 'lucide-react'
-import { useState } from 'react'
+import { Archive, ArchiveRestore, Download, Ellipsis, GitFork, Link2, Pencil, Scale, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useState } from 'react'
 import { useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
@@ -9,6 +9,9 @@ import type { Session } from '@/conversation/session'
 import { useActs } from '@/data/conversations'
 import { Menu } from '@/ui/Menu'
 import { sayProblem } from '@/ui/toasts'
+
+const Export = lazy(() => import('@/conversation/Export'))
+const Share = lazy(() => import('@/conversation/Share'))
 
 interface Props {
   session: Session
@@ -19,6 +22,7 @@ interface Props {
 /** The name of a conversation, how full its context is, and what can be done with it as a whole. */
 export function Head({ session, conversation, usage }: Props) {
   const [naming, setNaming] = useState(false)
+  const [dialog, setDialog] = useState<'export' | 'share' | null>(null)
   const acts = useActs()
   const client = useQueryClient()
   const [, go] = useLocation()
@@ -63,6 +67,8 @@ export function Head({ session, conversation, usage }: Props) {
             icon: <Scale size={15} aria-hidden />,
             act: () => go(`/c/${encodeURIComponent(id)}/compare`),
           },
+          { label: 'Export…', icon: <Download size={15} aria-hidden />, act: () => setDialog('export') },
+          { label: 'Share…', icon: <Link2 size={15} aria-hidden />, act: () => setDialog('share') },
           archived
             ? {
                 label: 'Bring back from the archive',
@@ -81,6 +87,10 @@ export function Head({ session, conversation, usage }: Props) {
           },
         ]}
       />
+      <Suspense>
+        {dialog === 'export' && <Export conversation={id} onClose={() => setDialog(null)} />}
+        {dialog === 'share' && <Share conversation={id} onClose={() => setDialog(null)} />}
+      </Suspense>
     </header>
   )
 }

@@ -5,6 +5,7 @@ import {
   FolderTree,
   Info,
   KeyRound,
+  Link2,
   type LucideIcon,
   Plug,
   ShieldCheck,
@@ -22,6 +23,7 @@ const PLACES: readonly [path: string, words: string, icon: LucideIcon][] = [
   ['/settings/tools', 'Tools', Wrench],
   ['/settings/permissions', 'Permissions', ShieldCheck],
   ['/settings/tokens', 'Tokens', KeyRound],
+  ['/settings/shares', 'Shared pages', Link2],
   ['/settings/usage', 'Usage', ChartNoAxesColumn],
   ['/settings/about', 'About', Info],
 ]

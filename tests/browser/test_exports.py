@@ -1,0 +1,108 @@
+"""Conversations on their way out: the page's menus by keyboard, exported and shared pages full of attacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE, SHOTS, inaccessible
+
+FORBIDDEN = "script, iframe, object, embed, base, link, form, video, audio, svg, math, [style], [onclick], [onerror], [onload]"
+TITLE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+def open_menu(page: Page, item: str) -> None:
+    """By keyboard alone."""
+    page.get_by_role("button", name="More").focus()
+    page.keyboard.press("Enter")
+    entry = page.get_by_role("menuitem", name=item)
+    expect(entry).to_be_visible()
+    for _ in range(12):
+        if entry.evaluate("one => one === document.activeElement"):
+            break
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+
+
+def test_an_exported_page_full_of_attacks_does_nothing_and_fetches_nothing(
+    browser: Browser, server: Served, axe: str, tmp_path: Path
+) -> None:
+    id = server.say("hostile <script>window.acted='prompt'</script> <img src=https://evil.invalid/prompt.png>", model="scripted@told")
+    server.call("PATCH", f"/api/conversations/{id}", {"title": TITLE})
+    file = tmp_path / "talk.html"
+    assert server.moot.run("export", id, "-f", "html", "-o", str(file)).returncode == 0
+    for name, viewport, scheme in (("desktop-light", {"width": 1280, "height": 900}, "light"), ("phone-dark", PHONE, "dark")):
+        context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+        page, said, asked = context.new_page(), list[str](), list[str]()
+        page.on("console", lambda message, said=said: said.append(message.text))
+        page.on("pageerror", lambda error, said=said: said.append(str(error)))
+        page.on("dialog", lambda dialog, said=said: (said.append(dialog.message), dialog.dismiss()))
+        context.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(file.as_uri())
+        expect(page.get_by_text("END-OF-HOSTILE")).to_be_visible()
+        page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+        page.wait_for_timeout(300)
+        assert (said, [url for url in asked if not url.startswith("data:")]) == ([], [file.as_uri()])
+        assert page.locator(FORBIDDEN).count() == 0 and page.evaluate("window.acted ?? null") is None
+        assert all(
+            (link.get_attribute("href") or "").startswith(("#", "http://", "https://", "mailto:")) for link in page.locator("a").all()
+        )
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        expect(page.locator("h1")).to_have_text(TITLE)
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SHOTS / f"export-{name}.png", full_page=True)
+        page.pdf(path=str(tmp_path / "talk.pdf"))
+        assert (tmp_path / "talk.pdf").stat().st_size > 10_000
+        # axe is put in by the debugger, whose words are not the page's
+        assert inaccessible(page, axe) == []
+        context.close()
+
+
+def test_a_conversation_is_downloaded_from_its_menu(visit: Visitor, server: Served) -> None:
+    id = server.say("say Hello")
+    page = visit(f"/c/{id}").page
+    open_menu(page, "Export…")
+    dialog = page.get_by_role("dialog", name="Export")
+    expect(dialog.get_by_role("radio", name="html")).to_be_checked()
+    dialog.get_by_role("radio", name="html").focus()
+    page.keyboard.press("ArrowDown")
+    expect(dialog.get_by_role("radio", name="html")).not_to_be_checked()
+    page.keyboard.press("ArrowUp")
+    dialog.get_by_role("checkbox").check()
+    expect(dialog.get_by_role("radio", name="recording")).to_have_count(0)
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download").press("Enter")
+    assert download.value.suggested_filename.endswith(".html")
+    assert "<!doctype html>" in Path(download.value.path()).read_text()
+    expect(dialog).to_have_count(0)
+
+
+def test_a_page_is_shared_shown_to_a_stranger_and_taken_back(visit: Visitor, server: Served, browser: Browser, axe: str) -> None:
+    id = server.say("say mail a.b@example.org with sk-ant-api03-Vb2Qk9Xw3mZt7Lp0Rs5Yd8")
+    tab = visit(f"/c/{id}")
+    page = tab.page
+    open_menu(page, "Share…")
+    missing = page.get_by_role("region", name="What is not on the page")
+    expect(missing).to_contain_text("secrets")
+    expect(missing).to_contain_text("emails")
+    tab.shot("share-desktop-light")
+    assert inaccessible(page, axe) == []
+    page.get_by_role("button", name="Make the link").press("Enter")
+    link = page.get_by_role("dialog", name="The link").locator("code").inner_text()
+    expect(page.get_by_text("Only this machine reaches that address", exact=False)).to_be_visible()
+    stranger = browser.new_context()
+    other, said = stranger.new_page(), list[str]()
+    other.on("console", lambda message: said.append(message.text))
+    answer = other.goto(link)
+    assert answer is not None and answer.status == 200 and not stranger.cookies() and said == []
+    assert "example.org" not in other.content() and "Vb2Qk9" not in other.content()
+    page.get_by_role("button", name="Done").click()
+    tab.go("/settings/shares")
+    page.get_by_role("button", name="Take back").first.press("Enter")
+    expect(page.get_by_text("Nothing is shared")).to_be_visible()
+    answer = other.goto(link)
+    assert answer is not None and answer.status == 404
+    stranger.close()

@@ -1,0 +1,83 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { api } from '@/api/client'
+import type { Page } from '@/api/types'
+
+/** A format that conversations can be written in. */
+export interface Form {
+  id: string
+  words: string
+  suffix: string
+  kept: string[]
+  approximated: string[]
+  readable: boolean
+  shareable: boolean
+}
+
+export function useForms() {
+  return useQuery({
+    queryKey: ['exports'],
+    queryFn: ({ signal }) => api.get<Page<Form>>('/exports', { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}
+
+export interface LeftOut {
+  kind: string
+  where: string
+  count: number
+}
+
+export interface Draft {
+  title: string
+  size: number
+  digest: string
+  left_out: LeftOut[]
+  page: string
+}
+
+/** The page as it would be shared, and what is not on it. */
+export function useDraft(conversation: string, keep: readonly string[]) {
+  return useQuery({
+    queryKey: ['shares', 'draft', conversation, ...keep],
+    queryFn: ({ signal }) => api.post<Draft>('/shares/preview', { conversation, keep }, { signal }),
+    gcTime: 0,
+    staleTime: 0,
+  })
+}
+
+export interface Share {
+  id: string
+  conversation: string
+  title: string
+  size: number
+  left_out: LeftOut[]
+  created_at: number
+  expires_at: number
+  revoked_at: number | null
+}
+
+export interface ShareMade extends Share {
+  /** Shown this once. */
+  url: string
+  reach: 'machine' | 'network'
+}
+
+export function useShares() {
+  return useQuery({
+    queryKey: ['shares', 'all'],
+    queryFn: ({ signal }) => api.get<Page<Share>>('/shares', { signal }),
+  })
+}
+
+export function useShareActs() {
+  const client = useQueryClient()
+  const onSettled = () => client.invalidateQueries({ queryKey: ['shares', 'all'] })
+  return {
+    create: useMutation({
+      mutationFn: (wanted: { conversation: string; keep: readonly string[]; expires_in: number; digest: string }) =>
+        api.post<ShareMade>('/shares', wanted),
+      onSettled,
+    }),
+    revoke: useMutation({ mutationFn: (id: string) => api.delete(`/shares/${id}`), onSettled }),
+  }
+}
