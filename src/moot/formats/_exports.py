@@ -88,7 +88,10 @@ def opened_export(path: Path) -> Generator[Export]:
 def first_of(path: Path, head: bytes) -> JsonObject:
     """The first conversation of an export, as far as its beginning shows it; empty when it is none."""
     try:
-        if path.is_dir() or head.startswith(ZIP):
+        if path.is_dir():  # nobody's folder is walked through for the question alone
+            found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
+            head = next(bytes_of(found_here), b"")[:_HEAD] if found_here is not None else b""
+        elif head.startswith(ZIP):
             with opened_export(path) as export:
                 head = b"".join(next(iter(_pieces(export.documents[0])), b"")[:_HEAD] for _ in export.documents[:1])
     except UsageError:
