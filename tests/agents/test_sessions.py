@@ -16,9 +16,9 @@ from moot.formats.claude.format import ClaudeFormat
 from moot.formats.codex.format import CodexFormat
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, WholeConversation
+from moot.types.installing import Session
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
-from moot.types.resuming import Session
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -15,7 +15,7 @@ from moot.plugins import FORMATS
 from moot.runtime.exporting import gathered
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format, Placed
-from moot.types.resuming import Resumable, Session
+from moot.types.installing import Installable, Session
 from moot.types.store import Holdings
 
 __all__ = ["installed"]
@@ -28,15 +28,15 @@ async def installed(
 
     `directory`: where the program is to go on, for a conversation that has no folder of its own.
     """
-    if not isinstance(format, Resumable) or not isinstance(format, Placed):
-        names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Resumable)]
+    if not isinstance(format, Installable) or not isinstance(format, Placed):
+        names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
         raise UsageError(f"no program goes on with files of the format {format.name!r}; of these some does: {', '.join(names)}")
     whole = await gathered(holdings, conversation, format)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
 
 
-def _placed(format: Resumable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Session:
+def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Session:
     own = Path(whole.conversation.directory)
     where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs look under the folder's real name
     whole = replace(whole, conversation=replace(whole.conversation, directory=str(where)))

@@ -17,7 +17,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
 | `forgetting.py`, `backup.py` | the seams to what takes away for good, and to what makes a copy of all |
 | `recording.py` | a conversation with its runs, as a file holds it |
-| `resuming.py` | the seam of formats whose program goes on with what we write |
+| `installing.py` | the seam of formats whose program goes on with what we write |
 | `imports.py` | what was brought in from other programs, piece by piece |
 | `media.py` | pictures and sound, and the seam to the models that make or hear them |
 | `engine.py` | the seams to what runs |

@@ -37,7 +37,7 @@ class Line:
 def json_lines(path: Path) -> Iterator[Line]:
     """Each line that is not blank. Raises UsageError when the file can't be read."""
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=_CHUNK) as file:
             for number, (raw, offset) in enumerate(_lines(file), 1):
                 if raw is None:
                     yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)

@@ -19,7 +19,7 @@ from moot.formats.claude._sidechains import Sidechains
 from moot.formats.claude._writing import lines_of, session_of
 from moot.types.canonical import loads
 from moot.types.format import Entry, ExportedConversation, ImportedConversation, Keeping, Written
-from moot.types.resuming import Session as Placement
+from moot.types.installing import Session as Placement
 
 __all__ = ["ClaudeFormat", "folder_of"]
 
@@ -34,12 +34,13 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 
 class ClaudeFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`, `Installable`."""
 
     name = "claude"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
+    agent_type = AGENT
     words = "a session that Claude Code resumes"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),

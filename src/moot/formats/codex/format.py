@@ -17,7 +17,7 @@ from moot.formats.codex._session import Session
 from moot.formats.codex._writing import lines_of, session_of
 from moot.types.canonical import JsonObject, loads
 from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
-from moot.types.resuming import Session as Placement
+from moot.types.installing import Session as Placement
 
 __all__ = ["CodexFormat"]
 
@@ -29,12 +29,13 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 
 class CodexFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`, `Installable`."""
 
     name = "codex"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
+    agent_type = AGENT
     words = "a session that Codex resumes"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),

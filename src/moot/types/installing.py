@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from moot.types.format import ExportedConversation, Fidelity
 
-__all__ = ["Resumable", "Session"]
+__all__ = ["Installable", "Session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Session:
 
 
 @runtime_checkable
-class Resumable(Protocol):
+class Installable(Protocol):
     """An optional power of a format: the conversation as a session of its program, which finds it by `id`."""
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Session:
