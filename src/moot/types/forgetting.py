@@ -27,7 +27,7 @@ __all__ = [
 MARK = "[redacted]"
 """Stands where a string was taken out."""
 
-CopyKind: TypeAlias = Literal["backup", "export"]
+CopyKind: TypeAlias = Literal["backup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,6 @@ class KeptCopy:
     made_at: int
     """ms"""
     size: int
-    sha256: str
-    """Empty = not known."""
-    conversation: str = ""
-    """Of an export; empty = the whole store."""
 
 
 def _files() -> list[FileFate]:

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 from moot.store import segments
 from moot.store.connect import Queries
-from moot.store.forgetting.places import PLACES
+from moot.store.forgetting.places import PLACES, select
 from moot.store.stored import LAST_SEQ
 from moot.types.canonical import dumps
 
@@ -51,8 +51,7 @@ def named_in(queries: Queries, conversation: int) -> set[str]:
     """All that looks like the name of a blob in what hangs on a conversation."""
     found: set[str] = set()
     for table, column in _SAYS:
-        of = PLACES[table].of
-        _collect(queries.execute(f"SELECT {column} FROM {table} WHERE {of}", (conversation,)), found)
+        _collect(queries.execute(select(column, table, PLACES[table].of), (conversation,)), found)
     _collect(((data,) for row in segments.rows(queries, conversation, 0, LAST_SEQ) for data in (row[5], row[9])), found)
     return found
 
@@ -74,13 +73,17 @@ def named_by(queries: Queries, names: Collection[str], without: Collection[int] 
     for table, column in _SAYS:
         whose = _WHOSE.get(table) or f"c.owner_id FROM {table} AS t JOIN conversation AS c ON c.no = t.conversation"
         place = _OF.get(table) or "t.conversation"
-        for data, no, owner in queries.execute(f"SELECT t.{column}, {place}, {whose} WHERE t.{column} IS NOT NULL"):
+        for data, no, owner in queries.execute(_saying(column, place, whose)):
             if f"{no}" not in left_out:
                 found.update((name, owner) for name in _names(data) if name in names)
     for no, owner, data in _sealed(queries):
         if f"{no}" not in left_out:
             found.update((name, owner) for name in _names(data) if name in names)
     return found
+
+
+def _saying(column: LiteralString, no: LiteralString, whose: LiteralString) -> LiteralString:
+    return f"SELECT t.{column}, {no}, {whose} WHERE t.{column} IS NOT NULL"
 
 
 def _sealed(queries: Queries) -> Iterator[tuple[int, str, bytes]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, LiteralString, TypeAlias
 
-__all__ = ["BY_ITSELF", "INDEXES", "PLACES", "Form", "Place"]
+__all__ = ["BY_ITSELF", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
 
 Form: TypeAlias = Literal["text", "json", "parts", "bytes"]
 """text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · bytes: anything else."""
@@ -118,3 +118,18 @@ BY_ITSELF = frozenset(
 
 INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")
 """Full-text indexes, whose own tables hold every word of what they index."""
+
+
+def select(columns: LiteralString, table: LiteralString, where: LiteralString) -> LiteralString:
+    """SQL for columns of a table."""
+    return f"SELECT {columns} FROM {table} WHERE {where}"
+
+
+def delete(table: LiteralString, where: LiteralString) -> LiteralString:
+    """SQL that deletes rows."""
+    return f"DELETE FROM {table} WHERE {where}"
+
+
+def update(table: LiteralString, column: LiteralString) -> LiteralString:
+    """SQL that gives a column of one row another value."""
+    return f"UPDATE {table} SET {column} = ? WHERE rowid = ?"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import deepcopy
-from typing import Any, LiteralString
+from typing import Any
 
 from moot.errors import Busy
 from moot.store import lookup
 from moot.store.connect import Queries
 from moot.store.forgetting.naming import are_blobs, named_in
-from moot.store.forgetting.places import PLACES
+from moot.store.forgetting.places import PLACES, delete, select
 from moot.store.forgetting.works import Work, save
 from moot.store.transaction import Transaction
 from moot.store.unindexing import unindex_all
@@ -49,9 +49,8 @@ def counted(queries: Queries, conversation: int) -> dict[str, int]:
     """How many rows of which table hang on a conversation."""
     found: dict[str, int] = {}
     for table, place in PLACES.items():
-        of: LiteralString = place.of
-        if of:
-            found[table] = queries.execute(f"SELECT count(*) FROM {table} WHERE {of}", (conversation,)).fetchone()[0]
+        if place.of:
+            found[table] = queries.execute(select("count(*)", table, place.of), (conversation,)).fetchone()[0]
     return {table: rows for table, rows in found.items() if rows}
 
 
@@ -70,9 +69,8 @@ def purge(work: Work, no: int, transaction: Transaction) -> Work:
         work.unindexed = True
         work.count("search", indexed)
     for table, place in PLACES.items():
-        of: LiteralString = place.of
-        if of:
-            work.count(table, transaction.execute(f"DELETE FROM {table} WHERE {of}", (no,)).rowcount)
+        if place.of:
+            work.count(table, transaction.execute(delete(table, place.of), (no,)).rowcount)
     work.count("idempotency", answers_forgotten(transaction, since))
     work.receipt.conversations.append(id)
     save(transaction, work)

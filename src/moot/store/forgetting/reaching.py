@@ -30,9 +30,7 @@ async def reach(work: Work, writer: Writer, reader: Reader, database: Path, tell
     """What became of every copy that the store knows of; each is whole at every instant."""
     fates = await to_thread.run_sync(_before_upgrades, database)
     for copy in await reader.read(known):
-        if copy.kind == "export":
-            fates.append(FileFate(copy.path, "left", "an export: it is yours to remove"))
-        elif copy.made_at >= work.since:
+        if copy.made_at >= work.since:
             tell(f"writing {copy.path} anew")
             fate, backup = await _anew(work, copy, tell)
             fates.append(fate)

@@ -14,7 +14,7 @@ from moot.store.blobs import PACKED, BlobFiles
 from moot.store.connect import Connection, Queries
 from moot.store.forgetting.naming import are_blobs, named_in
 from moot.store.forgetting.needles import Needles
-from moot.store.forgetting.places import BY_ITSELF, PLACES, Form
+from moot.store.forgetting.places import BY_ITSELF, PLACES, Form, select, update
 from moot.store.forgetting.purging import answers_forgotten, with_children
 from moot.store.forgetting.rewriting import Rewriting
 from moot.store.forgetting.scanning import Scan
@@ -248,7 +248,7 @@ def _replaced(transaction: Transaction, needles: Needles, no: int | None) -> dic
     counts: dict[str, int] = {}
     for table, rowid, values in list(_changes(transaction, needles, no, BY_ITSELF)):
         for column, value in values.items():
-            transaction.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, rowid))
+            transaction.execute(update(table, column), (value, rowid))
         counts[table] = counts.get(table, 0) + 1
     return counts
 
@@ -261,9 +261,8 @@ def _changes(
         if table in without or not place.words or (no is None) == bool(place.of):
             continue
         columns: LiteralString = ", ".join(place.words)
-        of: LiteralString = place.of or "true"
         values = () if no is None else (no,)
-        for row in queries.execute(f"SELECT rowid, {columns} FROM {table} WHERE {of}", values).fetchall():
+        for row in queries.execute(select(f"rowid, {columns}", table, place.of or "true"), values).fetchall():
             changed: dict[LiteralString, object] = {}
             for (column, form), value in zip(place.words.items(), row[1:], strict=True):
                 new = _without(needles, form, value)
