@@ -7,7 +7,7 @@ import logging
 import anyio
 
 from moot.errors import StoreError
-from moot.types.upkeep import Upkeep
+from moot.types.store import Store
 
 __all__ = ["keep", "keep_for_a_moment"]
 
@@ -24,26 +24,26 @@ FREE = 32 << 20
 log = logging.getLogger("moot.engine")
 
 
-async def keep(upkeep: Upkeep, quiet: float, *, first: float = FIRST, again: float = AGAIN) -> None:
+async def keep(store: Store, quiet: float, *, first: float = FIRST, again: float = AGAIN) -> None:
     """For as long as it is let: one process at a time does it, the others look again later. Nothing for a `quiet` of 0."""
     await anyio.sleep(first)
     while quiet:
         try:
-            async for _ in upkeep.seal(quiet=quiet, share=SHARE):
+            async for _ in store.upkeep.seal(quiet=quiet, share=SHARE):
                 pass
-            async for _ in upkeep.give_back(keep=FREE, share=SHARE):
+            async for _ in store.upkeep.give_back(keep=FREE, share=SHARE):
                 pass
         except StoreError as error:  # what is not sealed is stored all the same
             log.warning("the store was left as large as it is: %s", error)
         await anyio.sleep(again)
 
 
-async def keep_for_a_moment(upkeep: Upkeep, quiet: float) -> None:
+async def keep_for_a_moment(store: Store, quiet: float) -> None:
     """For those who only ever start a process for a prompt."""
     if not quiet:
         return
     try:
-        async for _ in upkeep.seal(quiet=quiet, seconds=MOMENT):
+        async for _ in store.upkeep.seal(quiet=quiet, seconds=MOMENT):
             pass
     except StoreError as error:
         log.warning("the store was left as large as it is: %s", error)

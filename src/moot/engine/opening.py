@@ -81,7 +81,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(runtime.hub.poll)
-            group.start_soon(keep, store.upkeep, settings.storage.seal_after)
+            group.start_soon(keep, store, settings.storage.seal_after)
             group.start_soon(finish, store)
             if serves:
                 group.start_soon(retain, store, lambda: runtime.settings.retention)
@@ -95,7 +95,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.cancel_scope.cancel()
         if drove and not isinstance(failure, StoreError):
             await _index(store)
-            await keep_for_a_moment(store.upkeep, settings.storage.seal_after)
+            await keep_for_a_moment(store, settings.storage.seal_after)
         if failure is not None:
             raise failure
     finally:

@@ -31,7 +31,7 @@ async def test_what_is_quiet_is_sealed_in_the_background_again_and_again(tmp_pat
     store = await filled(tmp_path)
     with anyio.fail_after(9):
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: keep(store.upkeep, 600.0, first=0.0, again=0.01))
+            group.start_soon(lambda: keep(store, 600.0, first=0.0, again=0.01))
             while (await store.upkeep.sizes()).sealed.events < 30:
                 await anyio.sleep(0.01)
             await store.log.append("quiet", [Event("meta", body="more", at=LONG_AGO)])
@@ -46,9 +46,9 @@ async def test_what_is_quiet_is_sealed_in_the_background_again_and_again(tmp_pat
 
 async def test_a_process_that_ends_seals_for_a_moment_or_not_at_all(tmp_path: Path) -> None:
     store = await filled(tmp_path)
-    await keep_for_a_moment(store.upkeep, 0.0)
-    await keep(store.upkeep, 0.0, first=0.0)
+    await keep_for_a_moment(store, 0.0)
+    await keep(store, 0.0, first=0.0)
     assert (await store.upkeep.sizes()).sealed.events == 0
-    await keep_for_a_moment(store.upkeep, 600.0)
+    await keep_for_a_moment(store, 600.0)
     assert (await store.upkeep.sizes()).sealed.events == 30
     await store.close()
