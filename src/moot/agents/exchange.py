@@ -58,6 +58,7 @@ class _Live:
             state, chunks = feed(state, raw)
             if chunks and (not attempt.visible or chunks[-1]["type"] not in _DELTAS):
                 note(self.position, attempt, chunks)
+                attempt.first_at = attempt.first_at or (now if attempt.visible else 0)
             events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
         self.state = state
         with anyio.CancelScope(shield=True):  # what the state knows must be in the log, or the end would hold what nothing there stands for

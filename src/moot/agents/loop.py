@@ -111,6 +111,7 @@ def _step_facts(context: RunContext, position: Position, attempt: Attempt, choic
         "usage": ending.usage.to_json(),
         "cost": position.costs[-1] if position.costs else None,
         "ms": max(0, context.ports.now() - attempt.at) // 1000,
+        **({"first_ms": max(0, attempt.first_at - attempt.at) // 1000} if attempt.first_at else {}),
         **ending.metadata,
     }
 

@@ -46,6 +46,9 @@ class Attempt:
     marked: bool = False
     """Its `data-attempt` is written."""
     at: int = 0
+    """µs; when it began."""
+    first_at: int = 0
+    """When it first showed something; 0 = not yet."""
 
 
 @dataclass(slots=True)

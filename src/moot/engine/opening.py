@@ -68,8 +68,9 @@ async def open_engine(settings: Settings, *, resume: bool = False, seed: int | N
 async def _index(store: Store) -> None:
     try:
         await store.search.index(seconds=INDEXING)
-    except StoreError as error:  # what was said is stored; a search makes up for the index
-        log.warning("the search index was left for later: %s", error)
+        await store.stats.count(seconds=INDEXING)
+    except StoreError as error:  # what was said is stored; a search or a look at the sums makes up for it
+        log.warning("the search index or the counts were left for later: %s", error)
 
 
 @asynccontextmanager

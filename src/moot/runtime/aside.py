@@ -23,7 +23,7 @@ from moot.types.media import Heard, MediaCall
 from moot.types.message import Message
 from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest, Translator
-from moot.types.store import Change, CloseExchange, OpenExchange
+from moot.types.store import Change, CloseExchange, OpenExchange, Spent
 
 __all__ = ["aside", "recorded"]
 
@@ -142,8 +142,9 @@ class _Talk:
         chunks, ending = self.translator.close(self.state, ended)
         self.chunks += chunks
         ending, self.charged, body = settled(ending, ended, failure, self.choice.model, heard=bool(self.raws))
+        spent = Spent(self.exchange.id, self.exchange.purpose, str(self.choice.model.id), ending.usage, self.charged)
         await self._append(
-            [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended)
+            [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended), spent
         )
         return ending
 

@@ -10,7 +10,7 @@ from moot.errors import Busy, NotFound, StoreError
 from moot.store.rows import asked_json, optional, options_json
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
-from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, SetSession, Took, Use
+from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, SetSession, Spent, Took, Use
 from moot.types.usage import Usage
 
 __all__ = ["Target", "deny_open", "go_on", "make"]
@@ -219,6 +219,16 @@ def _close_exchange(transaction: Transaction, target: Target, change: CloseExcha
         raise StoreError(f"no exchange with the id {change.id!r} was opened")
 
 
+def _spent(transaction: Transaction, target: Target, change: Spent) -> None:
+    transaction.execute(
+        "INSERT INTO aside (exchange, conversation, at, purpose, model, input, output, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(change.exchange, target.conversation, transaction.now_ms, change.purpose, change.model),
+            *(change.usage.input or 0, change.usage.output or 0, change.cost),
+        ),
+    )
+
+
 _CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
     Fold: _fold,
     Park: _park,
@@ -230,4 +240,5 @@ _CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
     Took: _took,
     OpenExchange: _open_exchange,
     CloseExchange: _close_exchange,
+    Spent: _spent,
 }

@@ -27,7 +27,7 @@ from moot.store.projects import OwnProjects
 from moot.store.reader import Reader
 from moot.store.records import RunReader, RunRecords
 from moot.store.search import FullText
-from moot.store.stats import RunStats
+from moot.store.stats import AnswerStats
 from moot.store.tokens import AccessTokens
 from moot.store.tree import MessageTree
 from moot.store.writer import Writer
@@ -81,7 +81,7 @@ class SqliteHoldings:
         self.projects = OwnProjects(writer, reader, owner)
         self.grants = ConversationGrants(writer, owner)
         self.search = FullText(writer, reader, base.indexer, owner)
-        self.stats = RunStats(reader, owner)
+        self.stats = AnswerStats(writer, reader, owner)
         self.imports = StoredImports(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
 

@@ -15,7 +15,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.conversations import Conversations
 from moot.types.event import Event
-from moot.types.exchange import Ended, Exchange, Failure
+from moot.types.exchange import Ended, Exchange, Failure, Purpose
 from moot.types.forgetting import Forgetting
 from moot.types.imports import Imports
 from moot.types.message import Message, MessageStatus
@@ -112,6 +112,17 @@ class CloseExchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What an exchange outside of any run took, for the sums."""
+
+    exchange: str
+    purpose: Purpose
+    model: str
+    usage: Usage
+    cost: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """Answers a question with no, for nobody did in time. Raises Busy when somebody did after all."""
 
@@ -128,7 +139,7 @@ class SetSession:
     id: str
 
 
-Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | Took | OpenExchange | CloseExchange
+Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | Took | OpenExchange | CloseExchange | Spent
 
 
 class LogReading(Protocol):

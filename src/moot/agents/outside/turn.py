@@ -44,6 +44,8 @@ class Turn:
         self._order = anyio.Lock()
         self._hidden = hiding(request.servers)
         self._began = context.ports.now()
+        self._first = 0
+        """When it first said or did something; 0 = not yet."""
 
     @classmethod
     async def begin(
@@ -105,6 +107,8 @@ class Turn:
         chunks: tuple[Chunk, ...] = ()
         if not sent:
             self._state, chunks = self._translator.feed(self._state, line)
+            if not self._first and any(piece["type"] != "start-step" for piece in chunks):
+                self._first = self.context.ports.now()
         elif self._hears is not None:
             self._state, chunks = self._hears.said(self._state, line)
         return Event("raw", chunks, line, exchange=self.exchange.id, body=SENT if sent else None)
@@ -143,6 +147,7 @@ class Turn:
             "usage": ending.usage.to_json(),
             "cost": ending.cost,
             "ms": max(0, self.context.ports.now() - self._began) // 1000,
+            **({"first_ms": max(0, self._first - self._began) // 1000} if self._first else {}),
             **ending.metadata,
         }
         steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), step]

@@ -67,6 +67,10 @@ PLACES: Mapping[LiteralString, Place] = {
         ("exchange", "kind", "phase", "key", "check"),
         "id > (?1 << 32) AND id < ((?1 + 1) << 32)",
     ),
+    "answer": Place({"agent": "text", "model": "text"}, ("status", "error"), _CONVERSATION),
+    "answer_tool": Place({"tool": "text"}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
+    "aside": Place({"model": "text"}, ("exchange", "purpose"), _CONVERSATION),
+    "to_count": Place({}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
     "message": Place(
         {"parts": "parts", "metadata": "json", "client_id": "text"}, ("id", "parent_id", "role", "run", "status"), _CONVERSATION
     ),

@@ -1,0 +1,90 @@
+"""The rows of what answers took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.store.connect import Connection
+from moot.store.counting.taken import Called, Ran, Taken, called, taken
+from moot.store.rows import kept, kept_object
+from moot.store.transaction import Transaction
+from moot.types.canonical import Json
+from moot.types.usage import Usage
+
+__all__ = ["Counted", "put", "remaining", "uncounted"]
+
+_BATCH = 256
+_OVER = "m.status IN ('finished', 'failed', 'cancelled')"
+_DUE = (
+    "SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, c.agent, c.model, r.no, r.agent, r.model, r.status, r.error,"
+    " r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message JOIN conversation AS c ON c.no = m.conversation"
+    f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
+)
+_JOURNAL = "SELECT phase, key, at, body FROM event WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"
+
+Counted = tuple[int, int, int, Taken | None, dict[str, Called]]
+"""Message no, conversation no, ms, what it took (None = it is not counted), its calls."""
+
+
+def uncounted(connection: Connection) -> list[Counted]:
+    """The next answers that are over and not counted as they stand, with what they took."""
+    return [_counted(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
+
+
+def put(found: list[Counted], transaction: Transaction) -> None:
+    """Writes their rows. An answer that went on meanwhile is counted again with the next."""
+    for no, conversation, at, took, calls in found:
+        if transaction.execute("DELETE FROM to_count WHERE message = ?", (no,)).rowcount != 1:
+            continue  # purged
+        transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
+        transaction.execute("DELETE FROM answer_tool WHERE message = ?", (no,))
+        if took is None:
+            continue
+        transaction.execute(
+            "INSERT INTO answer (message, conversation, at, agent, model, status, error, steps, input, output, cache_read, cache_write,"
+            " reasoning, cost, first_ms, ms, timed, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (no, conversation, at, *took),
+        )
+        for tool, one in calls.items():
+            transaction.execute(
+                "INSERT INTO answer_tool (message, tool, calls, failed, denied, ms, timed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (no, tool, one.calls, one.failed, one.denied, one.ms, one.timed),
+            )
+
+
+def remaining(connection: Connection) -> int:
+    """How many answers are over and not counted."""
+    return connection.execute(f"SELECT count(*) FROM to_count AS t JOIN message AS m ON m.no = t.message WHERE {_OVER}").fetchone()[0]
+
+
+def _counted(connection: Connection, row: Any) -> Counted:
+    no, conversation, at, status, parts, data, agent, model, run = row[:9]
+    metadata = kept_object(data)
+    if "source" in metadata:
+        return no, conversation, at, None, {}  # a fork's copy: what it took is counted where it was said
+    ran = None if run is None else Ran(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(kept_object(row[13])), row[14])
+    took = taken(metadata, status, ran)
+    if run is None:
+        took = took._replace(agent=took.agent or agent, model=took.model or model)
+    said = kept(parts)
+    pieces = [part for part in said if isinstance(part, dict)] if isinstance(said, list) else []
+    return no, conversation, at, took, called(pieces, {} if run is None else _times(connection, run))
+
+
+def _times(connection: Connection, run: int) -> dict[str, int]:
+    """Tool call → ms, by the run's journal as far as it is not sealed: answers are counted long before."""
+    begun: dict[str, tuple[str, int]] = {}
+    found: dict[str, int] = {}
+    for phase, key, at, data in connection.execute(_JOURNAL, (run,)):
+        if phase == "start":
+            body = kept_object(data) if data is not None else {}
+            begun[key] = (str(body.get("call", "")), at)
+        elif key in begun:
+            call, since = begun[key]
+            found[call] = max(0, at - since) // 1000
+    return found
+
+
+def _kind(data: bytes | None) -> str:
+    error: Json = None if data is None else kept(data)
+    return str(error.get("kind", "failed")) if isinstance(error, dict) else ""
