@@ -8,9 +8,14 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
-from moot.testing.script import Reply
+from moot.testing.script import Reply, ToolCall
 
-SCRIPT = [Reply(when="priced", text="Hello there.", usage={"input": 1200, "output": 30}, times=0), Reply(text="Hello.", times=0)]
+SCRIPT = [
+    Reply(when="list the files", tool_calls=[ToolCall("list_files", {"path": "."})]),
+    Reply(when="refuse it", status=401, error="no", times=0),
+    Reply(when="priced", text="Hello there.", usage={"input": 1200, "output": 30}, times=0),
+    Reply(text="Hello.", times=0),
+]
 pytestmark = pytest.mark.timeout(60)
 
 CONFIG = """
@@ -56,9 +61,23 @@ def test_what_runs_took_is_summed_by_day_model_agent_and_project(moot: MootProce
     assert json.loads(moot.run("stats", "-c", "1", "--json").stdout)["total"]["unpriced_runs"] == 1
 
 
+def test_tools_errors_and_times_are_counted_too(moot: MootProcess) -> None:
+    assert moot.run("run", "please list the files", "--yes").returncode == 0
+    assert moot.run("run", "refuse it").returncode != 0
+    told = json.loads(moot.run("stats", "--json").stdout)
+    (tool,) = told["tools"]
+    assert (tool["name"], tool["calls"], tool["failed"], tool["timed"]) == ("list_files", 1, 0, 1)
+    assert told["errors"] == [{"name": "auth", "runs": 1}] and told["uncounted"] == 0
+    assert told["total"]["first"] is not None and told["total"]["steps"] == 2
+    shown = moot.run("stats", "--by", "tool").stdout.decode()
+    assert shown.splitlines()[0].split() == ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"] and "list_files" in shown
+    assert "auth" in moot.run("stats", "--by", "error").stdout.decode()
+    assert json.loads(moot.run("stats", "-c", "2", "--json").stdout)["contexts"][0]["tokens"] == 12
+
+
 def test_where_nothing_ran_it_says_so_and_a_wrong_sum_is_exit_2(moot: MootProcess) -> None:
     empty = moot.run("stats")
-    assert (empty.returncode, empty.stdout) == (0, b"") and b"no run has ended" in empty.stderr
+    assert (empty.returncode, empty.stdout) == (0, b"") and b"there is no answer" in empty.stderr
     assert json.loads(moot.run("stats", "--json").stdout)["total"]["runs"] == 0
     assert moot.run("stats", "--by", "colour").returncode == 2
     assert moot.run("stats", "--days", "0").returncode == 2

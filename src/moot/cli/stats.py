@@ -20,27 +20,32 @@ from moot.types.stats import Counts, Usages
 _DAY_MS = 24 * 3600 * 1000
 _NANO = 1_000_000_000
 
-By = Literal["day", "model", "agent", "project"]
+By = Literal["day", "model", "agent", "project", "tool", "error"]
+_ALL: tuple[By, ...] = ("day", "model", "agent", "project", "tool")
+_WAIT = 30.0
+"""Seconds that counting what came since may take; after that the sums are told with what is missing."""
 
 
 async def stats(
     *,
-    by: Annotated[By | None, Parameter(name="--by", help="Only sums by this; all four otherwise.")] = None,
-    days: Annotated[int | None, Parameter(name="--days", help="Only runs of so many days, today included.", least=1)] = None,
+    by: Annotated[By | None, Parameter(name="--by", help="Only sums by this.")] = None,
+    days: Annotated[int | None, Parameter(name="--days", help="Only answers of so many days, today included.", least=1)] = None,
     conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only of this one.")] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Sums over runs that have ended; of what has no known price it says how much that is."""
+    """What answers took: tokens, money, time, tools, errors; of what has no known price it says how much that is."""
     now = int(time.time() * 1000)
     since = 0 if days is None else (now // _DAY_MS - days + 1) * _DAY_MS
     async with opened(output) as engine:
         within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
-        found = await engine.store.stats.usage(since=since, conversation=within)
+        found = await engine.store.stats.usage(since=since, conversation=within, wait=_WAIT)
     if json:
         output.json(_json(found, since))
         return
-    _print(found, output, [by] if by else ["day", "model", "agent", "project"])
+    _print(found, output, [by] if by else list(_ALL))
+    if found.uncounted:
+        output.say(f"moot: {found.uncounted:,} answers are not counted yet; ask again for the rest", "yellow")
 
 
 def _groups(found: Usages) -> dict[By, Mapping[str, Counts]]:
@@ -48,33 +53,78 @@ def _groups(found: Usages) -> dict[By, Mapping[str, Counts]]:
 
 
 def _json(found: Usages, since: int) -> JsonObject:
-    told: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": asdict(found.total)}
+    told: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": _counts(found.total)}
     for name, groups in _groups(found).items():
-        told[f"{name}s"] = list[Json]([{"name": key, **asdict(counts)} for key, counts in groups.items()])
-    return told
+        told[f"{name}s"] = list[Json]([{"name": key, **_counts(counts)} for key, counts in groups.items()])
+    told["tools"] = list[Json]([{"name": tool, **asdict(one)} for tool, one in found.tools.items()])
+    told["errors"] = list[Json]([{"name": kind, "runs": count} for kind, count in found.errors.items()])
+    told["asides"] = list[Json]([{"name": purpose, **asdict(one)} for purpose, one in found.asides.items()])
+    return {**told, "contexts": list[Json]([asdict(size) for size in found.contexts]), "uncounted": found.uncounted}
+
+
+def _counts(counts: Counts) -> JsonObject:
+    return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}
+
+
+def _spoken(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def _print(found: Usages, output: Output, wanted: list[By]) -> None:
     if not found.total.runs:
-        output.say("moot: no run has ended in that time", "dim")
+        output.say("moot: there is no answer in that time", "dim")
         return
     groups = _groups(found)
     for number, name in enumerate(wanted):
-        if number:
+        if number and (name in groups or found.tools):
             output.data("\n")
-        rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
-        if number == len(wanted) - 1:
-            rows.append(_row("total", found.total))
-        print_table(output, [name.upper(), "RUNS", "FAILED", "INPUT", "CACHED", "OUTPUT", "COST"], rows)
+        if name == "tool":
+            _print_tools(found, output)
+        elif name == "error":
+            print_table(output, ["ERROR", "ANSWERS"], [[kind, f"{count:,}"] for kind, count in found.errors.items()])
+        else:
+            rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
+            last = name == ("project" if len(wanted) > 1 else name)
+            print_table(output, _head(name), [*rows, _row("total", found.total)] if last else rows)
+    _tell_asides(found, output)
+
+
+def _head(name: str) -> list[str]:
+    return [name.upper(), "ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST", "TOKENS/S", "COST"]
 
 
 def _row(name: str, counts: Counts) -> list[str]:
     tokens = [f"{number:,}" for number in (counts.input, counts.cache_read, counts.output)]
-    return [name, f"{counts.runs:,}", f"{counts.failed:,}", *tokens, _cost(counts)]
+    first = "-" if counts.first is None else _spoken(counts.first)
+    rate = "-" if counts.rate is None else f"{counts.rate:,.0f}"
+    return [name, f"{counts.runs:,}", f"{counts.failed:,}", f"{counts.steps:,}", *tokens, first, rate, _cost(counts)]
+
+
+def _print_tools(found: Usages, output: Output) -> None:
+    rows = [
+        [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _spoken(round(one.ms / one.timed)) if one.timed else "-"]
+        for tool, one in found.tools.items()
+    ]
+    if rows:
+        print_table(output, ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"], rows)
+
+
+def _tell_asides(found: Usages, output: Output) -> None:
+    """Calls that belong to no answer cost too."""
+    for purpose, one in found.asides.items():
+        known = "" if one.unpriced == one.calls else f", ${one.cost / _NANO:,.4f}"
+        unknown = f", {one.unpriced:,} of unknown price" if one.unpriced else ""
+        output.say(
+            f"besides: {one.calls:,} model {'call' if one.calls == 1 else 'calls'} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}",
+            "dim",
+        )
+
+
+_PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations", "picture": "pictures", "transcript": "transcripts"}
 
 
 def _cost(counts: Counts) -> str:
-    """What is known, and of how many runs it is not."""
+    """What is known, and of how many answers it is not."""
     unknown = f"{counts.unpriced_runs:,} of unknown price" if counts.unpriced_runs else ""
     if counts.unpriced_runs == counts.runs:
         return unknown or "-"

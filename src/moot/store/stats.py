@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, LiteralString
 
 from moot.store.connect import Connection
 from moot.store.counting.counter import put, remaining, uncounted
-from moot.store.lookup import OF_THEIRS
 from moot.store.reader import Reader
 from moot.store.writer import Writer
 from moot.types.stats import AsideCounts, ContextSize, Counts, ToolCounts, Usages
 
 __all__ = ["AnswerStats"]
 
-_SUMS = (
-    "count(*), sum(a.status = 'failed'), sum(a.input), sum(a.output), sum(a.cache_read), sum(a.cache_write), sum(a.reasoning),"
-    " coalesce(sum(a.cost), 0), sum(a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0)), sum(a.steps), sum(a.ms), sum(a.timed),"
-    " coalesce(sum(a.first_ms), 0), count(a.first_ms), max(a.context)"
+_DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"
+"""Whole days of all conversations, which is what is asked for nearly always."""
+_ANSWERS: LiteralString = (
+    "(SELECT a.at / 86400000 AS day, c.project_id, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
+    " a.cache_read, a.cache_write, a.reasoning, coalesce(a.cost, 0) AS cost,"
+    " a.cost IS NULL AND (a.model <> '' OR a.input + a.output > 0) AS unpriced, a.steps, a.ms, a.timed,"
+    " coalesce(a.first_ms, 0) AS first_ms,"
+    " a.first_ms IS NOT NULL AS firsts, a.context FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
+    " WHERE a.at >= ?1 AND a.at < ?2 AND c.id = coalesce(?3, c.id) AND c.owner_id = coalesce(?4, c.owner_id))"
 )
-_WITHIN = f"a.at >= ? AND a.at < ? AND c.id = coalesce(?, c.id){OF_THEIRS}"
-_ANSWERS = f"FROM answer AS a JOIN conversation AS c ON c.no = a.conversation WHERE {_WITHIN}"
-_GROUPED = f"SELECT a.at / 86400000, a.model, a.agent, c.project_id, {_SUMS} {_ANSWERS} GROUP BY 1, 2, 3, 4"
-_TOOLS = (
-    "SELECT t.tool, sum(t.calls), sum(t.failed), sum(t.denied), sum(t.ms), sum(t.timed) FROM answer_tool AS t"
-    f" JOIN answer AS a ON a.message = t.message JOIN conversation AS c ON c.no = a.conversation WHERE {_WITHIN}"
-    " GROUP BY 1 ORDER BY 2 DESC, 1"
+_SUMS: LiteralString = (
+    "sum(runs), sum(failed), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), sum(cost), sum(unpriced),"
+    " sum(steps), sum(ms), sum(timed), sum(first_ms), sum(firsts), sum(context)"
 )
-_ERRORS = f"SELECT a.error, count(*) {_ANSWERS} AND a.error <> '' GROUP BY 1 ORDER BY 2 DESC, 1"
+_MINE: LiteralString = "a.at >= ?1 AND a.at < ?2 AND c.id = coalesce(?3, c.id) AND c.owner_id = coalesce(?4, c.owner_id)"
+_ERRORS = (
+    "SELECT a.error, count(*) FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
+    f" WHERE a.error <> '' AND {_MINE} GROUP BY 1 ORDER BY 2 DESC, 1"
+)
+_TOOLS: LiteralString = "sum(t.calls), sum(t.failed), sum(t.denied), sum(t.ms), sum(t.timed)"
+_TOOLS_OF_DAYS = (
+    f"SELECT t.tool, {_TOOLS} FROM tool_day AS t WHERE t.day >= ?1 / 86400000 AND t.day < ?2 / 86400000"
+    " AND t.owner_id = coalesce(?4, t.owner_id) AND ?3 IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+)
+_TOOLS_OF_ANSWERS = (
+    f"SELECT t.tool, {_TOOLS} FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
+    " JOIN answer_tool AS t ON t.message = a.message"
+    f" WHERE {_MINE} GROUP BY 1 ORDER BY 2 DESC, 1"
+)
 _ASIDES = (
     "SELECT a.purpose, count(*), sum(a.input), sum(a.output), coalesce(sum(a.cost), 0), sum(a.cost IS NULL) FROM aside AS a"
-    f" JOIN conversation AS c ON c.no = a.conversation WHERE {_WITHIN} GROUP BY 1 ORDER BY 2 DESC, 1"
+    f" JOIN conversation AS c ON c.no = a.conversation WHERE {_MINE} GROUP BY 1 ORDER BY 2 DESC, 1"
 )
-_CONTEXTS = f"SELECT a.at, a.context {_ANSWERS} AND a.context > 0 ORDER BY a.at, a.message"
+_CONTEXTS = (
+    "SELECT a.at, a.context FROM answer AS a JOIN conversation AS c ON c.no = a.conversation"
+    f" WHERE a.context > 0 AND {_MINE} ORDER BY a.at, a.message"
+)
 _EVER = 1 << 62
-_DAY = 86400
-
-T = TypeVar("T")
+_DAY = 86_400_000
+_PROJECT = "(SELECT p.name FROM project AS p WHERE p.id = s.project_id)"
 
 
 class AnswerStats:
@@ -52,23 +68,25 @@ class AnswerStats:
     async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> Usages:
         left = await self.count(seconds=wait)
         values = (since, _EVER if until is None else until, conversation, self._owner)
+        whole = conversation is None and since % _DAY == 0 and (until is None or until % _DAY == 0)
 
         def work(connection: Connection) -> Usages:
-            mine = (conversation, self._owner)
+            source = _DAYS if whole else _ANSWERS
             stored: Any = connection.execute(
-                f"SELECT count(*), coalesce(sum(c.message_count), 0) FROM conversation AS c WHERE c.id = coalesce(?, c.id){OF_THEIRS}", mine
+                "SELECT count(*), coalesce(sum(message_count), 0) FROM conversation"
+                " WHERE id = coalesce(?3, id) AND owner_id = coalesce(?4, owner_id)",
+                values,
             ).fetchone()
-            groups = [(tuple(row[:4]), Counts(*row[4:])) for row in connection.execute(_GROUPED, values)]
-            names = dict(connection.execute("SELECT id, name FROM project").fetchall())
+            tools = connection.execute(_TOOLS_OF_DAYS if whole else _TOOLS_OF_ANSWERS, values)
             return Usages(
                 stored[0],
                 stored[1],
-                sum((counts for _, counts in groups), Counts()),
-                dict(sorted(_by(groups, lambda key: time.strftime("%Y-%m-%d", time.gmtime(key[0] * _DAY))).items(), reverse=True)),
-                _most(_by(groups, lambda key: str(key[1]))),
-                _most(_by(groups, lambda key: str(key[2]))),
-                _most(_by(groups, lambda key: str(names.get(key[3], "")))),
-                {row[0]: ToolCounts(*row[1:]) for row in connection.execute(_TOOLS, values)},
+                _grouped(connection, "''", "1", source, values).get("", Counts()),
+                _grouped(connection, "strftime('%Y-%m-%d', day * 86400, 'unixepoch')", "1 DESC", source, values),
+                _grouped(connection, "model", "2 DESC, 1", source, values),
+                _grouped(connection, "agent", "2 DESC, 1", source, values),
+                _grouped(connection, _PROJECT, "2 DESC, 1", source, values),
+                {row[0]: ToolCounts(*row[1:]) for row in tools},
                 dict(connection.execute(_ERRORS, values).fetchall()),
                 {row[0]: AsideCounts(*row[1:]) for row in connection.execute(_ASIDES, values)},
                 tuple(ContextSize(*row) for row in connection.execute(_CONTEXTS, values)) if conversation is not None else (),
@@ -86,12 +104,8 @@ class AnswerStats:
         return 0
 
 
-def _by(groups: list[tuple[tuple[Any, ...], Counts]], name: Callable[[tuple[Any, ...]], str]) -> dict[str, Counts]:
-    found: dict[str, Counts] = {}
-    for key, counts in groups:
-        found[name(key)] = found.get(name(key), Counts()) + counts
-    return found
-
-
-def _most(groups: Mapping[str, Counts]) -> dict[str, Counts]:
-    return dict(sorted(groups.items(), key=lambda group: (-group[1].runs, group[0])))
+def _grouped(
+    connection: Connection, by: LiteralString, order: LiteralString, source: LiteralString, values: Sequence[object]
+) -> dict[str, Counts]:
+    rows = connection.execute(f"SELECT {by}, {_SUMS} FROM {source} AS s GROUP BY 1 ORDER BY {order}", values)
+    return {row[0]: Counts(*row[1:]) for row in rows}

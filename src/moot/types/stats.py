@@ -29,12 +29,8 @@ class Counts:
     """Sum of the times to the first that was shown, where it is known."""
     firsts: int = 0
     """Of how many answers it is known."""
-    context: int = 0
-    """Input tokens of the largest model call."""
-
-    def __add__(self, other: Counts) -> Counts:
-        sums = {name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__ if name != "context"}
-        return Counts(**sums, context=max(self.context, other.context))
+    contexts: int = 0
+    """Sum of the input tokens of each answer's largest model call."""
 
     @property
     def first(self) -> int | None:
@@ -45,6 +41,11 @@ class Counts:
     def rate(self) -> float | None:
         """Output tokens a second while models worked."""
         return self.timed_output * 1000 / self.ms if self.ms and self.timed_output else None
+
+    @property
+    def context(self) -> int:
+        """Mean input tokens of an answer's largest model call."""
+        return round(self.contexts / self.runs) if self.runs else 0
 
 
 @dataclass(frozen=True, slots=True)

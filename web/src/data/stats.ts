@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
 
-/** Sums over runs that have ended; money is nano-dollars of those whose price is known. */
+/** Sums over answers that are over; money is nano-dollars of those whose price is known. */
 export interface Counts {
   runs: number
   failed: number
@@ -12,11 +12,34 @@ export interface Counts {
   reasoning: number
   cost: number
   unpriced_runs: number
+  steps: number
+  /** Mean input tokens of an answer’s largest model call. */
+  context: number
+  /** Mean ms to the first that was shown; null = not known. */
+  first: number | null
+  /** Output tokens a second. */
+  rate: number | null
 }
 
 export interface Group extends Counts {
   /** A day as `YYYY-MM-DD`, a model, or an agent. */
   name: string
+}
+
+export interface ToolCounts {
+  name: string
+  calls: number
+  failed: number
+  denied: number
+  ms: number
+  timed: number
+}
+
+export interface AsideCounts {
+  name: string
+  calls: number
+  cost: number
+  unpriced: number
 }
 
 export interface Stats {
@@ -26,6 +49,11 @@ export interface Stats {
   days: Group[]
   models: Group[]
   agents: Group[]
+  projects: Group[]
+  tools: ToolCounts[]
+  errors: { name: string; runs: number }[]
+  asides: AsideCounts[]
+  uncounted: number
 }
 
 /** What runs took that began at that instant (ms) or later. */

@@ -1,6 +1,6 @@
 import { ChartNoAxesColumn } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { type Counts, type Group, type Stats, useStats } from '@/data/stats'
+import { type AsideCounts, type Counts, type Group, type Stats, type ToolCounts, useStats } from '@/data/stats'
 import { Area } from '@/settings/Area'
 import { Bars } from '@/settings/Bars'
 import { everyDay, sinceOf } from '@/settings/days'
@@ -15,14 +15,14 @@ const SPANS: readonly [words: string, days: number][] = [
   ['All', 0],
 ]
 
-/** Tokens and money by day, model and agent. */
+/** Tokens, money and time by day, model, agent and project; tools and errors. */
 export default function Usage() {
   const [days, setDays] = useState(30)
   const { data, error, refetch } = useStats(sinceOf(days))
   return (
     <Area
       title="Usage"
-      about="What runs took that have ended. A price that nobody knows is unknown, and never nothing."
+      about="What answers took, those of other programs too. A price that nobody knows is unknown, and never nothing."
       actions={
         <fieldset className="flex rounded-lg bg-hover/70 p-0.5">
           <legend className="sr-only">Time</legend>
@@ -73,12 +73,23 @@ function All({ stats, days }: { stats: Stats; days: number }) {
     <div className="space-y-9">
       <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Sum name="Cost" value={costOf(stats.total)} note={unpriced(stats.total)} />
-        <Sum name="Tokens" value={short(tokens(stats.total))} note={`${short(stats.total.output)} of them written`} />
         <Sum
-          name="Runs"
-          value={count(stats.total.runs)}
-          note={stats.total.failed ? `${stats.total.failed} failed` : ''}
+          name="Tokens"
+          value={short(tokens(stats.total))}
+          note={`${short(stats.total.output)} written, ${short(stats.total.cache_read)} read from a cache`}
         />
+        <Sum
+          name="Answers"
+          value={count(stats.total.runs)}
+          note={`${perAnswer(stats.total)} steps each${stats.total.failed ? `, ${count(stats.total.failed)} failed` : ''}`}
+        />
+        {stats.total.first !== null && (
+          <Sum
+            name="First word after"
+            value={time(stats.total.first)}
+            note={stats.total.rate === null ? '' : `then ${count(Math.round(stats.total.rate))} tokens a second`}
+          />
+        )}
         <Sum
           name="Stored in all"
           value={plural(stats.conversations, 'conversation')}
@@ -93,12 +104,40 @@ function All({ stats, days }: { stats: Stats; days: number }) {
           <Bars label="Cost by day" bars={bars((counts) => counts.cost, money)} tick={money} />
         </Section>
       )}
+      <Section title="Context by day">
+        <Bars
+          label="Context by day"
+          bars={bars(
+            (counts) => counts.context,
+            (value) => `${count(value)} tokens`,
+          )}
+          tick={short}
+        />
+      </Section>
       <Section title="By model">
         <Table label="By model" columns={columns('Model')} rows={stats.models} keyOf={(group) => group.name} />
       </Section>
       <Section title="By agent">
         <Table label="By agent" columns={columns('Agent')} rows={stats.agents} keyOf={(group) => group.name} />
       </Section>
+      <Section title="By project">
+        <Table label="By project" columns={columns('Project')} rows={stats.projects} keyOf={(group) => group.name} />
+      </Section>
+      {stats.tools.length > 0 && (
+        <Section title="By tool">
+          <Table label="By tool" columns={TOOLS} rows={stats.tools} keyOf={(tool) => tool.name} />
+        </Section>
+      )}
+      {stats.errors.length > 0 && (
+        <Section title="What failed">
+          <Table label="What failed" columns={ERRORS} rows={stats.errors} keyOf={(error) => error.name} />
+        </Section>
+      )}
+      {stats.asides.length > 0 && (
+        <Section title="Calls besides">
+          <Table label="Calls besides" columns={ASIDES} rows={stats.asides} keyOf={(aside) => aside.name} />
+        </Section>
+      )}
       <Section title="By day">
         <Table label="By day" columns={columns('Day')} rows={stats.days} keyOf={(group) => group.name} />
       </Section>
@@ -137,12 +176,58 @@ function unpriced(counts: Counts): string {
   return counts.unpriced_runs ? `${plural(counts.unpriced_runs, 'run')} without a known price` : ''
 }
 
+function perAnswer(counts: Counts): string {
+  return (counts.steps / counts.runs).toFixed(1).replace('.0', '')
+}
+
+function time(ms: number): string {
+  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`
+}
+
+const TOOLS: Column<ToolCounts>[] = [
+  { head: 'Tool', cell: (tool) => <span className="font-medium break-all">{tool.name}</span> },
+  { head: 'Calls', figures: true, cell: (tool) => count(tool.calls) },
+  { head: 'Failed', figures: true, cell: (tool) => count(tool.failed) },
+  { head: 'Denied', figures: true, wide: true, cell: (tool) => count(tool.denied) },
+  {
+    head: 'Time each',
+    figures: true,
+    wide: true,
+    cell: (tool) => (tool.timed ? time(Math.round(tool.ms / tool.timed)) : '–'),
+  },
+]
+
+const ERRORS: Column<{ name: string; runs: number }>[] = [
+  { head: 'Kind', cell: (error) => <span className="font-medium">{error.name}</span> },
+  { head: 'Answers', figures: true, cell: (error) => count(error.runs) },
+]
+
+const PURPOSES: Record<string, string> = {
+  title: 'Titles',
+  compact: 'Summaries',
+  explain: 'Explanations',
+  picture: 'Pictures',
+  transcript: 'Transcripts',
+}
+
+const ASIDES: Column<AsideCounts>[] = [
+  { head: 'For', cell: (aside) => <span className="font-medium">{PURPOSES[aside.name] ?? aside.name}</span> },
+  { head: 'Calls', figures: true, cell: (aside) => count(aside.calls) },
+  { head: 'Cost', figures: true, cell: (aside) => (aside.unpriced === aside.calls ? 'unknown' : money(aside.cost)) },
+]
+
 function columns(head: string): Column<Group>[] {
   return [
     { head, cell: (group) => <span className="font-medium break-all">{group.name || 'not known'}</span> },
-    { head: 'Runs', figures: true, cell: (group) => count(group.runs) },
+    { head: 'Answers', figures: true, cell: (group) => count(group.runs) },
     { head: 'Read', figures: true, wide: true, cell: (group) => count(group.input) },
     { head: 'Written', figures: true, wide: true, cell: (group) => count(group.output) },
+    {
+      head: 'First word',
+      figures: true,
+      wide: true,
+      cell: (group) => (group.first === null ? '–' : time(group.first)),
+    },
     { head: 'Cost', figures: true, cell: costOf },
   ]
 }

@@ -42,7 +42,7 @@ class FoundOut(ListOut[HitOut]):
 
 
 class CountsOut(Out):
-    """What runs took. Money is nano-dollars."""
+    """What answers took: runs, and what was brought in. Money is nano-dollars."""
 
     runs: int
     failed: int
@@ -52,14 +52,68 @@ class CountsOut(Out):
     cache_write: int
     reasoning: int
     cost: int
-    """Of the runs whose price is known."""
+    """Of the answers whose price is known."""
     unpriced_runs: int
+    steps: int
+    ms: int
+    """That models worked, where it is known."""
+    timed_output: int
+    """Output tokens of that time."""
+    first_ms: int
+    """Sum of the times to the first that was shown, where it is known."""
+    firsts: int
+    contexts: int
+    """Sum of the input tokens of each answer's largest model call."""
+    context: int
+    """Their mean."""
+    first: int | None
+    """Mean ms to the first that was shown."""
+    rate: float | None
+    """Output tokens a second while models worked."""
 
 
 class GroupOut(CountsOut):
     """The same of one day, model, agent or project."""
 
     name: str
+
+
+class ToolCountsOut(Out):
+    """What calls of one tool came to."""
+
+    name: str
+    calls: int
+    failed: int
+    denied: int
+    ms: int
+    """Of the calls whose time is known."""
+    timed: int
+    """How many those are."""
+
+
+class ErrorCountOut(Out):
+    """Answers that failed for one kind of reason."""
+
+    name: str
+    runs: int
+
+
+class AsideCountsOut(Out):
+    """Model calls that belong to no answer (titles, summaries, pictures); their cost is in no other sum."""
+
+    name: str
+    calls: int
+    input: int
+    output: int
+    cost: int
+    unpriced: int
+
+
+class ContextSizeOut(Out):
+    """How large the context was for an answer."""
+
+    at: int
+    tokens: int
 
 
 class StatsOut(Out):
@@ -74,3 +128,11 @@ class StatsOut(Out):
     """The most runs first."""
     agents: list[GroupOut]
     projects: list[GroupOut]
+    tools: list[ToolCountsOut]
+    """The most calls first."""
+    errors: list[ErrorCountOut]
+    asides: list[AsideCountsOut]
+    contexts: list[ContextSizeOut]
+    """Of the one conversation that was asked for, oldest first."""
+    uncounted: int
+    """Answers that are over and in no sum yet."""

@@ -36,8 +36,8 @@ def put(found: list[Counted], transaction: Transaction) -> None:
     for no, conversation, at, took, calls in found:
         if transaction.execute("DELETE FROM to_count WHERE message = ?", (no,)).rowcount != 1:
             continue  # purged
-        transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
         transaction.execute("DELETE FROM answer_tool WHERE message = ?", (no,))
+        transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
         if took is None:
             continue
         transaction.execute(

@@ -67,8 +67,8 @@ PLACES: Mapping[LiteralString, Place] = {
         ("exchange", "kind", "phase", "key", "check"),
         "id > (?1 << 32) AND id < ((?1 + 1) << 32)",
     ),
-    "answer": Place({"agent": "text", "model": "text"}, ("status", "error"), _CONVERSATION),
     "answer_tool": Place({"tool": "text"}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
+    "answer": Place({"agent": "text", "model": "text"}, ("status", "error"), _CONVERSATION),
     "aside": Place({"model": "text"}, ("exchange", "purpose"), _CONVERSATION),
     "to_count": Place({}, (), "message IN (SELECT no FROM message WHERE conversation = ?1)"),
     "message": Place(
@@ -100,6 +100,8 @@ PLACES: Mapping[LiteralString, Place] = {
         "no = ?1",
     ),
     # what hangs on no conversation
+    "answer_day": Place({"agent": "text", "model": "text"}, ("owner_id", "project_id")),
+    "tool_day": Place({"tool": "text"}, ("owner_id",)),
     "blob": Place({"data": "bytes"}, ("sha256", "media_type")),
     "blob_owner": Place({}, ("sha256", "owner_id", "media_type")),
     "search_term": Place({"term": "text"}),

@@ -1,0 +1,69 @@
+"""Sums over 100,000 answers, beside a bare scan of the same rows: `python benchmarks/stats.py [ANSWERS]`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from moot.config.settings import Settings
+from moot.store import open_store
+from moot.store.connect import connect
+
+TOOLS = ("read_file", "shell", "edit_file", "search_files")
+DAY = 86_400_000
+CONVERSATION = (
+    "INSERT INTO conversation (id, owner_id, project_id, title, title_source, agent, agent_type, model, directory, allowed_uris,"
+    " is_task_finished, settings, message_count, unpriced_runs, created_at, updated_at)"
+    " VALUES (?, 'local', 'default', '', 'none', 'default', 'moot', '', x'', x'', 0, x'7b7d', 0, 0, 0, 0)"
+)
+ANSWER = (
+    "INSERT INTO answer (message, conversation, at, agent, model, status, error, steps, input, output, cache_read, cache_write, reasoning,"
+    " cost, first_ms, ms, timed, context) VALUES (?, ?, ?, ?, ?, ?, ?, 3, 9000, 700, 4000, 0, 100, 12000, 800, 9000, 700, 5000)"
+)
+
+
+def fill(path: Path, answers: int) -> None:
+    connection = connect(path, writing=True)
+    connection.execute("BEGIN")
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    for no in range(1, answers // 20 + 1):
+        connection.execute(CONVERSATION, (f"c{no}",))
+    for no in range(1, answers + 1):
+        failed = no % 50 == 0
+        values = (no, (no - 1) // 20 + 1, no * DAY * 365 // answers, f"agent{no % 4}", f"model{no % 9}@somewhere")
+        connection.execute(ANSWER, (*values, "failed" if failed else "finished", "overloaded" if failed else ""))
+        connection.execute(
+            "INSERT INTO answer_tool (message, tool, calls, failed, denied, ms, timed) VALUES (?, ?, 2, 0, 0, 900, 2)", (no, TOOLS[no % 4])
+        )
+    connection.execute("COMMIT")
+    connection.close()
+
+
+async def measured(answers: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(home=Path(folder))
+        store = await open_store(settings)
+        try:
+            await asyncio.to_thread(fill, settings.database, answers)
+            bare = connect(settings.database)
+            for name, work in (("bare scan", None), ("moot stats", store), ("last 7 days", store), ("bare scan", None)):
+                times: list[float] = []
+                for _ in range(5):
+                    began = time.perf_counter()
+                    if work is None:
+                        bare.execute("SELECT sum(input), sum(output), sum(cost) FROM answer").fetchall()
+                    else:
+                        found = await work.stats.usage(since=358 * DAY if name == "last 7 days" else 0)
+                        assert found.total.runs == answers or name == "last 7 days", found.total
+                    times.append((time.perf_counter() - began) * 1000)
+                print(f"{name:12} {min(times):8.1f} ms")
+            bare.close()
+        finally:
+            await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(measured(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
