@@ -74,15 +74,13 @@ def _counted(connection: Connection, row: Any) -> Counted:
 def _times(connection: Connection, run: int) -> dict[str, int]:
     """Tool call → ms, by the run's journal as far as it is not sealed: answers are counted long before."""
     begun: dict[str, tuple[str, int]] = {}
-    found: dict[str, int] = {}
+    ended: dict[str, int] = {}
     for phase, key, at, data in connection.execute(_JOURNAL, (run,)):
-        if phase == "start":
-            body = kept_object(data) if data is not None else {}
-            begun[key] = (str(body.get("call", "")), at)
-        elif key in begun:
-            call, since = begun[key]
-            found[call] = max(0, at - since) // 1000
-    return found
+        if phase == "end":
+            ended[key] = at
+        else:
+            begun[key] = (str((kept_object(data) if data is not None else {}).get("call", "")), at)
+    return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in begun.items() if key in ended}
 
 
 def _kind(data: bytes | None) -> str:
