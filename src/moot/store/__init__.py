@@ -28,8 +28,8 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `conversations`, `branches` | `Conversations`: the list, and messages as they are said; walking a branch |
 | `tree`, `nodes`, `forks` | `Tree`: siblings, deleted messages, branches; the tree as a list; a branch as a conversation of its own |
 | `grants` | `Grants`: what a person allowed for a conversation |
+| `stats`, `counting/` | `Stats`: what answers took, in rows of their own and in sums of days |
 | `search`, `searching/`, `words` | `Search`: the index, its filling, the query language; text as the index sees it |
-| `stats` | `Stats`: sums over runs |
 | `importing/` | `Imports`: what was brought in from elsewhere, and which of it is here |
 | `blobs` | `Blobs`: bytes by content |
 | `shares` | `Shares`: pages for whoever has their link |
