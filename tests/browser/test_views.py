@@ -17,6 +17,7 @@ VIEWS = {
     "tools": "/settings/tools",
     "permissions": "/settings/permissions",
     "tokens": "/settings/tokens",
+    "import": "/settings/import",
     "usage": "/settings/usage",
     "about": "/settings/about",
     "nothing": "/no/such/view",

@@ -32,7 +32,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `forgetting.py` | `moot purge`, `moot redact`, and receipts in words |
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
 | `installing.py` | `moot export --install` |
-| `import_report.py` | what an import shows while it works, and at its end |
+| `import_report.py` `import_watching.py` | what an import shows while it works, and at its end; what it follows |
 | `import_besides.py` | what programs keep besides, as an import tells of it |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |
 | `inline.py` | what small applications below the terminal's text share |

@@ -11,7 +11,7 @@ from moot.convert.given import conversation_json
 from moot.runtime.importing import Brought, Report
 from moot.types.canonical import JsonObject
 
-__all__ = ["ImportProgress", "print_report", "report_json"]
+__all__ = ["ImportProgress", "outcome_of", "print_report", "report_json"]
 
 _FEW = 10
 """Conversations that are told of one by one; of more there is a table."""
@@ -69,7 +69,7 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
     """Ids of new conversations on stdout, everything else on stderr."""
     told = [one for one in report.brought if one.outcome != "known" or one.problems or len(report.brought) <= _FEW]
     for one in report.brought:
-        if one.outcome == "added" and one.conversation is not None:
+        if one.outcome == "added" and one.conversation is not None and not (output.stdout_terminal and len(report.brought) > 1):
             output.line(one.conversation.id)
     if verbose or len(told) <= _FEW:
         for one in report.brought if verbose else told:
@@ -87,7 +87,7 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
 
 
 def _say(one: Brought, output: Output) -> None:
-    output.say(f"moot: {_outcome(one)}")
+    output.say(f"moot: {outcome_of(one)}")
     if one.outcome == "known":
         return
     fidelity = one.fidelity
@@ -100,7 +100,8 @@ def _say(one: Brought, output: Output) -> None:
         output.say(f"  and {more:,} more", "yellow")
 
 
-def _outcome(one: Brought) -> str:
+def outcome_of(one: Brought) -> str:
+    """What became of it, in a line."""
     conversation = one.conversation
     id = conversation.id[:13] if conversation is not None else ""
     name = one.title or id or one.source_id
@@ -161,6 +162,8 @@ def _say_sums(report: Report, output: Output) -> None:
             output.say("moot: the source stands as it was; nothing was added")
         return
     output.say(f"moot: conversations: {', '.join([*words, *sources]) or 'none'}")
+    if not taken.changed and not report.problems:
+        return
     problems = [f"{report.problems:,} records that could not be read, kept as they are"] if report.problems else []
     problems += [f"{report.unpriced:,} messages of models without a known price"] if report.unpriced else []
     parts = [f"{taken.added + taken.rewritten:,} new messages", *([f"{taken.grown:,} longer"] if taken.grown else []), *problems]

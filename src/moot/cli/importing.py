@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +21,14 @@ from moot.cli.times import beginning
 from moot.config.files import write_atomically
 from moot.engine import Engine
 from moot.errors import UsageError
-from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
+from moot.plugins import Registry
+from moot.runtime.importing import Places, Report, Source, Wanted, bring, places_here, sources_at, sources_here
 from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
 from moot.types.canonical import JsonObject
 from moot.types.format import ForeignConfiguration
 
+FOLLOWING = Registry("moot.cli.following_imports", {"follow": "moot.cli.import_watching:follow"})
+"""By name: what tells of changes in folders is imported only where they are followed."""
 _INDEXING = 30.0
 """Seconds for which the search index is filled before the command ends; the rest is filled behind later ones."""
 
@@ -38,6 +42,7 @@ async def import_(
         Parameter(name="--agent-type", help="Whose stream a capture is: the agent_type; else it is found out."),
     ] = "",
     since: Annotated[str, Parameter(help="Only conversations that went on after it: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
+    watch: Annotated[bool, Parameter(name="--watch", help="Then follow what agents write, until Ctrl+C.")] = False,
     dry_run: Annotated[bool, Parameter(name="--dry-run", help="Say what would come in, and store nothing.")] = False,
     configuration: Annotated[
         Path | None,
@@ -50,14 +55,19 @@ async def import_(
     """Brings conversations in; of what is here already, only what is new."""
     if not source and not all:
         raise UsageError("what is to be brought in?", fix="moot import FILE…, or moot import --all for the agents on this machine")
+    if watch and dry_run:
+        raise UsageError("--watch stores what it sees; --dry-run stores nothing", fix="leave one of them out")
     begin = beginning(since)
     async with opened(output) as engine:
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
+        wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
+        if watch:
+            places = Places(partial(_roots, source, format, all=all), partial(_sources, source, report, engine, format, all=all))
+            await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
         report.heard = progress.show
-        wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
         found = _sources(source, report, engine, format, all=all)
         besides = await _besides(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
         await bring(engine.store, found, wanted, report)
@@ -95,6 +105,11 @@ async def _besides(paths: tuple[Path, ...], engine: Engine, format: str, file: P
     if file is not None:
         await anyio.to_thread.run_sync(write_atomically, file, as_text(found).encode())
     return found
+
+
+def _roots(paths: tuple[Path, ...], format: str, *, all: bool) -> list[Path]:
+    places = [place for _, place in places_here(Path.home(), os.environ, format)] if all else []
+    return [*places, *(path.absolute() for path in paths)]
 
 
 def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:

@@ -344,7 +344,7 @@ TREE = Group(
             "Brings conversations in: all that the agents on this machine keep, or files and folders of other programs.",
             (
                 "moot import --all",
-                "moot import --all --since 30d --dry-run",
+                "moot import --all --watch",
                 "moot import ~/backup/claude export.zip",
                 "moot import ~/.tailored-ai --configuration found.yaml",
                 "moot import capture.jsonl -f recording --agent-type codex",

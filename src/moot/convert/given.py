@@ -38,6 +38,7 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
         "grants": list[Json]([grant.to_json() for grant in grants_of(conversation.settings)]),
         "parent": conversation.parent,
         "forked_from": conversation.forked_from,
+        "origin": conversation.origin,
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,
         "archived_at": conversation.archived_at,

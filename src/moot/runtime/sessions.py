@@ -28,10 +28,12 @@ async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session
         message = branch[index]
         if message.role != "assistant" or message.metadata.get("agent_type", request.run.agent_type) != request.run.agent_type:
             continue
-        run = await _run_of(store, message)
+        source, run = await _said_by(store, message)
         if run is not None and run.agent_session_id is not None and run.agent_type == request.run.agent_type:
             moved = run.conversation != request.conversation.id or await _moved(store, run, request.run)
             return Session(run.agent_session_id, message, tuple(branch[index + 1 :]), moved)
+        if run is None and (session := await _brought_in(store, source, request.run.agent_type)):
+            return Session(session, message, tuple(branch[index + 1 :]), moved=True)  # its agent may be at work in it
     return None
 
 
@@ -49,18 +51,26 @@ async def _branch(store: Store, request: RunRequest, fence: Fence) -> list[Messa
         limit *= 4
 
 
-async def _run_of(store: Store, message: Message) -> Run | None:
-    """The run that made the message, or of which it is a copy."""
+async def _brought_in(store: Store, message: Message, agent_type: str) -> str:
+    """The session that the message was brought in from, when it is one of that agent; else nothing."""
+    conversation = await store.conversations.get(message.conversation)
+    origin = conversation.origin or {}
+    is_there = origin.get("placed") is True and conversation.parent is None
+    return str(origin.get("source_id", "")) if is_there and origin.get("agent_type") == agent_type else ""
+
+
+async def _said_by(store: Store, message: Message) -> tuple[Message, Run | None]:
+    """The message that this one is a copy of in the end, and the run that made it."""
     for _ in range(_HOPS):
         if message.run is not None:
-            return await store.records.run(message.run)
+            return message, await store.records.run(message.run)
         source = message.metadata.get("source")
         origin: JsonObject = source if isinstance(source, dict) else {}
         try:
             message = await store.conversations.message(str(origin.get("message", "")), conversation=str(origin.get("conversation", "")))
         except NotFound:
-            return None
-    return None
+            break
+    return message, None
 
 
 async def _moved(store: Store, run: Run, own: Run) -> bool:

@@ -105,6 +105,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
     async with anyio.create_task_group() as group:
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.look))
         group.start_soon(server.configuration.watch)
+        group.start_soon(server.imports.work)
         group.start_soon(_take_up, server.engine)
         group.start_soon(_stop, server, listener)
         try:

@@ -14,6 +14,7 @@ from moot.engine import Engine
 from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
 from moot.server.given import Given
+from moot.server.importing import ImportJobs
 from moot.server.metrics import Metrics
 from moot.server.sharing import Streams
 from moot.server.tries import Tries
@@ -52,6 +53,7 @@ class Server:
     given: Given = field(default_factory=Given)
     """The answers that callers of `/v1` may go on from."""
     streams: Streams = field(default_factory=Streams)
+    imports: ImportJobs = field(default_factory=ImportJobs)
     changing: anyio.Lock = field(default_factory=anyio.Lock)
     """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
     logins: Tries = field(init=False)

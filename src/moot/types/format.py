@@ -274,8 +274,8 @@ class Split(Protocol):
 
 
 @runtime_checkable
-class Resumable(Protocol):
-    """An optional power: an agent service can go on in the program's own sessions, whose ids are the `source_id`s."""
+class OfAgent(Protocol):
+    """An optional power: whose sessions they are; that agent service can go on in them, by their `source_id`s."""
 
     agent_type: str
 

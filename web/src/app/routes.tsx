@@ -19,6 +19,7 @@ export const routes: readonly View[] = [
   { path: '/settings/permissions', View: lazy(() => import('@/settings/Permissions')) },
   { path: '/settings/tokens', View: lazy(() => import('@/settings/Tokens')) },
   { path: '/settings/shares', View: lazy(() => import('@/settings/Shares')) },
+  { path: '/settings/import', View: lazy(() => import('@/settings/Import')) },
   { path: '/settings/usage', View: lazy(() => import('@/settings/Usage')) },
   { path: '/settings/about', View: lazy(() => import('@/settings/About')) },
 ]

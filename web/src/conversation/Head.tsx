@@ -51,6 +51,11 @@ export function Head({ session, conversation, usage }: Props) {
           </button>
         </h1>
       )}
+      {conversation.origin && (
+        <span className="shrink-0 text-xs text-muted max-sm:hidden" title={String(conversation.origin.path ?? '')}>
+          from {String(conversation.origin.format ?? 'elsewhere')}
+        </span>
+      )}
       <Meter conversation={conversation} usage={usage} />
       <Menu
         label="More"

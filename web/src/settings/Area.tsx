@@ -2,6 +2,7 @@ import {
   Bot,
   ChartNoAxesColumn,
   FolderCog,
+  FolderInput,
   FolderTree,
   Info,
   KeyRound,
@@ -24,6 +25,7 @@ const PLACES: readonly [path: string, words: string, icon: LucideIcon][] = [
   ['/settings/permissions', 'Permissions', ShieldCheck],
   ['/settings/tokens', 'Tokens', KeyRound],
   ['/settings/shares', 'Shared pages', Link2],
+  ['/settings/import', 'Import', FolderInput],
   ['/settings/usage', 'Usage', ChartNoAxesColumn],
   ['/settings/about', 'About', Info],
 ]

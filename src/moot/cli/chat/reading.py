@@ -64,6 +64,8 @@ async def show(
         output.json({"data": data, "next_cursor": older, "conversation": conversation_json(found, live)})
         return
     output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
+    if found.origin is not None:
+        output.say(f"from {found.origin.get('format')}, {found.origin.get('path')}", "dim")
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if newer and not first:
         output.say(f"moot: translated anew by {', '.join(sorted(set(newer.values())))}; as it was first: --first", "dim")

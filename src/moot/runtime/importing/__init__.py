@@ -7,6 +7,7 @@
 | `pricing.py` | what model calls must have cost, where the source says tokens and no money |
 | `bringing.py` | sources one after the other, whatever is wrong with some of them |
 | `intake.py` | one conversation on its way from pieces to the store |
+| `watching.py` | what programs write while they write it |
 | `whole.py` | recordings, which come in one transaction each |
 | `configuring.py` | what programs keep besides, as one file of configuration to look at |
 | `reports.py` | what became of everything |
@@ -14,6 +15,6 @@
 
 from moot.runtime.importing.bringing import Wanted, bring
 from moot.runtime.importing.reports import Brought, Report
-from moot.runtime.importing.sources import Source, format_of, sources_at, sources_here
+from moot.runtime.importing.sources import Places, Source, format_of, places_here, sources_at, sources_here
 
-__all__ = ["Brought", "Report", "Source", "Wanted", "bring", "format_of", "sources_at", "sources_here"]
+__all__ = ["Brought", "Places", "Report", "Source", "Wanted", "bring", "format_of", "places_here", "sources_at", "sources_here"]

@@ -19,7 +19,7 @@ from moot.types.imports import SourceMark
 from moot.types.recording import Recorder
 from moot.types.store import Holdings
 
-__all__ = ["Wanted", "bring", "listed"]
+__all__ = ["Wanted", "bring", "bring_one", "listed"]
 
 
 async def listed(sources: Iterable[Source]) -> list[Source]:
@@ -37,16 +37,21 @@ async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, r
     report.bytes += sum(source.mark.size for source in found)
     prices = Prices()
     for source in found:
-        report.current = str(source.path)
-        before = report.bytes_done
-        if source.problem:
-            report.fail(str(source.path), source.format.name, source.problem)
-        elif not await _is_passed_over(holdings, source, wanted, report):
-            await _read(holdings, source, wanted, prices, report)
-        report.done += 1
-        report.bytes_done = before + source.mark.size
-        report.heard()
+        await bring_one(holdings, source, wanted, prices, report)
+
+
+async def bring_one(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> None:
+    """The same with one source, which the report counts already."""
+    report.current = str(source.path)
+    before = report.bytes_done
+    if source.problem:
+        report.fail(str(source.path), source.format.name, source.problem)
+    elif not await _is_passed_over(holdings, source, wanted, report):
+        await _read(holdings, source, wanted, prices, report)
+    report.done += 1
+    report.bytes_done = before + source.mark.size
     report.current = ""
+    report.heard()
 
 
 async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:

@@ -13,7 +13,7 @@ from moot.runtime.importing.sources import Source
 from moot.runtime.naming import first_line
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
-from moot.types.format import ImportedFacts, ImportedRecord, Resumable
+from moot.types.format import ImportedFacts, ImportedRecord, OfAgent
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Arriving, Received, Settled, Taken
 from moot.types.store import Holdings
@@ -178,7 +178,7 @@ class Intake:
             "directory": facts.directory,
             "placed": self.source.placed,
         }
-        named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, Resumable) else ""}
+        named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, OfAgent) else ""}
         origin |= {name: value for name, value in named.items() if value}
         if facts.metadata and len(str(facts.metadata)) <= _METADATA:
             origin["metadata"] = facts.metadata
@@ -207,7 +207,7 @@ class Intake:
             str(self.source.path),
             self.source_id,
             conversation,
-            format.agent_type if isinstance(format, Resumable) else "",
+            format.agent_type if isinstance(format, OfAgent) else "",
             conversation.title if conversation is not None else self.facts.title or self.title,
             self.taken,
             self.messages,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from moot.plugins import FORMATS
 from moot.types.format import Format, Placed, Split
 from moot.types.imports import SourceMark
 
-__all__ = ["Source", "format_of", "mark_of", "places_here", "sources_at", "sources_here"]
+__all__ = ["Places", "Source", "format_of", "mark_of", "places_here", "sources_at", "sources_here"]
 
 HEAD = 64 << 10
 """Bytes by which a format knows its files."""
@@ -35,6 +35,16 @@ class Source:
     """It lies where its program keeps it on this machine."""
     problem: str = ""
     """Why it can't be read; empty = nothing speaks against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where to look: called anew each time, in a worker thread."""
+
+    roots: Callable[[], Iterable[Path]]
+    """Files and folders that are watched, whether there is anything yet or not."""
+    sources: Callable[[], Iterable[Source]]
+    """All that can be read there now."""
 
 
 def format_of(path: Path, name: str = "") -> Format:

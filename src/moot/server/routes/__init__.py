@@ -5,6 +5,7 @@
 | `chat.py` | the AI SDK's transport |
 | `events.py` | every event, live |
 | `conversations.py`, `messages.py`, `queue.py` | conversations; what is said in them, their tree and raw events; what waits for its turn |
+| `imports.py` | conversations of other programs, brought in |
 | `replay.py` | an answer's stream again, as it came; two conversations side by side |
 | `runs.py`, `approvals.py` | runs of all processes; what waits for a person |
 | `projects.py`, `blobs.py` | folders of conversations with their files; bytes by their hash |
@@ -34,6 +35,7 @@ from moot.server.routes.documentation import router as documentation
 from moot.server.routes.events import router as events
 from moot.server.routes.export import router as export
 from moot.server.routes.health import router as health
+from moot.server.routes.imports import router as imports
 from moot.server.routes.login import router as login
 from moot.server.routes.messages import router as messages
 from moot.server.routes.permissions import router as permissions
@@ -68,6 +70,7 @@ ROUTERS = (
     stats,
     store,
     blobs,
+    imports,
     projects,
     deciding,
     commands,

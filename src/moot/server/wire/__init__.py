@@ -8,6 +8,7 @@
 | `conversations.py`, `runs.py`, `approvals.py` | conversations with their messages and prompts; runs; what is asked and answered |
 | `projects.py`, `blobs.py`, `finding.py` | projects with their files; blobs; what was found and counted |
 | `forgetting.py` | receipts of what was forgotten for good |
+| `imports.py` | what to bring in, what is found, how far it is |
 | `comparing.py` | two conversations side by side |
 | `deciding.py` | agents, models, providers, tools, commands |
 | `permissions.py` | rules, grants, rulings |

@@ -66,6 +66,8 @@ class ConversationOut(Out):
     parent: str | None
     """The conversation whose agent began this one."""
     forked_from: str | None
+    origin: dict[str, JsonValue] | None
+    """Where it was brought in from: `{format, version, source_id, path, directory, fidelity, …}`; null = it began here."""
     created_at: int
     updated_at: int
     archived_at: int | None

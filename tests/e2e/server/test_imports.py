@@ -1,0 +1,73 @@
+"""Imports over HTTP: a file that is sent, what lies on the machine, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from e2e.server.asking import Json, got
+from e2e.server.conftest import LiveServer
+
+pytestmark = pytest.mark.anyio
+
+FILE = b'[{"role": "user", "content": "sent words"}, {"role": "assistant", "content": "an answer"}]'
+
+
+async def over(server: LiveServer, id: str) -> Json:
+    while True:
+        found = await got(server.client, f"/api/imports/{id}")
+        if found["state"] in ("finished", "failed"):
+            return found
+        await anyio.sleep(0.02)
+
+
+async def test_a_file_that_is_sent_comes_in_and_its_report_can_be_read(open_server: Callable[..., Any]) -> None:
+    async with open_server() as server:
+        async with server.client.post("/api/imports", params={"name": "../../talk.json"}, data=FILE) as answer:
+            assert answer.status == 202, await answer.text()
+            asked = await answer.json()
+        done = await over(server, asked["id"])
+        assert (done["state"], done["added"], done["conversations"]) == ("finished", 2, {"added": 1})
+        (one,) = done["brought"]
+        assert one["path"].endswith("/talk.json")
+        messages = await got(server.client, f"/api/chat/{one['conversation']}/messages")
+        texts = ["".join(part.get("text", "") for part in message["parts"]) for message in messages]
+        assert texts == ["sent words", "an answer"]
+        assert not list((server.engine.settings.home / "state" / "uploads").iterdir())
+        (listed,) = (await got(server.client, "/api/imports"))["data"]
+        assert (listed["id"], listed["brought"]) == (asked["id"], [])
+
+
+async def test_what_nobody_can_read_is_an_import_that_failed(open_server: Callable[..., Any]) -> None:
+    async with open_server() as server:
+        async with server.client.post("/api/imports", params={"name": "x"}, data=b"\x00\x01") as answer:
+            asked = await answer.json()
+        done = await over(server, asked["id"])
+        assert (done["state"], "no format knows" in done["error"]) == ("failed", True)
+
+
+async def test_files_of_the_machine_are_for_those_who_may_everything(open_server: Callable[..., Any], directory: Path) -> None:
+    async with open_server() as server:
+        (directory / "talk.json").write_bytes(FILE)
+        wanted = {"path": str(directory / "talk.json")}
+        mine = {"authorization": f"Bearer {await server.token(scopes=('chat',))}"}
+        for path, body in (("/api/imports", wanted), ("/api/imports", {"all": True})):
+            async with server.client.post(path, json=body, headers=mine) as answer:
+                assert answer.status == 403
+        async with server.client.get("/api/imports/found", headers=mine) as answer:
+            assert answer.status == 403
+        for body in ({}, {"all": True, "path": "/x"}, {"path": "relative"}, {"nonsense": 1}, []):
+            async with server.client.post("/api/imports", json=body) as answer:
+                assert answer.status == 400, body
+        async with server.client.post("/api/imports", json=wanted) as answer:
+            asked = await answer.json()
+        assert (await over(server, asked["id"]))["added"] == 2
+        async with server.client.get(
+            f"/api/imports/{asked['id']}", headers={"authorization": f"Bearer {await server.token(owner='eve')}"}
+        ) as answer:
+            assert answer.status == 404
+        assert isinstance((await got(server.client, "/api/imports/found"))["data"], list)

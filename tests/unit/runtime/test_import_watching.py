@@ -1,0 +1,92 @@
+"""What a program writes comes in while it writes it, whatever happens to its files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from import_stage import HEAD, NEXT, ONE, TWO, USER, source, stored
+from moot.runtime.importing import Places, Report, Wanted
+from moot.runtime.importing.watching import Watcher
+from moot.types.part import text_of
+from moot.types.store import Store
+from talk_format import line
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def watched(store: Store, place: Path) -> AsyncGenerator[list[Report], None]:
+    reports: list[Report] = []
+    places = Places(lambda: [place], lambda: [source(file) for file in sorted(place.rglob("*.talk"))])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(Watcher(store, places, Wanted(), reports.append).run)
+        yield reports
+        tasks.cancel_scope.cancel()
+
+
+async def until(store: Store, holds: Callable[[dict[str, str]], bool]) -> None:
+    """Waits until the conversations, by title, read so."""
+    while True:
+        listed = (await store.conversations.list()).items
+        said = {one.title: " ".join([text_of(part.parts) for part in await store.conversations.branch(one.id)]) for one in listed}
+        if holds(said):
+            return
+        await anyio.sleep(0.05)
+
+
+async def test_what_is_there_and_what_is_written_and_what_is_new_comes_in(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "a.talk").write_bytes(HEAD + USER)
+    async with stored(tmp_path / "home") as store, watched(store, place):
+        await until(store, lambda said: said == {"Lines": "hello"})
+        with (place / "a.talk").open("ab") as file:
+            file.write(ONE[:20])
+            file.flush()
+            await anyio.sleep(0.3)
+            file.write(ONE[20:] + TWO)
+        await until(store, lambda said: said == {"Lines": "hello onetwo"})
+        deep = place / "later" / "still"
+        deep.mkdir(parents=True)
+        (deep / "b.talk").write_bytes(line(talk="t2", title="Second") + USER)
+        await until(store, lambda said: said.get("Second") == "hello")
+        await anyio.sleep(0.5)
+        with (deep / "b.talk").open("ab") as file:
+            file.write(line(id="x", parent="u1", role="user", text="more"))
+        await until(store, lambda said: said.get("Second") == "hello more")
+
+
+async def test_a_place_that_comes_later_goes_and_comes_back_is_followed(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "yet"
+    async with stored(tmp_path / "home") as store, watched(store, place):
+        await anyio.sleep(0.2)
+        place.mkdir(parents=True)
+        (place / "a.talk").write_bytes(HEAD + USER)
+        await until(store, lambda said: said == {"Lines": "hello"})
+        (place / "a.talk").unlink()
+        place.rmdir()
+        await anyio.sleep(1.2)
+        place.mkdir()
+        (place / "a.talk").write_bytes(HEAD + USER + ONE)
+        await until(store, lambda said: said == {"Lines": "hello one"})
+
+
+async def test_a_file_that_another_takes_the_place_of_is_read_on(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "a.talk").write_bytes(HEAD + USER)
+    async with stored(tmp_path / "home") as store, watched(store, place):
+        await until(store, lambda said: said == {"Lines": "hello"})
+        other = place / "other"
+        other.write_bytes(HEAD + USER + ONE + NEXT)
+        other.replace(place / "a.talk")
+        await until(store, lambda said: said == {"Lines": "hello one and then"})
+        (place / "a.talk").rename(place / "moved.talk")
+        with (place / "moved.talk").open("ab") as file:
+            file.write(line(id="x", parent="u2", role="user", text="from elsewhere"))
+        await until(store, lambda said: said == {"Lines": "hello one and then from elsewhere"})

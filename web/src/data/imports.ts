@@ -1,0 +1,99 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { api } from '@/api/client'
+import type { Page } from '@/api/types'
+import { say } from '@/ui/toasts'
+
+/** What one program keeps on the server's machine. */
+export interface Found {
+  format: string
+  path: string
+  sources: number
+  bytes: number
+  conversations: number
+}
+
+export interface Brought {
+  outcome: string
+  format: string
+  path: string
+  title: string
+  conversation: string | null
+  messages: number
+  added: number
+  grown: number
+  fidelity: Record<'kept' | 'approximated' | 'lost', Record<string, number>>
+  problems: number
+  notes: string[]
+}
+
+export interface Import {
+  id: string
+  state: 'queued' | 'running' | 'finished' | 'failed'
+  error: string
+  asked_at: number
+  ended_at: number | null
+  sources: number
+  sources_done: number
+  unchanged: number
+  bytes: number
+  bytes_done: number
+  messages: number
+  added: number
+  grown: number
+  problems: number
+  conversations: Record<string, number>
+  brought: Brought[]
+  failed: { path: string; problem: string }[]
+}
+
+export function useFound() {
+  return useQuery({
+    queryKey: ['imports', 'found'],
+    queryFn: ({ signal }) => api.get<Page<Found>>('/imports/found', { signal }),
+  })
+}
+
+export function useImports() {
+  return useQuery({
+    queryKey: ['imports', 'all'],
+    queryFn: ({ signal }) => api.get<Page<Import>>('/imports', { signal }),
+  })
+}
+
+export function isOver(one: Import): boolean {
+  return one.state === 'finished' || one.state === 'failed'
+}
+
+/** An import, looked at again and again until it is over. */
+export function useImport(id: string | undefined) {
+  const client = useQueryClient()
+  return useQuery({
+    queryKey: ['imports', 'one', id],
+    enabled: id !== undefined,
+    queryFn: async ({ signal }) => {
+      const found = await api.get<Import>(`/imports/${id}`, { signal })
+      if (isOver(found)) {
+        void client.invalidateQueries({ queryKey: ['imports', 'found'] })
+        void client.invalidateQueries({ queryKey: ['conversations'] })
+      }
+      return found
+    },
+    refetchInterval: ({ state }) => (state.data && isOver(state.data) ? false : 500),
+  })
+}
+
+/** Brings in all that the agents on the machine keep, or a file. */
+export function useBringIn() {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (file: File | null) =>
+      file
+        ? api.post<Import>('/imports', file, {
+            query: { name: file.name },
+            headers: { 'content-type': 'application/octet-stream' },
+          })
+        : api.post<Import>('/imports', { all: true }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['imports', 'all'] }),
+    onError: (error) => say(error instanceof Error ? error.message : String(error)),
+  })
+}

@@ -1,0 +1,182 @@
+import { FolderInput, Upload } from 'lucide-react'
+import { useRef } from 'react'
+import { Link } from 'wouter'
+import {
+  type Brought,
+  type Found,
+  type Import,
+  isOver,
+  useBringIn,
+  useFound,
+  useImport,
+  useImports,
+} from '@/data/imports'
+import { Area } from '@/settings/Area'
+import { Button } from '@/ui/Button'
+import { Empty, Failed, Loading } from '@/ui/States'
+import { type Column, Table } from '@/ui/Table'
+import { count, plural } from '@/ui/words'
+
+/** Conversations of other programs: what is on this machine, a file from elsewhere, and what became of both. */
+export default function ImportView() {
+  const found = useFound()
+  const last = useImports().data?.data[0]
+  const { data: shown } = useImport(last?.id)
+  const bring = useBringIn()
+  const file = useRef<HTMLInputElement>(null)
+  const busy = bring.isPending || (shown !== undefined && !isOver(shown))
+  return (
+    <Area
+      title="Import"
+      about="Conversations of other agents and chats come in with every record of theirs. Running it again adds only what is new; nothing is written where they come from."
+      actions={
+        <>
+          <Button disabled={busy} onClick={() => file.current?.click()}>
+            <Upload size={16} aria-hidden />A file
+          </Button>
+          <input
+            ref={file}
+            type="file"
+            aria-label="A file to bring in"
+            className="sr-only"
+            tabIndex={-1}
+            onChange={(event) => {
+              const chosen = event.target.files?.[0]
+              if (chosen) bring.mutate(chosen)
+              event.target.value = ''
+            }}
+          />
+          <Button look="primary" disabled={busy || !found.data?.data.length} onClick={() => bring.mutate(null)}>
+            Bring all in
+          </Button>
+        </>
+      }
+    >
+      <div className="space-y-6">
+        {shown && <Shown one={shown} />}
+        {found.error ? (
+          <Failed error={found.error} again={() => void found.refetch()} />
+        ) : found.data ? (
+          <All found={found.data.data} />
+        ) : (
+          <Loading rows={3} />
+        )}
+      </div>
+    </Area>
+  )
+}
+
+function All({ found }: { found: readonly Found[] }) {
+  if (!found.length) {
+    return (
+      <Empty icon={FolderInput} title="No other agent keeps conversations on this machine">
+        A file from elsewhere, such as an export of ChatGPT, can be brought in all the same.
+      </Empty>
+    )
+  }
+  return <Table label="On this machine" columns={FOUND} rows={found} keyOf={(one) => one.format} />
+}
+
+const FOUND: readonly Column<Found>[] = [
+  {
+    head: 'On this machine',
+    cell: (one) => (
+      <>
+        <span className="font-medium">{one.format}</span>
+        <span className="block font-mono text-xs break-all text-muted">{one.path}</span>
+      </>
+    ),
+  },
+  { head: 'Files', figures: true, cell: (one) => count(one.sources) },
+  { head: 'Size', figures: true, wide: true, cell: (one) => size(one.bytes) },
+  { head: 'Here already', figures: true, cell: (one) => count(one.conversations) },
+]
+
+function Shown({ one }: { one: Import }) {
+  const share = one.bytes ? Math.min(1, one.bytes_done / one.bytes) : isOver(one) ? 1 : 0
+  return (
+    <section aria-label="The last import" className="rounded-xl border border-line bg-raised p-4 text-sm">
+      <div className="flex flex-wrap items-baseline justify-between gap-2">
+        <h2 className="font-semibold">{STATES[one.state]}</h2>
+        <span className="text-muted">{sums(one)}</span>
+      </div>
+      {!isOver(one) && (
+        <progress
+          aria-label="How far it is"
+          className="mt-3 h-2 w-full overflow-hidden rounded-full accent-accent"
+          value={share}
+          max={1}
+        />
+      )}
+      {one.error && <p className="mt-2 break-words text-danger">{one.error}</p>}
+      {one.failed.map((failed) => (
+        <p key={failed.path} className="mt-2 break-words text-danger">
+          {failed.path}: {failed.problem}
+        </p>
+      ))}
+      {one.brought.length > 0 && (
+        <details className="mt-3">
+          <summary className="cursor-pointer text-muted">{plural(one.brought.length, 'conversation')}</summary>
+          <ul className="mt-2 divide-y divide-line">
+            {one.brought.map((brought) => (
+              <li key={`${brought.path} ${brought.conversation} ${brought.title}`} className="py-2">
+                <Told brought={brought} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  )
+}
+
+const STATES: Record<Import['state'], string> = {
+  queued: 'Waiting for another import',
+  running: 'Bringing in',
+  finished: 'Brought in',
+  failed: 'Ended early',
+}
+
+function sums(one: Import): string {
+  const told = Object.entries(one.conversations).map(([outcome, many]) => `${count(many)} ${outcome}`)
+  if (one.unchanged) told.push(`${count(one.unchanged)} unchanged`)
+  told.push(plural(one.added, 'new message'))
+  if (one.problems) told.push(`${plural(one.problems, 'record')} that could not be read`)
+  return told.join(' · ')
+}
+
+function Told({ brought }: { brought: Brought }) {
+  const words = (['kept', 'approximated', 'lost'] as const)
+    .map((name) => [name, Object.entries(brought.fidelity[name]).filter(([, many]) => many)] as const)
+    .filter(([, things]) => things.length)
+    .map(([name, things]) => `${name}: ${things.map(([thing, many]) => `${count(many)} ${thing}`).join(', ')}`)
+  return (
+    <>
+      <p className="flex flex-wrap justify-between gap-2">
+        {brought.conversation ? (
+          <Link href={`/c/${brought.conversation}`} className="min-w-0 truncate font-medium hover:underline">
+            {brought.title || 'untitled'}
+          </Link>
+        ) : (
+          <span className="min-w-0 truncate font-medium">{brought.title || brought.path}</span>
+        )}
+        <span className="text-muted">{brought.outcome}</span>
+      </p>
+      {words.map((line) => (
+        <p key={line} className="text-xs text-muted">
+          {line}
+        </p>
+      ))}
+      {brought.notes.map((note) => (
+        <p key={note} className="text-xs break-words text-danger">
+          {note}
+        </p>
+      ))}
+    </>
+  )
+}
+
+function size(bytes: number): string {
+  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`
+}
