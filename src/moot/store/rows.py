@@ -30,6 +30,8 @@ MESSAGE = (
     " m.created_at, m.conversation"
 )
 """Of `message AS m JOIN conversation AS c`."""
+WHOSE = "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
+"""Of `conversation AS c`, whose its answers are: its agent's; where none is named, those of the program that it was brought in from."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
     " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"

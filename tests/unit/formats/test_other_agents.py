@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from machine_of_agents import opencode_database
 from moot.errors import UsageError
 from moot.formats.gemini import Gemini
 from moot.formats.gptme import Gptme
@@ -46,19 +47,6 @@ def tools(conversation: WholeConversation) -> list[str]:
 
 def states(conversation: WholeConversation) -> set[str]:
     return {str(part["state"]) for one in conversation.messages for part in one.parts if is_tool(part)}
-
-
-def opencode_database(path: Path) -> Path:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((RECORDED / "opencode" / "schema.sql").read_text())
-        for rows in sorted((RECORDED / "opencode").glob("ses_*.json")):
-            for table, found in json.loads(rows.read_text()).items():
-                for row in found:
-                    values = [json.dumps(value) if isinstance(value, dict | list) else value for value in row.values()]
-                    marks = ", ".join("?" * len(row))
-                    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", values)
-        connection.commit()
-    return path
 
 
 @pytest.mark.parametrize(

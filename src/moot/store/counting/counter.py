@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.store.connect import Connection
 from moot.store.counting.taken import Called, Ran, Taken, called, taken
-from moot.store.rows import kept, kept_object
+from moot.store.rows import WHOSE, kept, kept_object
 from moot.store.transaction import Transaction
 from moot.types.canonical import Json
 from moot.types.usage import Usage
@@ -16,8 +16,8 @@ __all__ = ["Counted", "put", "remaining", "uncounted"]
 _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
 _DUE = (
-    "SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, c.agent, c.model, r.no, r.agent, r.model, r.status, r.error,"
-    " r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message JOIN conversation AS c ON c.no = m.conversation"
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {WHOSE}, c.model, r.no, r.agent, r.model, r.status,"
+    " r.error, r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message JOIN conversation AS c ON c.no = m.conversation"
     f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
 )
 _JOURNAL = "SELECT phase, key, at, body FROM event WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"

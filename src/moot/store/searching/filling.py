@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from moot.store.connect import Connection, Queries
 from moot.store.events import Events
-from moot.store.rows import MESSAGE, message_of
+from moot.store.rows import MESSAGE, WHOSE, message_of
 from moot.store.searching.documents import Document, conversation_fact, document_of, owner_fact
 from moot.store.searching.vocabulary import learn, unlearn
 from moot.store.transaction import Transaction
@@ -25,7 +25,7 @@ _TIE_BITS = 20
 _REMEMBERED = 400_000
 """Words that are known to be in the vocabulary."""
 _PENDING = (
-    f"SELECT {MESSAGE}, m.no, c.agent, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
+    f"SELECT {MESSAGE}, m.no, {WHOSE}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') LIMIT ?"
 )
 

@@ -1,0 +1,54 @@
+"""All that the programs of a machine have kept, brought in at once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_process import MootProcess, make
+from machine_of_agents import COMING, GIVEN, assemble
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Iterator[MootProcess]:
+    (tmp_path / "user").mkdir()
+    process = make(tmp_path / "user", tmp_path / "cache", "models: {}\n")
+    process.more = assemble(tmp_path / "user")
+    yield process
+    process.close()
+
+
+def asked(moot: MootProcess, *arguments: str, code: int = 0) -> Any:
+    ended = moot.run(*arguments, "--json")
+    assert ended.returncode == code, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_counted(moot: MootProcess) -> None:
+    downloads = str(moot.home.parent / "Downloads")
+    report = asked(moot, "import", "--all", downloads, code=1)
+    assert Counter(one["format"] for one in report["data"]) == {**COMING, **GIVEN}
+    assert report["failed"] == []
+    assert [one["notes"] for one in report["data"] if one["problems"]] == [
+        ["answer 'm7' is empty: what was streamed is not kept, and a crash loses it"]
+    ]
+    assert report["index"]["done"] == report["index"]["total"] == report["added"]
+    again = asked(moot, "import", "--all", downloads)
+    assert (again["added"], again["records"], again["sources"]["unchanged"]) == (0, 0, report["sources"]["total"])
+    assert asked(moot, "verify", "--all")["damages"] == []
+    for words in ("会议", "dejeuner", "протокол", "übersichten"):
+        assert [hit["title"] for hit in asked(moot, "search", words)["data"]] == ["Lunch"], words
+    assert len(asked(moot, "search", "in:tools", "hello.py", "agent:codex")["data"]) == 2
+    assert asked(moot, "search", "notes", "agent:gemini")["data"]
+    sums = asked(moot, "stats")
+    assert (sums["conversations"], sums["messages"]) == (sum({**COMING, **GIVEN}.values()), report["added"])
+    agents = {one["name"]: one["runs"] for one in asked(moot, "stats", "--by", "agent")["agents"]}
+    assert agents.keys() == ({*COMING, *GIVEN} - {"claude"}) | {"claude-code"}
+    assert sum(agents.values()) == sums["total"]["runs"]
