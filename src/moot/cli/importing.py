@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -71,7 +70,7 @@ async def import_(
         found = _sources(source, report, engine, format, all=all)
         besides = await _besides(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
         await bring(engine.store, found, wanted, report)
-        done, total = await _indexed(engine, report, progress) if report.taken.changed and not dry_run else (0, 0)
+        done, total = await _indexed(engine, progress) if report.taken.changed and not dry_run else (0, 0)
         progress.close()
     _refuse_alone(report, list(source), all=all)
     if json:
@@ -120,13 +119,6 @@ def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:
         raise UsageError(f"nothing in {str(paths[0])!r} is a conversation that is known here", fix="name its format with -f")
 
 
-async def _indexed(engine: Engine, report: Report, progress: ImportProgress) -> tuple[int, int]:
+async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
     """How far the search index goes: all the way, or as far as it came in half a minute."""
-    until = time.monotonic() + _INDEXING
-    done, total = await engine.store.search.index(seconds=1)
-    while done < total and time.monotonic() < until:
-        progress.indexing(done, total)
-        before, (done, total) = done, await engine.store.search.index(seconds=1)
-        if done == before:  # another process is at it
-            break
-    return done, total
+    return await engine.store.search.index(seconds=_INDEXING, bulk=True, told=progress.indexing)

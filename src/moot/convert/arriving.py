@@ -14,6 +14,7 @@ __all__ = ["arrived", "digest_of", "key_of", "record_key", "took"]
 _LONGEST = 128
 """Bytes of a key."""
 _DIGEST = 16
+_NOTHING = Usage()
 
 
 def digest_of(raw: bytes | memoryview) -> bytes:
@@ -42,17 +43,16 @@ def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arr
 
 def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
     """What the steps of a message took: tokens, nano-dollars (None = no step has a price), whether one has tokens and no price."""
-    usage, costs, unpriced = Usage(), list[int](), False
+    usage, cost, unpriced = _NOTHING, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
         if not isinstance(step, dict):
             continue
         told = step.get("usage")
-        of_step = Usage.from_json(told) if isinstance(told, dict) else Usage()
-        usage += of_step
-        cost = step.get("cost")
-        if type(cost) is int:
-            costs.append(cost)
+        of_step = Usage.from_json(told) if isinstance(told, dict) else _NOTHING
+        usage = of_step if usage is _NOTHING else usage + of_step
+        if type(spent := step.get("cost")) is int:
+            cost = spent if cost is None else cost + spent
         else:
-            unpriced = unpriced or of_step != Usage()
-    return usage, sum(costs) if costs else None, unpriced
+            unpriced = unpriced or of_step != _NOTHING
+    return usage, cost, unpriced

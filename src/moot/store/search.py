@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
@@ -11,7 +12,7 @@ from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.locks import FileLock
 from moot.store.reader import Reader
-from moot.store.searching.filling import Filler, is_pending, pending
+from moot.store.searching.filling import Entry, Filler, pending
 from moot.store.searching.finding import Asked, find, tally
 from moot.store.searching.query import parse
 from moot.store.writer import LONGEST, Writer
@@ -20,6 +21,8 @@ from moot.types.search import SearchPage
 __all__ = ["FullText"]
 
 _LOOK_AGAIN = 0.02
+_BULK = 0.25
+"""Seconds of a transaction where nobody waits for another: the index then has fewer pieces to merge."""
 
 
 class FullText:
@@ -56,13 +59,11 @@ class FullText:
             page = await self._reader.read(work)
         return page
 
-    async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:
+    async def index(self, *, seconds: float = 30.0, bulk: bool = False, told: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         if await self._reader.call(lambda: self._lock.take(wait=False)):
             try:
                 self._filler.forget()
-                until = time.monotonic() + seconds
-                while time.monotonic() < until and await self._step(until):
-                    pass
+                await self._fill(time.monotonic() + seconds, bulk, told)
             finally:
                 self._lock.release()
         return await self._reader.read(self._tally)
@@ -76,17 +77,33 @@ class FullText:
                 return
             await anyio.sleep(_LOOK_AGAIN)
 
-    async def _step(self, until: float) -> bool:
-        """Indexes some messages in short transactions; False when there are none left."""
-        entries = await self._reader.read(partial(pending, events=self._events))
+    async def _fill(self, until: float, bulk: bool, told: Callable[[int, int], None] | None) -> None:
+        """Indexes what there is; while some is written, what comes next is read."""
+        entries = await self._reader.read(partial(pending, events=self._events, bulk=bulk))
         while entries and time.monotonic() < until:
-            began = time.monotonic()
-            count = await self._writer.write(partial(self._filler.fill, entries, LONGEST / 2))
+            following: list[Entry] = []
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._read_on, entries, following, bulk)
+                    await self._put(entries, until, bulk)
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from errors  # the store's own error, which the caller knows
+            if told is not None:
+                told(*await self._reader.read(self._tally))
+            entries = following
+
+    async def _read_on(self, besides: Sequence[Entry], following: list[Entry], bulk: bool) -> None:
+        following.extend(await self._reader.read(partial(pending, events=self._events, besides=besides, bulk=bulk)))
+
+    async def _put(self, entries: Sequence[Entry], until: float, bulk: bool) -> None:
+        """Puts them into the index in short transactions; in bulk in longer ones as long as no other process writes."""
+        while entries and time.monotonic() < until:
+            began, others = time.monotonic(), self._writer.others()
+            count = await self._writer.write(partial(self._filler.fill, entries, _BULK if bulk and not others else LONGEST / 2))
             self._filler.filled(entries[:count])
             entries = entries[count:]
-            if self._writer.others():  # as long as it took: others want to write too
+            if others:  # as long as it took: others want to write too
                 await anyio.sleep(time.monotonic() - began)
-        return await self._reader.read(is_pending)
 
     def _tally(self, connection: Connection) -> tuple[int, int]:
         return tally(connection, self._owner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -61,6 +62,7 @@ class Search(Protocol):
         """
         ...
 
-    async def index(self, *, seconds: float = 30.0) -> tuple[int, int]:
-        """Indexes for at most that long; (done, total). Returns at once when another process holds the indexer lock."""
+    async def index(self, *, seconds: float = 30.0, bulk: bool = False, told: Callable[[int, int], None] | None = None) -> tuple[int, int]:
+        """Indexes for at most that long; (done, total), which `told` hears now and then too. Returns at once when another process holds the
+        indexer lock. `bulk`: nobody else in this process waits for the store, so it may take its time for each transaction."""
         ...

@@ -34,13 +34,20 @@ class Usage:
 
     def to_json(self) -> JsonObject:
         """Only what is known."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        return {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
 
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
         """What is no whole number there is unknown."""
         # a list that is imported has one for each of its steps: what goes over the fields takes four times as long
-        return Usage(*[count if type(count := value.get(name)) is int else None for name in _NAMES])
+        get = value.get
+        return Usage(
+            count if type(count := get("input")) is int else None,
+            count if type(count := get("output")) is int else None,
+            count if type(count := get("cache_read")) is int else None,
+            count if type(count := get("cache_write")) is int else None,
+            count if type(count := get("reasoning")) is int else None,
+        )
 
 
 _NAMES = tuple(field.name for field in fields(Usage))

@@ -13,9 +13,10 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.store import SqliteStore, open_store
+from moot.store.events import Events
 from moot.store.locks import FileLock
 from moot.store.searching.documents import OUTPUT_BYTES
-from moot.store.searching.filling import take_out
+from moot.store.searching.filling import Filler, pending, take_out
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Project
@@ -127,6 +128,25 @@ async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: S
     heads = await store._reader.read(lambda connection: connection.execute("SELECT indexed_through FROM log_head").fetchall())
     assert heads == [(300,)]
     await other.close()
+
+
+@pytest.mark.anyio
+async def test_much_is_indexed_in_bulk_and_told_of(store: SqliteStore) -> None:
+    await fill(store, *(f"word{number} " * 20 for number in range(5000)))
+    told: list[tuple[int, int]] = []
+    assert await store.search.index(bulk=True, told=lambda done, total: told.append((done, total))) == (5000, 5000)
+    assert told == sorted(told) and told[-1] == (5000, 5000) and len(told) > 1
+    assert await found(store, "word4999") == ["m4999"]
+
+
+@pytest.mark.anyio
+async def test_a_message_that_grows_while_it_is_indexed_is_indexed_again(store: SqliteStore) -> None:
+    await fill(store, "once")
+    (entry,) = await store._reader.read(lambda connection: pending(connection, Events()))
+    await store._writer.write(lambda transaction: transaction.execute("UPDATE message SET last_seq = last_seq + 1"))
+    await store._writer.write(lambda transaction: Filler().fill([entry], 1, transaction))
+    assert await store._reader.read(lambda connection: [one.no for one in pending(connection, Events())]) == [entry.no]
+    assert await store._reader.read(lambda connection: pending(connection, Events(), [entry])) == []
 
 
 @pytest.mark.anyio

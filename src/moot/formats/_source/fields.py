@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from moot.types.canonical import Json, JsonObject
 
@@ -11,6 +11,8 @@ __all__ = ["at", "flag", "items", "milliseconds", "money", "obj", "objects", "te
 
 _LATEST = 253_402_300_799_000
 """ms: the year 9999."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def at(value: Json, *names: str) -> Json:
@@ -66,7 +68,7 @@ def milliseconds(value: Json, *names: str) -> int:
 
     Text without a zone is taken for UTC.
     """
-    found = at(value, *names)
+    found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     if isinstance(found, str):
         return _of_text(found)
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
@@ -84,4 +86,4 @@ def _of_text(written: str) -> int:
         return 0
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
-    return min(max(round((time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000), 0), _LATEST)
+    return min(max(round((time - _EPOCH) / _MILLISECOND), 0), _LATEST)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from moot.errors import UsageError
 from moot.formats._source.pieces import parsed
@@ -19,8 +17,7 @@ LONGEST_LINE = 64 << 20
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of a source."""
 
     number: int
@@ -73,10 +70,12 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 
 
 def _line(number: int, raw: bytes, offset: int) -> Line:
-    with suppress(ValueError):
+    try:
         value = parsed(raw)
         if isinstance(value, dict):
             return Line(number, raw, value, "", offset)
+    except ValueError:
+        pass  # what is wrong with it is looked for below
     if b"\x00" in raw:
         return Line(number, raw, None, f"line {number} has NUL bytes, as a loss of power leaves them", offset)
     if not raw.endswith(b"\n"):

@@ -37,7 +37,8 @@ class About:
     def learn(self, line: JsonObject, at: int) -> None:
         """Takes what every line of the tree says."""
         self.created_at = self.created_at or at
-        self.updated_at = max(self.updated_at, at)
+        if at > self.updated_at:
+            self.updated_at = at
         if not self.directory and isinstance(found := line.get("cwd"), str):
             self.directory = found
         for name, ours in _FACTS:

@@ -92,7 +92,8 @@ class _Pieces:
         pieces = self._pieces
         if not pieces:
             return ""
-        return _MARKS.sub(" ", (pieces[0] if len(pieces) == 1 else "\n".join(pieces))[:CHARACTERS])
+        text = (pieces[0] if len(pieces) == 1 else "\n".join(pieces))[:CHARACTERS]
+        return _MARKS.sub(" ", text) if any(mark in text for mark in "\x00\x02\x03") else text
 
 
 def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: set[str]) -> None:

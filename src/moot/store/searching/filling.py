@@ -12,13 +12,15 @@ from moot.store.rows import MESSAGE, WHOSE, message_of
 from moot.store.searching.documents import Document, conversation_fact, document_of, owner_fact
 from moot.store.searching.vocabulary import learn, unlearn
 from moot.store.transaction import Transaction
-from moot.store.words import spaced, tokens
+from moot.store.words import distinct, spaced, tokens
 from moot.types.canonical import dumps
 
-__all__ = ["Entry", "Filler", "is_pending", "pending", "take_out"]
+__all__ = ["Entry", "Filler", "pending", "take_out"]
 
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
+_BULK = 4
+"""Times as much is read at once when much is put into one transaction."""
 _SLICE = 64
 _SLICE_CHARACTERS = 64 << 10
 _TIE_BITS = 20
@@ -26,7 +28,11 @@ _REMEMBERED = 400_000
 """Words that are known to be in the vocabulary."""
 _PENDING = (
     f"SELECT {MESSAGE}, m.no, {WHOSE}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
-    " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') LIMIT ?"
+    " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
+)
+_MARK = (
+    "UPDATE message SET is_indexed = 1 FROM json_each(?) AS e WHERE message.no = e.value ->> 0 AND message.last_seq = e.value ->> 1"
+    " AND message.is_indexed = 0 RETURNING message.no"
 )
 
 
@@ -35,6 +41,8 @@ class Entry:
     """A message that goes into the index."""
 
     no: int
+    last_seq: int
+    """Of the message as it was read: one that has grown since is read again."""
     place: int
     conversation: int
     at: int
@@ -48,29 +56,24 @@ class Entry:
         return self.document.agent, self.document.model, self.document.facts
 
 
-def is_pending(connection: Connection) -> bool:
-    """Whether any message waits to be indexed."""
-    return connection.execute(_PENDING, (1,)).fetchone() is not None
-
-
-def pending(connection: Connection, events: Events) -> list[Entry]:
-    """Some of the messages that are not indexed, in the order of the index."""
+def pending(connection: Connection, events: Events, besides: Sequence[Entry] = (), *, bulk: bool = False) -> list[Entry]:
+    """Some of the messages that are not indexed, in the order of the index, and not those that are under way already; `bulk`: many."""
     found: list[Entry] = []
-    size = 0
-    for row in connection.execute(_PENDING, (_BATCH,)):
+    size, times = 0, _BULK if bulk else 1
+    for row in connection.execute(_PENDING, (dumps([entry.no for entry in besides]).decode(), _BATCH * times)):
         message = events.folded(connection, message_of(row), row[13])
         no, agent, model, owner = row[14:18]
         document = document_of(message, agent, model, (conversation_fact(row[13]), owner_fact(owner)))
         place = message.created_at // 1000 << _TIE_BITS | no & (1 << _TIE_BITS) - 1
         said = (document.text, document.tools, document.reasoning)
         indexed = tuple(map(spaced, said))
-        words = set(tokens(indexed[0]))
+        words = distinct(indexed[0])
         for text in indexed[1:]:
             if text:
-                words.update(tokens(text))
-        found.append(Entry(no, place, row[13], message.created_at, document, indexed, words))
+                words |= distinct(text)
+        found.append(Entry(no, row[10], place, row[13], message.created_at, document, indexed, words))
         size += sum(map(len, said))
-        if size > _BATCH_CHARACTERS:
+        if size > _BATCH_CHARACTERS * times:
             break
     return sorted(found, key=lambda entry: entry.place)
 
@@ -140,9 +143,7 @@ def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
 def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
     """Those that nobody else had put there."""
     numbers = dumps([entry.no for entry in entries]).decode()
-    marked = transaction.execute(
-        "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?)) AND is_indexed = 0 RETURNING no", (numbers,)
-    ).fetchall()
+    marked = transaction.execute(_MARK, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
     ours = {row[0] for row in marked}
     old = transaction.execute("SELECT message FROM search WHERE message IN (SELECT value FROM json_each(?))", (numbers,)).fetchall()
     for row in old:  # a message that has grown stands in the index as it was

@@ -35,7 +35,8 @@ _ENDS_SO = (
 
 def learn(queries: Queries, words: Iterable[str]) -> None:
     """Takes up those that are new."""
-    fitting = [word for word in words if 1 < len(word) <= _LONGEST and not is_cjk(word)]
+    # in their order, so that neighbours in the vocabulary are written together
+    fitting = sorted([word for word in words if 1 < len(word) <= _LONGEST and (word.isascii() or not is_cjk(word))])
     if not fitting:
         return
     (last,) = queries.execute("SELECT coalesce(max(no), 0) FROM search_term").fetchall()[0]
