@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -20,10 +21,13 @@ from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions
+from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
+from moot.types.imports import Arrival, Arriving, Received, Settled, SourceMark
 from moot.types.message import Message
 from moot.types.part import text_of, text_part
 from moot.types.recording import Recording
+from moot.types.share import NewShare, Share, SharedPage
 from moot.types.stats import Counts
 from moot.types.store import Accepted, Ask, Holdings, InboxItem, OpenExchange, Store, Took
 from moot.types.usage import Usage
@@ -32,6 +36,9 @@ pytestmark = pytest.mark.anyio
 
 WORD = "heliotrope"
 KEY = "channel:room"
+LATER = 1 << 50
+PAGE = SharedPage(b"<p>a page", "default-src 'none'")
+ARRIVAL = Arrival(ImportedMessage("user", (text_part("changed"),), "m", b"raw"), b"m", b"digest")
 ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
 
 
@@ -47,6 +54,7 @@ class Theirs:
     project: str
     blob: str
     title: str
+    share: str
 
 
 async def belongings(store: Store, owner: str) -> Theirs:
@@ -55,6 +63,10 @@ async def belongings(store: Store, owner: str) -> Theirs:
     title = f"the plans of {owner}"
     made = Conversation(new_id(), project=project.id, key=KEY, client_id="from-a-client", title=title, directory="/work", owner=owner)
     made = replace(made, origin=ORIGIN)
+    received = await own.imports.receive(Arriving("kept", 1, "from-elsewhere", replace(made, owner="somebody")))
+    assert received.is_new
+    made = await own.conversations.get(received.id)
+    assert made.owner == owner
     asked = prompt(made, f"the word is {WORD}, said {owner}")
     accepted: Accepted = await store.records.submit(replace(asked, run=replace(asked.run, user=owner)))
     assert accepted.fence is not None
@@ -65,13 +77,17 @@ async def belongings(store: Store, owner: str) -> Theirs:
     await store.records.post(run, InboxItem("steer", {"parts": []}))
     blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
     assert asked.user is not None
-    return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title)
+    await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
+    share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
+    return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
 
 
 def nothing(of: Theirs) -> Theirs:
     """Names of the same shape that stand for nothing."""
     run = new_id()
-    return Theirs(new_id(), new_id(), run, f"{run}/tool:0.0", f"{run}:0.0", new_id(), hashlib.sha256(b"nobody's").hexdigest(), "untold")
+    return Theirs(
+        new_id(), new_id(), run, f"{run}/tool:0.0", f"{run}:0.0", new_id(), hashlib.sha256(b"nobody's").hexdigest(), "untold", new_id()
+    )
 
 
 Calls = dict[str, Callable[[Holdings, Theirs], Awaitable[Any]]]
@@ -105,6 +121,10 @@ REFUSED: Calls = {
     "projects.update": lambda own, it: own.projects.update(it.project, name="changed"),
     "blobs.about": lambda own, it: own.blobs.about(it.blob),
     "blobs.get": lambda own, it: own.blobs.get(it.blob),
+    "imports.take": lambda own, it: own.imports.take(Received(it.conversation), [ARRIVAL]),
+    "imports.settle": lambda own, it: own.imports.settle(Received(it.conversation), Settled(1, title="changed")),
+    "shares.add": lambda own, it: own.shares.add(NewShare(Share(new_id(), it.conversation, "t", LATER), PAGE, os.urandom(8))),
+    "shares.revoke": lambda own, it: own.shares.revoke(it.share),
 }
 """What another's name does not reach."""
 
@@ -121,7 +141,11 @@ EMPTY: Calls = {
     "records.exchange": lambda own, it: own.records.exchange(it.exchange),
     "conversations.named": lambda own, it: own.conversations.named(it.conversation),
     "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
-    "imports.find": lambda own, it: own.imports.find("recording", "from-elsewhere"),
+    "imports.find": lambda own, it: own.imports.find("kept", "from-elsewhere"),
+    "imports.mark": lambda own, it: own.imports.mark("kept", "/there"),
+    "imports.counts": lambda own, it: own.imports.counts(),
+    "shares.list": lambda own, it: own.shares.list(),
+    "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),
     "conversations.keyed": lambda own, it: own.conversations.keyed(KEY),
     "conversations.list": lambda own, it: own.conversations.list(archived=None),
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
@@ -132,6 +156,10 @@ EMPTY: Calls = {
 
 UNNAMED = {
     "stats.usage",
+    "stats.count",
+    "shares.page",
+    "imports.receive",
+    "imports.remember",
     "conversations.create",
     "projects.at",
     "projects.list",
@@ -186,7 +214,7 @@ async def test_what_is_anothers_is_not_found_in_the_words_for_what_there_is_not(
             with pytest.raises(NotFound) as caught:
                 await call(bob, names)
             words = caught.value.advice()
-            for known in (names.conversation, names.message, names.run, names.project, names.blob, names.title):
+            for known in (names.conversation, names.message, names.run, names.project, names.blob, names.title, names.share):
                 words = words.replace(known, "…").replace(known[:30], "…")
             said.append(words)
         assert said[0] == said[1], name

@@ -248,7 +248,7 @@ async def test_search_pages_filters_and_forgets_deleted_ones(store: Store) -> No
     for number in range(6):
         made = await store.conversations.create(Conversation(f"c{number % 2}x{number}", title=f"T{number}"))
         await store.conversations.add_message(
-            Message(f"m{number}", "user", (text_part("needle"),), conversation=made.id, created_at=1000 - number)
+            Message(f"m{number}", "user", (text_part("needle"),), conversation=made.id, created_at=10_000 - number * 1000)
         )
     found: list[str] = []
     cursor = None

@@ -55,7 +55,7 @@ class StoredImports:
             return _would_take(arrivals, arrivals, ())
 
         def look(connection: Connection) -> tuple[int, list[Arrival], list[bytes]]:
-            no = lookup.number(connection, received.id)
+            no = lookup.number(connection, received.id, self._owner)
             unknown = list(arrivals) if received.is_new else fresh(connection, no, arrivals, anew=anew)
             return no, unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
 
@@ -69,7 +69,7 @@ class StoredImports:
         return known + await self._writer.write(partial(take, no, ready, anew), received.id)
 
     async def settle(self, received: Received, settled: Settled) -> Conversation:
-        return await self._writer.write(partial(settle, received.id, settled), received.id)
+        return await self._writer.write(partial(settle, received.id, self._owner, settled), received.id)
 
     async def mark(self, format: str, path: str) -> SourceMark | None:
         def work(connection: Connection) -> SourceMark | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from moot.errors import NotFound
@@ -39,7 +40,7 @@ def receive(arriving: Arriving, owner: str, transaction: Transaction) -> Receive
     if found is not None:
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
         return Received(found.id, closed=closed, version=found.version)
-    made = new_conversation(transaction, arriving.conversation)
+    made = new_conversation(transaction, replace(arriving.conversation, owner=owner))
     parent = arriving.parent if arriving.parent != arriving.source_id else None
     transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
     if parent is not None:
@@ -66,9 +67,9 @@ def _hang(transaction: Transaction, parent: tuple[str, str, str], child: int, ca
         transaction.execute(_TO_PARENT, (*parent, call, child))
 
 
-def settle(id: str, settled: Settled, transaction: Transaction) -> Conversation:
+def settle(id: str, owner: str, settled: Settled, transaction: Transaction) -> Conversation:
     """As `Imports.settle`. Raises NotFound when it was purged meanwhile."""
-    found = lookup.conversation(transaction, id)
+    found = lookup.conversation(transaction, id, owner)
     row = transaction.row("SELECT head, version FROM import_conversation WHERE conversation = ?", (found.no,))
     if row is None:
         raise NotFound(f"the conversation {id!r} comes from no source")

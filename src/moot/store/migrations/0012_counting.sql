@@ -30,7 +30,7 @@ CREATE TABLE answer_tool (
     ms INTEGER NOT NULL,                        -- of the calls whose time is known
     timed INTEGER NOT NULL,                     -- how many those are
     PRIMARY KEY (message, tool)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE answer_day (                       -- the same in sums, from which years are told in a moment
     day INTEGER NOT NULL,                       -- since 1970, UTC
@@ -54,7 +54,7 @@ CREATE TABLE answer_day (                       -- the same in sums, from which 
     firsts INTEGER NOT NULL,
     context INTEGER NOT NULL,
     PRIMARY KEY (day, owner_id, project_id, agent, model)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE TRIGGER answer_counted AFTER INSERT ON answer BEGIN
     INSERT INTO answer_day
         SELECT new.at / 86400000, c.owner_id, c.project_id, new.agent, new.model,
@@ -94,7 +94,7 @@ CREATE TABLE tool_day (
     ms INTEGER NOT NULL,
     timed INTEGER NOT NULL,
     PRIMARY KEY (day, owner_id, tool)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE TRIGGER tool_counted AFTER INSERT ON answer_tool BEGIN
     INSERT INTO tool_day
         SELECT a.at / 86400000, c.owner_id, new.tool, new.calls, new.failed, new.denied, new.ms, new.timed
