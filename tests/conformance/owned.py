@@ -1,0 +1,160 @@
+"""Something of everything that somebody can own, and every way to reach it by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.stores import frame, prompt
+from moot.types.approval import Approval
+from moot.types.canonical import JsonObject
+from moot.types.conversation import Conversation, Project
+from moot.types.exchange import Exchange, ExchangeOptions
+from moot.types.format import ImportedMessage
+from moot.types.ids import new_id
+from moot.types.imports import Arrival, Arriving, Received, Settled, SourceMark
+from moot.types.message import Message
+from moot.types.part import text_part
+from moot.types.share import NewShare, Share, SharedPage
+from moot.types.store import Accepted, Ask, Holdings, InboxItem, OpenExchange, Store
+
+WORD = "heliotrope"
+KEY = "channel:room"
+LATER = 1 << 50
+PAGE = SharedPage(b"<p>a page", "default-src 'none'")
+ARRIVAL = Arrival(ImportedMessage("user", (text_part("changed"),), "m", b"raw"), b"m", b"digest")
+ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """Something of everything, all of one owner, and what it is called."""
+
+    conversation: str
+    message: str
+    run: str
+    approval: str
+    exchange: str
+    project: str
+    blob: str
+    title: str
+    share: str
+
+
+async def belongings(store: Store, owner: str) -> Theirs:
+    own = store.of(owner)
+    project = await own.projects.create(Project(new_id(), f"{owner}'s plans", root_path=f"/home/{owner}"))
+    title = f"the plans of {owner}"
+    made = Conversation(new_id(), project=project.id, key=KEY, client_id="from-a-client", title=title, directory="/work", owner=owner)
+    made = replace(made, origin=ORIGIN)
+    received = await own.imports.receive(Arriving("kept", 1, "from-elsewhere", replace(made, owner="somebody")))
+    assert received.is_new
+    made = await own.conversations.get(received.id)
+    assert made.owner == owner
+    asked = prompt(made, f"the word is {WORD}, said {owner}")
+    accepted: Accepted = await store.records.submit(replace(asked, run=replace(asked.run, user=owner)))
+    assert accepted.fence is not None
+    run = accepted.run.id
+    approval = Approval(f"{run}/tool:0.0", run, "call", "shell", b"{}", b"digest", 1)
+    exchange = Exchange(f"{run}:0.0", run, made.id, "answer", "demo", "demo/1", "demo", "m", ExchangeOptions(), {})
+    await store.log.append(made.id, [frame(accepted, "a")], fence=accepted.fence, changes=[Ask(approval), OpenExchange(exchange)])
+    await store.records.post(run, InboxItem("steer", {"parts": []}))
+    blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
+    assert asked.user is not None
+    await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
+    share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
+    return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
+
+
+def nothing(of: Theirs) -> Theirs:
+    """Names of the same shape that stand for nothing."""
+    run = new_id()
+    return Theirs(
+        new_id(), new_id(), run, f"{run}/tool:0.0", f"{run}:0.0", new_id(), hashlib.sha256(b"nobody's").hexdigest(), "untold", new_id()
+    )
+
+
+Calls = dict[str, Callable[[Holdings, Theirs], Awaitable[Any]]]
+PARTS = [text_part("changed")]
+
+REFUSED: Calls = {
+    "log.read": lambda own, it: own.log.read(it.conversation),
+    "log.last_seq": lambda own, it: own.log.last_seq(it.conversation),
+    "records.run": lambda own, it: own.records.run(it.run),
+    "records.run by prefix": lambda own, it: own.records.run(it.run[:30]),
+    "conversations.get": lambda own, it: own.conversations.get(it.conversation),
+    "conversations.get by prefix": lambda own, it: own.conversations.get(it.conversation[:30]),
+    "conversations.get by title": lambda own, it: own.conversations.get(it.title),
+    "conversations.rename": lambda own, it: own.conversations.rename(it.conversation, "changed", "user"),
+    "conversations.set_settings": lambda own, it: own.conversations.set_settings(it.conversation, {"mode": "auto"}),
+    "conversations.update": lambda own, it: own.conversations.update(it.conversation, archived=True),
+    "conversations.delete": lambda own, it: own.conversations.delete(it.conversation),
+    "conversations.branch": lambda own, it: own.conversations.branch(it.conversation),
+    "conversations.message": lambda own, it: own.conversations.message(it.message),
+    "conversations.message in it": lambda own, it: own.conversations.message(it.message, conversation=it.conversation),
+    "conversations.add_message": lambda own, it: own.conversations.add_message(Message(new_id(), "user", conversation=it.conversation)),
+    "conversations.create in a project": lambda own, it: own.conversations.create(Conversation(new_id(), project=it.project)),
+    "tree.nodes": lambda own, it: own.tree.nodes(it.conversation),
+    "tree.edit": lambda own, it: own.tree.edit(it.message, PARTS),
+    "tree.graft": lambda own, it: own.tree.graft(it.conversation, None, [Message(new_id(), "user", tuple(PARTS))]),
+    "tree.delete": lambda own, it: own.tree.delete(it.conversation, [it.message]),
+    "tree.fork": lambda own, it: own.tree.fork(it.conversation),
+    "tree.switch": lambda own, it: own.tree.switch(it.conversation, it.message),
+    "grants.revoke": lambda own, it: own.grants.revoke(it.conversation, tool="shell", match="*"),
+    "projects.get": lambda own, it: own.projects.get(it.project),
+    "projects.update": lambda own, it: own.projects.update(it.project, name="changed"),
+    "blobs.about": lambda own, it: own.blobs.about(it.blob),
+    "blobs.get": lambda own, it: own.blobs.get(it.blob),
+    "imports.take": lambda own, it: own.imports.take(Received(it.conversation), [ARRIVAL]),
+    "imports.settle": lambda own, it: own.imports.settle(Received(it.conversation), Settled(1, title="changed")),
+    "shares.add": lambda own, it: own.shares.add(NewShare(Share(new_id(), it.conversation, "t", LATER), PAGE, os.urandom(8))),
+    "shares.revoke": lambda own, it: own.shares.revoke(it.share),
+}
+"""What another's name does not reach."""
+
+EMPTY: Calls = {
+    "log.last_seqs": lambda own, it: own.log.last_seqs([it.conversation]),
+    "records.last_answer": lambda own, it: own.records.last_answer(it.message),
+    "records.runs": lambda own, it: own.records.runs(),
+    "records.runs of it": lambda own, it: own.records.runs(conversation=it.conversation),
+    "records.inbox": lambda own, it: own.records.inbox(it.run),
+    "records.approval": lambda own, it: own.records.approval(it.approval),
+    "records.approvals": lambda own, it: own.records.approvals(open_only=False),
+    "records.approvals of it": lambda own, it: own.records.approvals(run=it.run),
+    "records.approvals in it": lambda own, it: own.records.approvals(conversation=it.conversation),
+    "records.exchange": lambda own, it: own.records.exchange(it.exchange),
+    "conversations.named": lambda own, it: own.conversations.named(it.conversation),
+    "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
+    "imports.find": lambda own, it: own.imports.find("kept", "from-elsewhere"),
+    "imports.mark": lambda own, it: own.imports.mark("kept", "/there"),
+    "imports.counts": lambda own, it: own.imports.counts(),
+    "shares.list": lambda own, it: own.shares.list(),
+    "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),
+    "conversations.keyed": lambda own, it: own.conversations.keyed(KEY),
+    "conversations.list": lambda own, it: own.conversations.list(archived=None),
+    "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
+    "search.search": lambda own, it: own.search.search(WORD, wait=5),
+    "search.search in it": lambda own, it: own.search.search(WORD, conversation=it.conversation),
+}
+"""What looks and finds nothing."""
+
+UNNAMED = {
+    "stats.usage",
+    "stats.count",
+    "shares.page",
+    "imports.receive",
+    "imports.remember",
+    "conversations.create",
+    "projects.at",
+    "projects.list",
+    "projects.create",
+    "search.index",
+    "blobs.put",
+    "blobs.put_all",
+    "blobs.put_from",
+    "imports.add",
+}
+"""What takes no name of a thing; their tests are below."""
