@@ -12,6 +12,7 @@ from typing import Protocol
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.pieces import parsed
+from moot.formats._source.plain import plain
 from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, Written
 
@@ -93,7 +94,7 @@ def finish(reason: str) -> str | None:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             return file.read(_HEAD)
     except OSError:
         return b""

@@ -22,12 +22,14 @@ from moot.formats._sessions import ReadOnly, environment_folder, first_object, h
 from moot.formats._source.fields import items, milliseconds, obj, objects, text
 from moot.formats._source.lines import json_lines
 from moot.formats._source.pieces import Piece, array, beginning, bytes_of, members, parsed, whole
+from moot.formats._source.plain import plain
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, is_tool, text_part
 
 __all__ = ["Gemini"]
 
+_PATH = 1 << 16
 _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
@@ -233,8 +235,8 @@ def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Iterator
 def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
     """The folder of the project stands beside its chats, where a newer version has written it."""
     directories = [one for one in items(facts, "directories") if isinstance(one, str)]
-    with suppress(OSError, UnicodeDecodeError):
-        directories.append((folder / ".project_root").read_text().strip())
+    with suppress(OSError, UnicodeDecodeError), plain(folder / ".project_root", links=False) as file:
+        directories.append(file.read(_PATH).decode().strip())
     return ImportedFacts(
         title=text(facts, "summary"),
         directory=next(iter(directories), ""),

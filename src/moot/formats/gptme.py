@@ -19,6 +19,7 @@ from moot.formats._saying import Output, Said, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, first_object, holds_some, matching
 from moot.formats._source.fields import flag, items, milliseconds, money, obj, text, whole_number
 from moot.formats._source.lines import Line, json_lines
+from moot.formats._source.plain import plain
 from moot.types.canonical import JsonObject, empty
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Role
@@ -92,7 +93,7 @@ def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | Imported
 def _facts(folder: Path) -> ImportedFacts:
     """What `config.toml` beside it says."""
     try:
-        with (folder / "config.toml").open("rb") as file:
+        with plain(folder / "config.toml", links=False) as file:
             found = cast("JsonObject", tomllib.load(file))
     except (OSError, ValueError):
         found = empty()

@@ -13,9 +13,10 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.pieces import array, beginning, members, parsed, whole
+from moot.formats._source.plain import plain
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, text_part
@@ -62,8 +63,7 @@ class OpenCode(ReadOnly):
         return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        head = path.read_bytes()[:16] if path.is_file() else b""
-        if not head.startswith(b"SQLite"):
+        if not _is_database(path):
             yield _exported(path)
             return
         with opened(path) as connection:
@@ -257,3 +257,11 @@ def _database() -> bytes:
             ("INSERT INTO part (message_id, session_id, id, data) VALUES (?, 'ses_1', ?, ?)", [(one[0], *one[2:]) for one in told]),
         ],
     )
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with plain(path) as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False

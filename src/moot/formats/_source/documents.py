@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats._source.plain import plain
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 __all__ = ["LARGEST", "Document", "Element", "document", "lenient", "sketch"]
@@ -103,7 +104,8 @@ def document(path: Path) -> Document:
     try:
         if (size := path.stat().st_size) > LARGEST:
             raise UsageError(f"{str(path)!r} has {size >> 20:,} MiB; a JSON file of more than {LARGEST >> 20:,} MiB is not read")
-        found = Document(path.read_bytes())
+        with plain(path) as file:
+            found = Document(file.read())
     except OSError as error:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
     if not found.is_object:

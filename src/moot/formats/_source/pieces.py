@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats._source.plain import plain
 from moot.types.canonical import Json, dumps, loads
 
 __all__ = ["LARGEST", "Piece", "Span", "array", "beginning", "bytes_of", "members", "parsed", "whole"]
@@ -20,6 +21,8 @@ LARGEST = 64 << 20
 _DOCUMENT = 256 << 20
 """Bytes of a document that is read at once."""
 _CHUNK = 1 << 20
+_DEEPEST = 200
+"""Brackets in brackets at the beginning of a document: no conversation has more."""
 _DEEP = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}])', re.DOTALL)
 """Up to what matters inside a value, whole strings passed over: a bracket, or the quote of a string that is cut off."""
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
@@ -70,7 +73,7 @@ def parsed(data: bytes) -> Json:
 def bytes_of(path: Path) -> Iterator[bytes]:
     """A file piece by piece. Raises UsageError."""
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             while data := file.read(_CHUNK):
                 yield data
     except OSError as error:
@@ -248,16 +251,18 @@ def beginning(head: bytes) -> Json:
 def _closed(text: bytes) -> Iterator[bytes]:
     """The text with its open string and brackets closed; and cut before the last member that is not whole."""
     text = text.decode("utf-8", "ignore").encode()
-    stack: list[int] = []
+    stack = bytearray()
     open_string = False
-    safe: tuple[int, bytes] = (0, b"")
+    safe = (0, b"")
     for token in re.finditer(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{},]', text, re.DOTALL):
         sign = token[0]
         if sign == b",":
-            safe = (token.start(), _closers(stack))
+            safe = (token.start(), bytes(stack))
         elif sign in (b"[", b"{"):
             stack.append(sign[0])
-            safe = (token.end(), _closers(stack))
+            safe = (token.end(), bytes(stack))
+            if len(stack) > _DEEPEST:
+                return
         elif sign in (b"]", b"}"):
             if not stack:
                 return
@@ -268,8 +273,8 @@ def _closed(text: bytes) -> Iterator[bytes]:
     if open_string:
         yield re.sub(rb"\\(?:u[0-9a-fA-F]{0,3})?$", b"", text) + b'"' + _closers(stack)
     yield text + _closers(stack)
-    yield text[: safe[0]] + safe[1]
+    yield text[: safe[0]] + _closers(safe[1])
 
 
-def _closers(stack: list[int]) -> bytes:
+def _closers(stack: bytes | bytearray) -> bytes:
     return b"".join(_CLOSES[sign] for sign in reversed(stack))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
+from moot.formats._source.plain import plain
 from moot.formats.cherry.configuration import configuration
 from moot.formats.cherry.sample import samples
 from moot.formats.cherry.sessions import SESSIONS, sessions
@@ -72,7 +73,7 @@ def _is_own(there: Mapping[str, frozenset[str]]) -> bool:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             return file.read(64)
     except OSError:
         return b""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moot.formats._source.documents import sketch
 from moot.formats._source.folders import files_below
+from moot.formats._source.plain import plain
 from moot.formats._source.times import ms_of
 from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
@@ -83,7 +84,7 @@ def _has_messages(raw: bytes) -> bool:
 
 def _head(file: Path) -> bytes:
     try:
-        with file.open("rb") as opened:
+        with plain(file) as opened:
             return opened.read(64 << 10)
     except OSError:
         return b""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
+from itertools import islice
 from pathlib import Path
 
+from moot.formats._source.lines import lines_holding
+from moot.formats._source.plain import plain
 from moot.types.canonical import JsonObject, loads
 
 __all__ = ["call_that_began"]
 
 _TRIES = 20
+_NOTE = 1 << 20
 
 
 def call_that_began(path: Path, session: str) -> str | None:
@@ -20,14 +23,15 @@ def call_that_began(path: Path, session: str) -> str | None:
     agent = path.stem.removeprefix("agent-")
     folders = [folder for folder in path.parents[:6] if folder.name == session]
     for file in (*(folder.with_suffix(".jsonl") for folder in folders), path.with_name(f"{session}.jsonl")):
-        if file.is_file() and not file.is_symlink() and (call := _call_in(file, agent)):
+        if call := _call_in(file, agent):
             return call
     return None
 
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 20 else b""
+        with plain(path, links=False) as file:
+            return file.read(_NOTE)
     except OSError:
         return b""
 
@@ -43,18 +47,8 @@ def _object(data: bytes) -> JsonObject:
 def _call_in(file: Path, agent: str) -> str | None:
     """The call whose output names the agent."""
     wanted = f'"agentId":"{agent}"'.encode()
-    try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at = -1
-            for _ in range(_TRIES):
-                if (at := data.find(wanted, at + 1)) < 0:
-                    return None
-                begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-                if call := _call_of(_object(data[begin : end if end >= 0 else len(data)]), agent):
-                    return call
-    except (OSError, ValueError):
-        return None
-    return None
+    lines = islice(lines_holding(file, wanted), _TRIES)
+    return next((call for line in lines if (call := _call_of(_object(line), agent))), None)
 
 
 def _call_of(line: JsonObject, agent: str) -> str | None:

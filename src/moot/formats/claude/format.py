@@ -10,6 +10,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines, lines_at
+from moot.formats._source.plain import plain
 from moot.formats._writing import fidelity_of
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
@@ -117,7 +118,7 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
 
 def _begins(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             return _begins_like_ours(file.read(1 << 16))
     except OSError:
         return False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
+from itertools import islice
 from pathlib import Path
 
+from moot.formats._source.lines import lines_holding
 from moot.types.canonical import JsonObject, loads_object
 
 __all__ = ["call_that_began", "parent_of"]
@@ -27,23 +28,12 @@ def call_that_began(path: Path, session: str, parent: str) -> str | None:
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
     beside = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
-    return next((call for file in beside if not file.is_symlink() and (call := _call_in(file, session))), None)
+    return next((call for file in beside if (call := _call_in(file, session))), None)
 
 
 def _call_in(file: Path, session: str) -> str | None:
-    wanted = session.encode()
-    try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at = -1
-            for _ in range(_TRIES):
-                if (at := data.find(wanted, at + 1)) < 0:
-                    return None
-                begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-                if call := _call_of(data[begin : end if end >= 0 else len(data)]):
-                    return call
-    except (OSError, ValueError):
-        return None
-    return None
+    lines = islice(lines_holding(file, session.encode()), _TRIES)
+    return next((call for line in lines if (call := _call_of(line))), None)
 
 
 def _call_of(line: bytes) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
+from moot.formats._source.plain import plain
 from moot.formats.tai.configuration import configuration
 from moot.formats.tai.reading import conversations
 from moot.formats.tai.writing import HOLDS, database, sample
@@ -63,7 +64,7 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             return file.read(64)
     except OSError:
         return b""

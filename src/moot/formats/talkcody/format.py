@@ -8,6 +8,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.database import SQLITE, columns, opened, tables
 from moot.formats._source.documents import sketch
+from moot.formats._source.plain import plain
 from moot.formats.talkcody.configuration import configuration
 from moot.formats.talkcody.database import conversations
 from moot.formats.talkcody.sample import sample
@@ -76,7 +77,7 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with plain(path) as file:
             return file.read(64)
     except OSError:
         return b""
