@@ -52,3 +52,13 @@ def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_
     agents = {one["name"]: one["runs"] for one in asked(moot, "stats", "--by", "agent")["agents"]}
     assert agents.keys() == ({*COMING, *GIVEN} - {"claude"}) | {"claude-code"}
     assert sum(agents.values()) == sums["total"]["runs"]
+
+
+def test_a_report_for_people_counts_in_words_and_names_what_could_not_be_read(moot: MootProcess) -> None:
+    ended = moot.run("import", "--all")
+    said = ended.stderr.decode()
+    assert ended.returncode == 1
+    assert f"{moot.home.parent}/.local/share/com.talkcody/talkcody.db: answer 'm7' is empty" in said
+    assert "moot: 1 record that could not be read, kept as it is\n" in said
+    assert "1 picture, 1 record" in said
+    assert "moot: 31 sources as before\n" == moot.run("import", "--all").stderr.decode()

@@ -33,6 +33,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `importing.py` `exporting.py` | `moot import`, `moot export` |
 | `installing.py` | `moot export --install` |
 | `import_report.py` `import_watching.py` | what an import shows while it works, and at its end; what it follows |
+| `things.py` | what reports count, in words |
 | `import_besides.py` | what programs keep besides, as an import tells of it |
 | `replaying.py` `rerunning.py` `comparing.py` | `moot replay`, with `--rerun`; `moot chat compare` |
 | `inline.py` | what small applications below the terminal's text share |

@@ -20,6 +20,7 @@ from moot.cli.options import Out
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
+from moot.cli.things import many, of_things
 from moot.cli.times import beginning
 from moot.engine import Engine
 from moot.errors import UsageError
@@ -203,7 +204,7 @@ def _tell_all(done: list[Filed], folder: Path, fidelity: Fidelity, left_out: lis
         output.json({**document, "fidelity": _counts(fidelity), "left_out": left_out_json(together(left_out))})
         return 1 if failed else 0
     unchanged = f"; {counts['unchanged']:,} are as they were" if counts["unchanged"] else ""
-    output.say(f"moot: wrote {counts['written']:,} conversation{'' if counts['written'] == 1 else 's'} to {folder}{unchanged}")
+    output.say(f"moot: wrote {many(counts['written'], 'conversation')} to {folder}{unchanged}")
     _say_counts(fidelity, output)
     for one in failed:
         output.say(f"  {one.conversation.title or one.conversation.id}: {one.problem}", "yellow")
@@ -218,4 +219,4 @@ def _counts(fidelity: Fidelity) -> JsonObject:
 def _say_counts(fidelity: Fidelity, output: Output) -> None:
     for word, things in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
         if things:
-            output.say(f"  {word}: {', '.join(f'{count:,} {thing}' for thing, count in things.items())}", "dim")
+            output.say(f"  {word}: {', '.join(of_things(things))}", "dim")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from moot.cli.output import Output
 from moot.cli.progress import Progress
+from moot.cli.things import many, of_things
 from moot.convert.given import conversation_json
 from moot.runtime.importing import Brought, Report
 from moot.types.canonical import JsonObject
@@ -17,6 +18,8 @@ _FEW = 10
 """Conversations that are told of one by one; of more there is a table."""
 _FAILED = 20
 _BAR = 16
+_SETTLED = 3.0
+"""Seconds after which the rate says something of what is left."""
 
 
 class ImportProgress:
@@ -34,14 +37,14 @@ class ImportProgress:
         passed = max(time.monotonic() - self._begun, 0.001)
         rate = report.bytes_done / passed
         share = min(report.bytes_done / report.bytes, 1.0) if report.bytes else 0.0
-        left = (report.bytes - report.bytes_done) / rate if rate else 0.0
         told = [
             f"{_size(report.bytes_done)} of {_size(report.bytes)}",
             f"{sum(report.conversations.values()):,} conversations",
             f"{report.messages:,} messages",
             f"{_size(rate)}/s",
-            f"{_duration(left)} left",
         ]
+        if rate and passed > _SETTLED:
+            told.append(f"{_duration((report.bytes - report.bytes_done) / rate)} left")
         self._line.show(f"{_bar(share)} {share:.0%}  {' · '.join(told)}" if self._is_terminal else f"{share:.0%}: {', '.join(told)}")
 
     def indexing(self, done: int, total: int) -> None:
@@ -76,6 +79,7 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
             _say(one, output)
     if len(told) > _FEW:
         _say_by_format(report, output)
+        _say_problems(report, output)
     _say_sums(report, output)
     for one in report.failed[:_FAILED]:
         output.say(f"moot: {one.path}: {one.problem}", "yellow")
@@ -140,12 +144,22 @@ def _say_by_format(report: Report, output: Output) -> None:
         output.say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(), "dim" if row is head else "")
 
 
+def _say_problems(report: Report, output: Output) -> None:
+    """What could not be read, and where it stands, of some of the conversations."""
+    bad = [one for one in report.brought if one.problems]
+    for one in bad[:_FEW]:
+        more = f" and {one.problems - 1:,} more" if one.problems > 1 else ""
+        output.say(f"moot: {one.path}: {one.notes[0] if one.notes else 'a record could not be read'}{more}", "yellow")
+    if len(bad) > _FEW:
+        output.say(f"moot: and records of {len(bad) - _FEW:,} conversations more; --verbose tells of each", "yellow")
+
+
 def _short(counts: Mapping[str, int]) -> str:
     return _counts(counts) or "-"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {thing}" for thing, count in counts.items() if count)
+    return ", ".join(of_things(counts))
 
 
 def _say_sums(report: Report, output: Output) -> None:
@@ -153,7 +167,7 @@ def _say_sums(report: Report, output: Output) -> None:
     words = [
         f"{told[outcome]:,} {outcome}" for outcome in ("added", "grown", "would be added", "would grow", "known", "empty") if told[outcome]
     ]
-    sources = [f"{report.unchanged:,} sources stand as they were"] if report.unchanged else []
+    sources = [f"{many(report.unchanged, 'source')} as before"] if report.unchanged else []
     sources += [f"{report.older:,} older"] if report.older else []
     if sum(told.values()) + report.unchanged <= 1 and not report.older and not report.failed:
         if not told and not report.unchanged:
@@ -161,13 +175,15 @@ def _say_sums(report: Report, output: Output) -> None:
         elif report.unchanged:
             output.say("moot: the source stands as it was; nothing was added")
         return
-    output.say(f"moot: conversations: {', '.join([*words, *sources]) or 'none'}")
+    output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to bring in'}")
     if not taken.changed and not report.problems:
         return
-    problems = [f"{report.problems:,} records that could not be read, kept as they are"] if report.problems else []
-    problems += [f"{report.unpriced:,} messages of models without a known price"] if report.unpriced else []
-    parts = [f"{taken.added + taken.rewritten:,} new messages", *([f"{taken.grown:,} longer"] if taken.grown else []), *problems]
-    output.say(f"moot: {', '.join(parts)}", "dim")
+    longer = f", {taken.grown:,} longer" if taken.grown else ""
+    output.say(f"moot: {many(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
+    if report.problems:
+        output.say(f"moot: {many(report.problems, 'record')} that could not be read, kept as {'it is' if report.problems == 1 else 'they are'}", "yellow")
+    if report.unpriced:
+        output.say(f"moot: {many(report.unpriced, 'answer')} of models without a known price", "dim")
 
 
 def _bar(share: float) -> str:
