@@ -18,6 +18,7 @@ _FEW = 10
 """Conversations that are told of one by one; of more there is a table."""
 _FAILED = 20
 _BAR = 16
+_OUTCOMES = {"known": "here already", "empty": "without a message"}
 _SETTLED = 3.0
 """Seconds after which the rate says something of what is left."""
 
@@ -165,7 +166,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _say_sums(report: Report, output: Output) -> None:
     taken, told = report.taken, report.conversations
     words = [
-        f"{told[outcome]:,} {outcome}" for outcome in ("added", "grown", "would be added", "would grow", "known", "empty") if told[outcome]
+        f"{told[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
+        for outcome in ("added", "grown", "would be added", "would grow", "known", "empty")
+        if told[outcome]
     ]
     sources = [f"{many(report.unchanged, 'source')} as before"] if report.unchanged else []
     sources += [f"{report.older:,} older"] if report.older else []
@@ -181,7 +184,10 @@ def _say_sums(report: Report, output: Output) -> None:
     longer = f", {taken.grown:,} longer" if taken.grown else ""
     output.say(f"moot: {many(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
     if report.problems:
-        output.say(f"moot: {many(report.problems, 'record')} that could not be read, kept as {'it is' if report.problems == 1 else 'they are'}", "yellow")
+        output.say(
+            f"moot: {many(report.problems, 'record')} that could not be read, kept as {'it is' if report.problems == 1 else 'they are'}",
+            "yellow",
+        )
     if report.unpriced:
         output.say(f"moot: {many(report.unpriced, 'answer')} of models without a known price", "dim")
 

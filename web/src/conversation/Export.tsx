@@ -36,7 +36,7 @@ export default function Export({ conversation, onClose }: Props) {
                     value={one.id}
                     checked={one.id === form.id}
                     onChange={() => setChosen(one.id)}
-                    className="mt-0.5 size-4 accent-accent"
+                    className="mt-0.5 size-4 shrink-0 accent-accent"
                   />
                   <span>
                     <span className="font-medium">{one.id}</span> <span className="text-muted">{one.words}</span>
@@ -50,7 +50,7 @@ export default function Export({ conversation, onClose }: Props) {
                 type="checkbox"
                 checked={share}
                 onChange={(event) => setShare(event.target.checked)}
-                className="size-4 accent-accent"
+                className="size-4 shrink-0 accent-accent"
               />
               For others: leave out secrets, home folders, names and e-mails
             </label>

@@ -45,7 +45,7 @@ export default function Share({ conversation, onClose }: Props) {
             type="checkbox"
             checked={keep.includes('emails')}
             onChange={(event) => setKeep(event.target.checked ? ['emails'] : [])}
-            className="size-4 accent-accent"
+            className="size-4 shrink-0 accent-accent"
           />
           E-mail addresses may stay
         </label>

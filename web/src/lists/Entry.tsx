@@ -84,6 +84,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
       {purging && (
         <Purge
           title={title}
+          imported={Boolean(conversation.origin?.format)}
           onEnd={(sure) => {
             setPurging(false)
             if (sure) acts.purge(id)
@@ -94,8 +95,9 @@ export function Entry({ conversation, status, shown, acts }: Props) {
   )
 }
 
-function agentOf({ agent }: Conversation): string {
-  return agent === 'default' ? '' : agent
+/** Who answers, or the program it came from; nothing where that is the usual one. */
+function agentOf({ agent, origin }: Conversation): string {
+  return agent === 'default' ? String(origin?.format ?? '') : agent
 }
 
 function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, purge: () => void): Item[] {
@@ -122,7 +124,7 @@ function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, pur
 }
 
 /** Asks once more, for nothing brings it back. */
-function Purge({ title, onEnd }: { title: string; onEnd: (sure: boolean) => void }) {
+function Purge({ title, imported, onEnd }: { title: string; imported: boolean; onEnd: (sure: boolean) => void }) {
   return (
     <Dialog title="Delete for good?" onClose={() => onEnd(false)}>
       <div className="flex flex-col gap-5 p-5 text-sm">
@@ -130,6 +132,7 @@ function Purge({ title, onEnd }: { title: string; onEnd: (sure: boolean) => void
           <strong className="break-words">{title}</strong> goes with its messages, its files and its place in the
           search, out of backups too. Nothing brings it back. What was sent to a model’s provider stays there.
         </p>
+        {imported && <p>The next import brings it in again for as long as its source has it.</p>}
         <div className="flex justify-end gap-2">
           <Button onClick={() => onEnd(false)}>Keep it</Button>
           <Button look="danger" onClick={() => onEnd(true)}>

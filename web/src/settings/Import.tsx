@@ -89,7 +89,7 @@ const FOUND: readonly Column<Found>[] = [
   },
   { head: 'Files', figures: true, cell: (one) => count(one.sources) },
   { head: 'Size', figures: true, wide: true, cell: (one) => size(one.bytes) },
-  { head: 'Here already', figures: true, cell: (one) => count(one.conversations) },
+  { head: 'Conversations here', figures: true, cell: (one) => count(one.conversations) },
 ]
 
 function Shown({ one }: { one: Import }) {
@@ -97,7 +97,7 @@ function Shown({ one }: { one: Import }) {
   return (
     <section aria-label="The last import" className="rounded-xl border border-line bg-raised p-4 text-sm">
       <div className="flex flex-wrap items-baseline justify-between gap-2">
-        <h2 className="font-semibold">{STATES[one.state]}</h2>
+        <h2 className="font-semibold">{stateOf(one)}</h2>
         <span className="text-muted">{sums(one)}</span>
       </div>
       {!isOver(one) && (
@@ -137,10 +137,19 @@ const STATES: Record<Import['state'], string> = {
   failed: 'Ended early',
 }
 
+const OUTCOMES: Readonly<Record<string, string>> = { known: 'here already', empty: 'without a message' }
+
+function stateOf(one: Import): string {
+  const isNothing = one.state === 'finished' && !one.added && !one.grown && !one.failed.length
+  return isNothing ? 'Nothing new' : STATES[one.state]
+}
+
 function sums(one: Import): string {
-  const told = Object.entries(one.conversations).map(([outcome, many]) => `${count(many)} ${outcome}`)
-  if (one.unchanged) told.push(`${count(one.unchanged)} unchanged`)
-  told.push(plural(one.added, 'new message'))
+  const told = Object.entries(one.conversations).map(
+    ([outcome, many]) => `${count(many)} ${OUTCOMES[outcome] ?? outcome}`,
+  )
+  if (one.unchanged) told.push(`${plural(one.unchanged, 'source')} as before`)
+  if (one.added) told.push(plural(one.added, 'new message'))
   if (one.problems) told.push(`${plural(one.problems, 'record')} that could not be read`)
   return told.join(' · ')
 }
@@ -149,7 +158,10 @@ function Told({ brought }: { brought: Brought }) {
   const words = (['kept', 'approximated', 'lost'] as const)
     .map((name) => [name, Object.entries(brought.fidelity[name]).filter(([, many]) => many)] as const)
     .filter(([, things]) => things.length)
-    .map(([name, things]) => `${name}: ${things.map(([thing, many]) => `${count(many)} ${thing}`).join(', ')}`)
+    .map(
+      ([name, things]) =>
+        `${name}: ${things.map(([thing, many]) => (many === 1 ? `1 ${singular(thing)}` : `${count(many)} ${thing}`)).join(', ')}`,
+    )
   return (
     <>
       <p className="flex flex-wrap justify-between gap-2">
@@ -160,7 +172,7 @@ function Told({ brought }: { brought: Brought }) {
         ) : (
           <span className="min-w-0 truncate font-medium">{brought.title || brought.path}</span>
         )}
-        <span className="text-muted">{brought.outcome}</span>
+        <span className="text-muted">{OUTCOMES[brought.outcome] ?? brought.outcome}</span>
       </p>
       {words.map((line) => (
         <p key={line} className="text-xs text-muted">
@@ -174,6 +186,11 @@ function Told({ brought }: { brought: Brought }) {
       ))}
     </>
   )
+}
+
+/** `branch` of `branches`: the things that a report counts are named in the plural. */
+function singular(things: string): string {
+  return things === 'branches' ? 'branch' : things.replace(/s$/, '')
 }
 
 function size(bytes: number): string {

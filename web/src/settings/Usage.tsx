@@ -92,8 +92,8 @@ function All({ stats, days }: { stats: Stats; days: number }) {
         )}
         <Sum
           name="Stored in all"
-          value={plural(stats.conversations, 'conversation')}
-          note={plural(stats.messages, 'message')}
+          value={count(stats.conversations)}
+          note={`${stats.conversations === 1 ? 'conversation' : 'conversations'}, ${plural(stats.messages, 'message')}`}
         />
       </dl>
       <Section title="Tokens by day">
@@ -173,7 +173,7 @@ function costOf(counts: Counts): string {
 }
 
 function unpriced(counts: Counts): string {
-  return counts.unpriced_runs ? `${plural(counts.unpriced_runs, 'run')} without a known price` : ''
+  return counts.unpriced_runs ? `${plural(counts.unpriced_runs, 'answer')} without a known price` : ''
 }
 
 function perAnswer(counts: Counts): string {

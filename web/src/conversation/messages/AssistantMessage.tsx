@@ -158,12 +158,12 @@ function Foot({ message }: { message: Message }) {
 function Took({ message }: { message: Message }) {
   const steps = message.metadata?.steps
   if (!steps?.length) return null
-  const ms = steps.reduce((sum, step) => sum + step.ms, 0)
+  const ms = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0) // what was brought in may not say
   const costs = steps.map((step) => step.cost)
   const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + (one ?? 0), 0)
   const facts = [
     message.metadata?.model,
-    `${(ms / 1_000).toFixed(1)} s`,
+    ms > 0 && `${(ms / 1_000).toFixed(1)} s`,
     cost !== null && cost > 0 && money(cost),
   ].filter(Boolean)
   return (

@@ -1,0 +1,96 @@
+"""Conversations that come in on the page, and one that goes for good."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.served import Served
+from browser.visiting import PHONE, inaccessible
+
+RECORDED = Path(__file__).parents[1] / "recorded/formats/qwen"
+TALK = "# {title}\n\n## User\n\nWo liegt das Protokoll?\n\n## Assistant\n\nIm Ordner *Sitzungen*.\n"
+
+
+def upload(page: Page, name: str, content: str) -> None:
+    page.get_by_label("A file to bring in").set_input_files({"name": name, "mimeType": "text/markdown", "buffer": content.encode()})
+
+
+def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor, axe: str) -> None:
+    title = f"Talk {uuid4().hex[:6]}"
+    tab = visit("/settings/import", viewport=PHONE, theme="dark")
+    page = tab.page
+    upload(page, "talk.md", TALK.format(title=title))
+    report = page.get_by_role("region", name="The last import")
+    expect(report).to_contain_text("1 added · 2 new messages")
+    report.get_by_text("1 conversation").press("Enter")
+    expect(report).to_contain_text("kept: ")
+    assert inaccessible(page, axe) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tab.shot("import-report-phone-dark")
+    report.get_by_role("link", name=title).press("Enter")
+    expect(page.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
+    tab.go("/settings/import")
+    upload(page, "talk.md", TALK.format(title=title))
+    expect(report).to_contain_text("Nothing new")
+    upload(page, "talk.bin", "\x00 nothing that anybody knows")
+    expect(report).to_contain_text("no format knows")
+    assert inaccessible(page, axe) == []
+
+
+def test_all_that_agents_keep_on_the_machine_is_shown_and_brought_in_by_keyboard(visit: Visitor, server: Served, axe: str) -> None:
+    place = server.moot.home.parent / ".qwen/projects/-home-user-project/chats"
+    shutil.copytree(RECORDED, place, dirs_exist_ok=True)
+    tab = visit("/settings/import")
+    page = tab.page
+    row = page.get_by_role("row").filter(has_text="qwen")
+    expect(row).to_contain_text(str(place))
+    assert inaccessible(page, axe) == []
+    page.get_by_role("button", name="Bring all in").press("Enter")
+    expect(page.get_by_role("region", name="The last import")).to_contain_text("1 added · 6 new messages")
+    expect(row.get_by_role("cell").last).to_have_text("1")
+    tab.shot("import-all-desktop-light")
+
+
+def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question(visit: Visitor, server: Served, axe: str) -> None:
+    title = f"Goes {uuid4().hex[:6]}"
+    id = server.say("say Hello")
+    server.call("PATCH", f"/api/conversations/{id}", {"title": title})
+    server.call("DELETE", f"/api/conversations/{id}")
+    tab = visit()
+    page = tab.page
+    page.get_by_label("Which conversations").select_option("deleted")
+    link = page.get_by_role("navigation", name="Conversations").get_by_role("link", name=title)
+    question = page.get_by_role("dialog", name="Delete for good?")
+
+    def ask() -> None:
+        button = page.get_by_role("button", name=f"Actions for {title}")
+        for _ in range(50):  # the view that opens beside the list takes the focus once
+            link.press("Tab")
+            if button.evaluate("one => one === document.activeElement"):
+                break
+        expect(button).to_be_focused()
+        page.keyboard.press("Enter")
+        page.get_by_role("menuitem", name="Restore").wait_for()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(question).to_contain_text(title)
+
+    ask()
+    assert inaccessible(page, axe) == []
+    tab.shot("delete-for-good-desktop-light")
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(link).to_be_visible()
+    ask()
+    question.get_by_role("button", name="Keep it").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(question).to_have_count(0)
+    expect(link).to_have_count(0)
+    assert server.moot.run("chat", "show", id).returncode != 0
+    assert id in server.moot.run("purge", "--receipts", "--json").stdout.decode()
