@@ -75,7 +75,7 @@ def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question
                 break
         expect(button).to_be_focused()
         page.keyboard.press("Enter")
-        page.get_by_role("menuitem", name="Restore").wait_for()
+        expect(page.get_by_role("menuitem", name="Restore")).to_be_focused()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(question).to_contain_text(title)
