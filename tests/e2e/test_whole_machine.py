@@ -52,6 +52,11 @@ def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_
     agents = {one["name"]: one["runs"] for one in asked(moot, "stats", "--by", "agent")["agents"]}
     assert agents.keys() == ({*COMING, *GIVEN} - {"claude"}) | {"claude-code"}
     assert sum(agents.values()) == sums["total"]["runs"]
+    assert moot.run("redact", "--yes", stdin=b"ship on Friday\nrun_shell_command\n").returncode == 0
+    assert asked(moot, "search", '"ship on Friday"')["data"] == []
+    tools = {one["name"] for one in asked(moot, "stats", "--by", "tool")["tools"]}
+    assert "read_file" in tools and "run_shell_command" not in tools
+    assert asked(moot, "verify", "--all")["damages"] == []
 
 
 def test_a_report_for_people_counts_in_words_and_names_what_could_not_be_read(moot: MootProcess) -> None:

@@ -72,7 +72,9 @@ async def redact(
     conversation: Annotated[
         str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only out of this one and its sub-conversations.")
     ] = None,
-    source: Annotated[Path | None, Parameter(name=("--from", "-f"), kind="file", help="A file with one string a line; - is stdin.")] = None,
+    source: Annotated[
+        Path | None, Parameter(name=("--from", "-f"), kind="file", help="A file with one string a line; without it stdin has them.")
+    ] = None,
     regex: Annotated[bool, Parameter(name="--regex", help="They are regular expressions; each repetition has a bound.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,

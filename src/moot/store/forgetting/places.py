@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, LiteralString, TypeAlias
 
-__all__ = ["BY_ITSELF", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
+__all__ = ["BY_ITSELF", "COUNTS", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
 
 Form: TypeAlias = Literal["text", "json", "parts", "bytes"]
 """text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · bytes: anything else."""
@@ -117,9 +117,20 @@ PLACES: Mapping[LiteralString, Place] = {
     "written_file": Place({"path": "bytes"}, ("kind", "sha256", "conversation")),
 }
 
-BY_ITSELF = frozenset(
-    {"event", "segment", "exchange", "message", "search_text", "search_term", "translation", "blob", "idempotency", "forgetting"}
-)
+COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
+"""What is counted of messages, and made again from them."""
+BY_ITSELF = COUNTS | {
+    "event",
+    "segment",
+    "exchange",
+    "message",
+    "search_text",
+    "search_term",
+    "translation",
+    "blob",
+    "idempotency",
+    "forgetting",
+}
 """Tables in which a string is not just replaced: their own code does it."""
 
 INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")

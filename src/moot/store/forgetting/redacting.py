@@ -14,7 +14,7 @@ from moot.store.blobs import PACKED, BlobFiles
 from moot.store.connect import Connection, Queries
 from moot.store.forgetting.naming import are_blobs, named_in
 from moot.store.forgetting.needles import Needles
-from moot.store.forgetting.places import BY_ITSELF, PLACES, Form, select, update
+from moot.store.forgetting.places import BY_ITSELF, COUNTS, PLACES, Form, select, update
 from moot.store.forgetting.purging import answers_forgotten, with_children
 from moot.store.forgetting.rewriting import Rewriting
 from moot.store.forgetting.scanning import Scan
@@ -30,6 +30,12 @@ __all__ = ["Redaction", "scope"]
 
 _OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
 _TRIES = 5
+_UNCOUNT: tuple[LiteralString, ...] = (
+    "INSERT OR IGNORE INTO to_count SELECT message FROM answer WHERE conversation = ?",
+    "DELETE FROM answer_tool WHERE message IN (SELECT message FROM answer WHERE conversation = ?)",
+    "DELETE FROM answer WHERE conversation = ?",
+)
+"""Has a conversation's answers counted anew: names of tools, agents and models stand in the counts and in their sums."""
 _NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("message", "client_id")})
 """Names that must be unique: they go whole."""
 
@@ -183,7 +189,7 @@ def _find(no: int, needles: Needles, connection: Connection) -> _Found:
         found.rows = {seq: scan.changed(row, 0) for seq, row in found.rows.items()}
         found.counts["event"] = len(found.rows)
     for table, rowid, values in _changes(
-        connection, needles, no, frozenset({"event", "segment", "blob", "idempotency", "forgetting", "search_term"})
+        connection, needles, no, COUNTS | {"event", "segment", "blob", "idempotency", "forgetting", "search_term"}
     ):
         del rowid, values
         found.counts[table] = found.counts.get(table, 0) + 1
@@ -209,6 +215,8 @@ def _change(work: Work, no: int, id: str, needles: Needles, found: _Found, trans
         work.count(table, rows)
     for table, count in _replaced(transaction, needles, no).items():
         work.count(table, count)
+    for statement in _UNCOUNT:
+        transaction.execute(statement, (no,))
     work.unindexed = True
     if id not in work.receipt.conversations:
         work.receipt.conversations.append(id)
