@@ -74,10 +74,20 @@ def seen(settings: Settings, wanted: Listed) -> Seen:
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
     """The page as columns; its numbers are what a number means from here on."""
-    print_table(output, HEAD, [_row(item, live, number) for number, item in enumerate(page.items, 1)])
+    rows = [_row(item, live, number) for number, item in enumerate(page.items, 1)]
+    head = HEAD
+    if any(item.origin for item in page.items):
+        head = (*HEAD[:-1], "FROM", HEAD[-1])
+        rows = [[*row[:-1], _came_from(item), row[-1]] for row, item in zip(rows, page.items, strict=True)]
+    print_table(output, head, rows)
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
         output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
+
+
+def _came_from(conversation: Conversation) -> str:
+    """The format of what was brought in."""
+    return str((conversation.origin or {}).get("format") or "-")
 
 
 def _row(conversation: Conversation, live: Mapping[str, RunStatus], number: int) -> list[str]:
