@@ -142,3 +142,16 @@ def test_a_page_is_shared_only_after_a_yes_and_its_link_is_kept_nowhere(moot: Mo
     assert document(moot.run("share", "--list", "--json"))["data"] == []
     for wrong in (("1", "--yes", "--expires", "never"), ("1", "--yes", "--expires", "9999d"), ("1", "--list"), ()):
         assert moot.run("share", *wrong).returncode == 2
+
+
+def test_a_purge_names_what_was_exported_and_leaves_it(moot: MootProcess) -> None:
+    assert moot.run("run", "--no-tools", "something of which nothing is to stay").returncode == 0
+    file, folder = moot.work / "kept.md", moot.work / "all"
+    (one,) = [each for each in document(moot.run("chat", "list", "--json"))["data"] if "nothing is to stay" in each["title"]]
+    document(moot.run("export", one["id"], "-f", "md", "-o", "kept.md", "--json"))
+    told = document(moot.run("export", "--all", "-f", "md", "-o", str(folder), "--json"))
+    (name,) = [each["file"] for each in told["data"] if each["id"] == one["id"]]
+    receipt = document(moot.run("purge", one["id"], "--yes", "--json"))
+    left = {each["path"]: each["what"] for each in receipt["files"] if each["what"] == "left"}
+    assert left == {str(file): "left", str(folder / name): "left"}
+    assert file.is_file() and (folder / name).is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+import anyio
 import anyio.to_thread
 
 from moot.cli.installing import install
@@ -31,6 +33,7 @@ from moot.runtime.filing import Filed, Filter, Folder, Sheet, filed, put, wanted
 from moot.runtime.sharing import LeftOut, finder_here, kinds_of, refuse_whole, shareable
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
+from moot.types.forgetting import KeptCopy
 from moot.types.format import Fidelity, Format, Legible, Written
 
 __all__ = ["Sharing", "export"]
@@ -146,8 +149,10 @@ async def _one(which: str, to: Path | None, writer: Format, make: Make, output: 
         )
     async with opened_at(which, output) as (engine, found):
         made = await make(engine, found)
+        if to is not None:
+            await anyio.to_thread.run_sync(put, to, made.written.data)
+            await engine.store.forgetting.wrote([_copy(to, len(made.written.data), found)])
     if to is not None:
-        await anyio.to_thread.run_sync(put, to, made.written.data)
         _tell(made, to, output, json=json)
     elif output.stdout_terminal:
         output.data(clean(made.written.data.decode("utf-8", "replace")))
@@ -157,6 +162,10 @@ async def _one(which: str, to: Path | None, writer: Format, make: Make, output: 
     if not json:
         say_left_out(made.left_out, output)
     return 0
+
+
+def _copy(path: Path, size: int, conversation: Conversation) -> KeptCopy:
+    return KeptCopy(str(path.absolute()), "export", int(time.time() * 1000), size, conversation.id)
 
 
 def _tell(made: Made, to: Path, output: Output, *, json: bool) -> None:
@@ -191,6 +200,10 @@ async def _all(folder: Folder, writer: Format, make: Make, chosen: Chosen, optio
         finally:
             progress.close()
             folder.end()
+            with anyio.CancelScope(shield=True):
+                await engine.store.forgetting.wrote(
+                    [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]
+                )
     return _tell_all(done, folder.path, fidelity, left_out, output, json=json)
 
 

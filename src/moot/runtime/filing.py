@@ -61,6 +61,7 @@ class Filed:
     """Its name in the folder."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     problem: str = ""
+    size: int = 0
 
 
 async def wanted(holdings: Holdings, filter: Filter, format: Format) -> list[Conversation]:
@@ -101,7 +102,7 @@ async def filed(
             yield Filed(one, "failed", problem=error.advice())
             continue
         name = await anyio.to_thread.run_sync(folder.add, one, state, sheet)
-        yield Filed(one, "written", name, sheet.written.fidelity)
+        yield Filed(one, "written", name, sheet.written.fidelity, size=len(sheet.written.data))
 
 
 class Folder:

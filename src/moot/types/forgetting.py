@@ -27,7 +27,7 @@ __all__ = [
 MARK = "[redacted]"
 """Stands where a string was taken out."""
 
-CopyKind: TypeAlias = Literal["backup"]
+CopyKind: TypeAlias = Literal["backup", "export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class KeptCopy:
     made_at: int
     """ms"""
     size: int
+    conversation: str | None = None
+    """The only one that is in it; None = all."""
 
 
 def _files() -> list[FileFate]:
@@ -160,6 +162,10 @@ class Forgetting(Protocol):
 
     async def finish(self) -> list[Forgotten]:
         """Goes on with what was cut off, unless another process is at it."""
+        ...
+
+    async def wrote(self, files: Sequence[KeptCopy]) -> None:
+        """Keeps exports in mind: the receipt of a purge names them, and leaves them to whoever made them."""
         ...
 
     async def receipts(self, *, limit: int = 50) -> list[Forgotten]:

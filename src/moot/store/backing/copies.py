@@ -1,4 +1,4 @@
-"""The files that the store knows of: backups that were made of it."""
+"""The files that the store knows of: backups that were made of it, and exports."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from moot.types.forgetting import CopyKind, KeptCopy
 __all__ = ["known", "remember"]
 
 
-def remember(transaction: Transaction, path: str, kind: CopyKind, made_at: int, size: int) -> None:
+def remember(transaction: Transaction, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
     """Keeps the file in mind; one that was there under that name is another now."""
     transaction.execute(
-        "INSERT INTO written_file (path, kind, made_at, size, sha256) VALUES (?, ?, ?, ?, '')"
-        " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, made_at = excluded.made_at, size = excluded.size",
-        (os.fsencode(path), kind, made_at, size),
+        "INSERT INTO written_file (path, kind, made_at, size, sha256, conversation) VALUES (?, ?, ?, ?, '', ?)"
+        " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, made_at = excluded.made_at, size = excluded.size,"
+        " conversation = excluded.conversation",
+        (os.fsencode(path), kind, made_at, size, conversation),
     )
 
 
 def known(queries: Queries) -> list[KeptCopy]:
     """The oldest first."""
-    rows: Any = queries.execute("SELECT path, kind, made_at, size FROM written_file ORDER BY made_at, path").fetchall()
-    return [KeptCopy(os.fsdecode(path), kind, made_at, size) for path, kind, made_at, size in rows]
+    rows: Any = queries.execute("SELECT path, kind, made_at, size, conversation FROM written_file ORDER BY made_at, path").fetchall()
+    return [KeptCopy(os.fsdecode(path), *rest) for path, *rest in rows]
 
 
 def backed_up(backup: Backup, transaction: Transaction) -> None:

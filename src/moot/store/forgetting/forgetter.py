@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from moot.errors import Busy, StoreFull, UsageError
 from moot.store.backing.backups import Backups
+from moot.store.backing.copies import remember
 from moot.store.blobs import BlobFiles
 from moot.store.conversations import ConversationTree
 from moot.store.events import Events
@@ -30,7 +31,7 @@ from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
 from moot.types.crash import point
-from moot.types.forgetting import Expiry, FileFate, Forgotten, Retention, Secret, Tell
+from moot.types.forgetting import Expiry, FileFate, Forgotten, KeptCopy, Retention, Secret, Tell
 from moot.types.ids import Clock
 
 __all__ = ["Forgetter"]
@@ -119,6 +120,14 @@ class Forgetter:
             return done
         finally:
             lock.release()
+
+    async def wrote(self, files: Sequence[KeptCopy]) -> None:
+        def work(transaction: Transaction) -> None:
+            for file in files:
+                remember(transaction, file.path, file.kind, file.made_at or transaction.now_ms, file.size, file.conversation)
+
+        if files:
+            await self._writer.write(work)
 
     async def receipts(self, *, limit: int = 50) -> list[Forgotten]:
         return await self._reader.read(partial(works.receipts, limit=limit))

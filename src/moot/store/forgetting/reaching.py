@@ -30,7 +30,9 @@ async def reach(work: Work, writer: Writer, reader: Reader, database: Path, tell
     """What became of every copy that the store knows of; each is whole at every instant."""
     fates = await to_thread.run_sync(_before_upgrades, database)
     for copy in await reader.read(known):
-        if copy.made_at >= work.since:
+        if copy.kind == "export":
+            fates += await to_thread.run_sync(_export, work, copy)
+        elif copy.made_at >= work.since:
             tell(f"writing {copy.path} anew")
             fate, backup = await _anew(work, copy, tell)
             fates.append(fate)
@@ -41,6 +43,14 @@ async def reach(work: Work, writer: Writer, reader: Reader, database: Path, tell
 
 def _changed(backup: Backup, transaction: Transaction) -> None:
     remember(transaction, backup.path, "backup", backup.made_at, backup.packed)
+
+
+def _export(work: Work, copy: KeptCopy) -> list[FileFate]:
+    """Told of and never touched: it is somebody's own."""
+    of_it = {*work.conversations.values(), *work.receipt.conversations}
+    if not (work.whole or copy.conversation in of_it) or not Path(copy.path).exists():
+        return []
+    return [FileFate(copy.path, "left", "an export, which is yours: delete it yourself")]
 
 
 def _before_upgrades(database: Path) -> list[FileFate]:
