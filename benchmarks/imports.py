@@ -16,6 +16,8 @@ import time
 import uuid
 from pathlib import Path
 
+import spent
+
 WORDS = [*"abcdefgh", "run", "step", "calls", "tools", "reads", "back", "before", "goes", "next", "nobody", "waits", "answer", "folder"]
 RECORD = {"isSidechain": False, "userType": "external", "cwd": "/home/user/project", "version": "2.1.330", "gitBranch": "main"}
 
@@ -89,6 +91,24 @@ def imported(home: Path) -> tuple[float, float, float, dict[str, object]]:
     return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, json.loads(said)
 
 
+def watched(home: Path, seconds: float = 20.0) -> float:
+    """The share of a core that watching takes while nothing is written, in hundredths."""
+    environment = {**os.environ, "HOME": str(home), "MOOT_HOME": str(home / "moot")}
+    program = [sys.executable, "-m", "moot", "import", "--all", "--watch"]
+    process = subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        if not any("watching" in line for line in process.stderr):
+            raise SystemExit("watching ended before it began")
+        time.sleep(3)  # what it has begun is done
+        before = spent.cpu(process.pid)
+        time.sleep(seconds)
+        return (spent.cpu(process.pid) - before) / seconds * 100
+    finally:
+        process.terminate()  # a shell's background has the other signal ignored
+        process.communicate()
+
+
 def main() -> None:
     sizes = [int(word) for word in sys.argv[1:]] or [100, 1000]
     print("    MB  messages  seconds    MB/s messages/s   CPU s  peak MB  database MB  indexed")
@@ -106,6 +126,7 @@ def main() -> None:
                 f"{actual:6.0f} {messages:9,} {seconds:8.1f} {actual / seconds:7.1f} {messages / seconds:10,.0f} {cpu:7.1f} {memory:8.0f}"
                 f" {stored:12.0f} {share:8.0%}"
             )
+            print(f"       watching them while nothing is written: {watched(home):.2f} % of a core")
         finally:
             shutil.rmtree(home, ignore_errors=True)
 

@@ -109,6 +109,7 @@ REFUSED: Calls = {
     "blobs.about": lambda own, it: own.blobs.about(it.blob),
     "blobs.get": lambda own, it: own.blobs.get(it.blob),
     "imports.take": lambda own, it: own.imports.take(Received(it.conversation), [ARRIVAL]),
+    "imports.take as new": lambda own, it: own.imports.take(Received(it.conversation, is_new=True), [ARRIVAL]),
     "imports.settle": lambda own, it: own.imports.settle(Received(it.conversation), Settled(1, title="changed")),
     "shares.add": lambda own, it: own.shares.add(NewShare(Share(new_id(), it.conversation, "t", LATER), PAGE, os.urandom(8))),
     "shares.revoke": lambda own, it: own.shares.revoke(it.share),

@@ -8,6 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from moot.convert.arriving import digest_of, key_of, took
 from moot.convert.growing import continues, grown, growth
+from moot.store import lookup
 from moot.store.importing.finding import Variant, variants
 from moot.store.rows import kept_object, message_of
 from moot.store.transaction import Entry, Transaction, insert_many, quick
@@ -104,8 +105,12 @@ class _Piece:
     """The newest message."""
 
 
-def take(no: int, arrivals: Sequence[Prepared], anew: bool, transaction: Transaction) -> Taken:
-    """As `Imports.take`; with `anew` messages that are known letter for letter are looked at, for another version has read them."""
+def take(whose: tuple[str, str], arrivals: Sequence[Prepared], anew: bool, transaction: Transaction) -> Taken:
+    """As `Imports.take`; with `anew` messages that are known letter for letter are looked at, for another version has read them.
+
+    `whose`: a conversation and its owner; NotFound is raised for one of somebody else.
+    """
+    no = lookup.number(transaction, *whose)
     parents = [_parent_key(one.arrival) for one in arrivals]
     keys = [one.arrival.key for one in arrivals]
     known = variants(transaction, no, (key for key in (*keys, *parents) if key is not None))

@@ -24,6 +24,8 @@ from moot.types.token import LOCAL_USER
 __all__ = ["StoredImports"]
 
 _MARK = "format, version, path, size, modified_at, inode, conversations, problems, read_at"
+_SMALL = 32 << 10
+"""Bytes of raw that are encoded in less time than it takes to wake another thread."""
 
 
 class StoredImports:
@@ -54,19 +56,24 @@ class StoredImports:
         if dry_run and received.is_new:
             return _would_take(arrivals, arrivals, ())
 
-        def look(connection: Connection) -> tuple[int, list[Arrival], list[bytes]]:
-            no = lookup.number(connection, received.id, self._owner)
-            unknown = list(arrivals) if received.is_new else fresh(connection, no, arrivals, anew=anew)
-            return no, unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
+        if received.is_new:  # nothing of it can be known; whose it is, the transaction looks up
+            size = sum(len(arrival.entry.raw) for arrival in arrivals)
+            ready = _prepared(arrivals) if size < _SMALL else await self._reader.call(partial(_prepared, arrivals))
+            return await self._writer.write(partial(take, (received.id, self._owner), ready, anew), received.id)
 
-        no, unknown, told = await self._reader.read(look)
+        def look(connection: Connection) -> tuple[list[Arrival], list[bytes]]:
+            no = lookup.number(connection, received.id, self._owner)
+            unknown = fresh(connection, no, arrivals, anew=anew)
+            return unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
+
+        unknown, told = await self._reader.read(look)
         known = Taken(known=len(arrivals) - len(unknown))
         if dry_run:
             return _would_take(arrivals, unknown, told)
         if not unknown:
             return known
-        ready: list[Prepared] = await self._reader.call(lambda: [prepared(arrival) for arrival in unknown])
-        return known + await self._writer.write(partial(take, no, ready, anew), received.id)
+        ready = await self._reader.call(partial(_prepared, unknown))
+        return known + await self._writer.write(partial(take, (received.id, self._owner), ready, anew), received.id)
 
     async def settle(self, received: Received, settled: Settled) -> Conversation:
         return await self._writer.write(partial(settle, received.id, self._owner, settled), received.id)
@@ -93,6 +100,10 @@ class StoredImports:
     async def counts(self) -> dict[str, int]:
         sql = "SELECT format, count(*) FROM import_conversation WHERE owner_id = ? GROUP BY format"
         return await self._reader.read(lambda connection: dict(connection.execute(sql, (self._owner,)).fetchall()))
+
+
+def _prepared(arrivals: Sequence[Arrival]) -> list[Prepared]:
+    return [prepared(arrival) for arrival in arrivals]
 
 
 def _would_take(arrivals: Sequence[Arrival], unknown: Sequence[Arrival], told: Sequence[bytes]) -> Taken:

@@ -19,7 +19,7 @@ __all__ = ["Entry", "Filler", "pending", "take_out"]
 
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
-_BULK = 4
+_BULK = 2
 """Times as much is read at once when much is put into one transaction."""
 _SLICE = 64
 _SLICE_CHARACTERS = 64 << 10
