@@ -9,7 +9,7 @@ from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import Arrival
 from moot.types.usage import Usage
 
-__all__ = ["arrived", "digest_of", "key_of", "record_key", "took"]
+__all__ = ["arrived", "digest_of", "digest_of_record", "key_of", "record_key", "took"]
 
 _LONGEST = 128
 """Bytes of a key."""
@@ -20,6 +20,11 @@ _NOTHING = Usage()
 def digest_of(raw: bytes | memoryview) -> bytes:
     """16 bytes that tell raw from other raw."""
     return blake2b(raw, digest_size=_DIGEST).digest()
+
+
+def digest_of_record(entry: ImportedRecord) -> bytes:
+    """The same of a record, without its line's end: that may be written after the record was read."""
+    return digest_of(entry.raw.rstrip(b"\r\n") or entry.problem.encode("utf-8", "replace"))
 
 
 def key_of(source_id: str) -> bytes:
@@ -35,10 +40,10 @@ def record_key(digest: bytes, occurrence: int) -> bytes:
 
 def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arrival:
     """The entry with all of that; `occurrence` is how often a record was in its conversation before."""
-    digest = digest_of(entry.raw)
     if isinstance(entry, ImportedRecord):
+        digest = digest_of_record(entry)
         return Arrival(entry, record_key(digest, occurrence), digest)
-    return Arrival(entry, key_of(entry.source_id), digest, *took(entry.metadata))
+    return Arrival(entry, key_of(entry.source_id), digest_of(entry.raw), *took(entry.metadata))
 
 
 def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:

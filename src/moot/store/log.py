@@ -19,7 +19,7 @@ from moot.store.units import Joint
 from moot.store.writer import Writer
 from moot.types.canonical import dumps
 from moot.types.event import Event
-from moot.types.store import Change, CloseExchange, Fence, OpenExchange
+from moot.types.store import Change, CloseExchange, Fence, OpenExchange, Spent
 
 __all__ = ["EventLog", "LogReader"]
 
@@ -120,7 +120,9 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
 
 
 def _is_outside(transaction: Transaction, change: Change) -> bool:
-    """Whether it opens or closes an exchange that belongs to no run."""
+    """Whether it opens or closes an exchange that belongs to no run, or says what that took."""
+    if isinstance(change, Spent):
+        return transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange,)) == ("",)
     if isinstance(change, OpenExchange):
         row = transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange.id,))
         return change.exchange.run == "" and (row is None or row[0] == "")

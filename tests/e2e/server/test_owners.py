@@ -43,6 +43,7 @@ class Names:
 NOBODYS = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64)
 TEXT = [{"type": "text", "text": "hi"}]
 
+QUERIES = {"export": "?format=json"}
 BODIES: dict[str, Json] = {
     "change_conversation": {"title": "mine"},
     "fork_conversation": {},
@@ -217,9 +218,9 @@ async def test_anothers_things_are_answered_like_what_there_is_not_and_stay_as_t
         place = filled(path, two.hers)
         if place is None:
             continue
-        body = BODIES.get(name)
+        body, place = BODIES.get(name), place + QUERIES.get(name, "")
         found = await told(two.bob, method, place, body, two.hers)
-        assert found == await told(two.bob, method, filled(path, NOBODYS) or "", body, NOBODYS), (method, path)
+        assert found == await told(two.bob, method, (filled(path, NOBODYS) or "") + QUERIES.get(name, ""), body, NOBODYS), (method, path)
         assert found[0] in (404, 204), (method, path, found)
     for name, call in NAMED.items():
         method, place, body = call(two.own, two.hers)

@@ -16,7 +16,7 @@ import anyio.from_thread
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from moot.convert.arriving import arrived, digest_of
+from moot.convert.arriving import arrived, digest_of_record
 from moot.errors import MootError
 from moot.runtime.importing.pricing import Prices
 from moot.runtime.importing.sources import Source
@@ -127,7 +127,7 @@ class _Gathered:
         if isinstance(entry, ImportedMessage):
             self.arrivals.append(arrived(_sound(entry, prices)))
             return
-        digest = digest_of(entry.raw or entry.problem.encode("utf-8", "replace"))
+        digest = digest_of_record(entry)
         seen = self.said.get(digest, 0)
         if seen or len(self.said) < _REPEATED:
             self.said[digest] = seen + 1
