@@ -86,4 +86,4 @@ def _tell(what: str, found: Backup, as_json: bool, output: Output) -> None:
 def _print(found: Backup, output: Output) -> None:
     made = datetime.fromtimestamp(found.made_at / 1000).strftime("%Y-%m-%d %H:%M:%S")
     output.line(f"made      {made} by moot {found.program}, schema {found.schema}")
-    output.line(f"holds     {found.files:,} files, {found.size:,} bytes, packed {found.packed:,}")
+    output.line(f"holds     {found.files:,} {'file' if found.files == 1 else 'files'}, {found.size:,} bytes, packed {found.packed:,}")

@@ -127,9 +127,9 @@ class ConversationJudge:
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
         """The event's chunks as readers get them, made again from its raw bytes when it has any."""
-        if row.kind == "raw":
+        if row.raw:
             self._receipt.raw_events += 1
-            self._receipt.raw_bytes += len(row.raw or b"")
+            self._receipt.raw_bytes += len(row.raw)
         if exchange is not None:
             made = exchange.raw(queries, row) if row.kind == "raw" else exchange.shown(queries, row)
             if made is not None:
