@@ -86,4 +86,4 @@ def test_two_conversations_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "two.jsonl"
     head, said = '{"format":"role-jsonl","id":"%s"}\n', '{"role":"user","content":"hi"}\n'
     path.write_text(head % "a" + said + head % "b" + said + said)
-    assert [(one.source_id, len(one.messages)) for one in RoleJsonl().read(path)] == [("a", 1), ("b", 2)]
+    assert [(one.source_id, len(one.whole().messages)) for one in RoleJsonl().read(path)] == [("a", 1), ("b", 2)]

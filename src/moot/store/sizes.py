@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 
 from moot.store.connect import Connection
 from moot.store.lookup import OF_THEIRS
@@ -78,13 +78,21 @@ def _one(connection: Connection, sql: str) -> int:
     return int(connection.execute(sql).fetchone()[0] or 0)
 
 
+_INDEX: tuple[LiteralString, ...] = (
+    "SELECT count(*) * 20 FROM search",
+    "SELECT sum(length(CAST(text || tools || reasoning || agent || model || facts AS BLOB))) FROM search_text",
+    "SELECT sum(length(block)) FROM search_words_data",
+    "SELECT sum(length(sz)) FROM search_words_docsize",
+    "SELECT sum(length(CAST(term AS BLOB))) FROM search_term",
+    "SELECT sum(length(block)) FROM search_infix_data",
+    "SELECT sum(length(sz)) FROM search_infix_docsize",
+)
+"""Bytes of each of its tables, of rows of numbers about as many: the library keeps those of its index as tables too."""
+
+
 def _index(connection: Connection) -> int:
-    """Of all tables of the search: the library keeps those of its index as tables too."""
-    tables: Any = connection.execute(
-        "SELECT m.name, group_concat('length(CAST(coalesce(\"' || c.name || '\", '''') AS BLOB))', ' + ') FROM sqlite_schema AS m"
-        " JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.rootpage > 0 AND m.name LIKE 'search%' GROUP BY m.name"
-    )
-    return sum(_one(connection, f'SELECT sum({lengths}) FROM "{name}"') for name, lengths in tables.fetchall())
+    """Of all tables of the search."""
+    return sum(_one(connection, sql) for sql in _INDEX)
 
 
 def _names(connection: Connection, numbers: list[int], limit: int, owner: str | None) -> list[tuple[int, str, str]]:

@@ -27,9 +27,6 @@ __all__ = ["StoreUpkeep"]
 
 _PAGES = 256
 """Given back in one transaction: 1 MiB, which takes a few milliseconds."""
-_WAIT = 30_000
-"""ms that writing all anew waits for other processes' transactions."""
-
 _REST = 0.2
 """Seconds behind a segment of many events, when it is not in a hurry: reading and replacing them took a twentieth of that."""
 _MANY = 512
@@ -116,12 +113,9 @@ def _give_back(transaction: Transaction) -> None:
 
 def _write_anew(connection: Connection) -> None:
     # what it sorts would otherwise lie in memory, all of it
-    waits = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     connection.execute("PRAGMA temp_store = FILE")
-    connection.execute(f"PRAGMA busy_timeout = {_WAIT}")
     try:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {waits}")
         connection.execute("PRAGMA temp_store = MEMORY")

@@ -62,7 +62,7 @@ def test_one_file_imports_a_library() -> None:
         for path in SOURCE.rglob("*.py")
         if LIBRARIES & {name.partition(".")[0] for name in imports(ast.parse(path.read_text(encoding="utf-8")))}
     }
-    assert importers == {"store/library.py"}
+    assert importers == {"store/library.py", "formats/_source/database.py"}  # the latter reads private copies of other programs' files
 
 
 def test_nobody_opens_the_database_past_the_library() -> None:
@@ -96,6 +96,19 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
         and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in TOUCHING
     }
     assert calls == {
+        "beside.py: os.open",  # what lies in the home beside the database, for a redaction
+        "beside.py: path.read_bytes",
+        "manifest.py: path.open",  # backups: files of their own, whose database the library has made
+        "manifest.py: tarfile.open",
+        "restoring.py: path.open",
+        "scrubbing.py: Path('/proc/meminfo').read_text",
+        "writing.py: config.read_bytes",
+        "writing.py: history.read_bytes",
+        "writing.py: os.open",
+        "writing.py: path.read_bytes",
+        "writing.py: source.path.open",
+        "writing.py: tarfile.open",
+        "writing.py: to.open",
         "blobs.py: os.open",
         "blobs.py: path.open",
         "blobs.py: self._path.open",

@@ -212,8 +212,9 @@ def _by_time(search: _Search, place: _Place) -> SearchPage:
 
 def _best(search: _Search, place: _Place) -> SearchPage:
     """The ranking is made anew for each page, of what was there at the first one."""
+    checks: LiteralString = search.checks
     rows = search.connection.execute(
-        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{search.checks}"
+        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks}"
         " ORDER BY rowid DESC LIMIT ?",
         (search.match, *search.between, *search.values, RANKED),
     ).fetchall()
