@@ -189,9 +189,20 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
     return found
 
 
+def _newest_of(checks: LiteralString) -> LiteralString:
+    return f"SELECT rowid FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks} ORDER BY rowid DESC LIMIT ?"
+
+
+def _scored(checks: LiteralString) -> LiteralString:
+    return (
+        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks}"
+        " ORDER BY rowid DESC LIMIT ?"
+    )
+
+
 def _newest(search: _Search, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
-        f"SELECT rowid FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{search.checks} ORDER BY rowid DESC LIMIT ?",
+        _newest_of(search.checks),
         (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
     )
     return [row[0] for row in rows]
@@ -212,10 +223,8 @@ def _by_time(search: _Search, place: _Place) -> SearchPage:
 
 def _best(search: _Search, place: _Place) -> SearchPage:
     """The ranking is made anew for each page, of what was there at the first one."""
-    checks: LiteralString = search.checks
     rows = search.connection.execute(
-        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks}"
-        " ORDER BY rowid DESC LIMIT ?",
+        _scored(search.checks),
         (search.match, *search.between, *search.values, RANKED),
     ).fetchall()
     limit, offset = search.asked.limit, place.offset
