@@ -42,6 +42,7 @@ def test_a_message_a_thousand_up_is_jumped_to_and_marked_by_keyboard_alone(visit
     tab = visit()
     page = tab.page
     expect(typed(page, near).first.locator("mark")).to_have_text(near)
+    expect(page.locator('[aria-selected="true"]').first).to_contain_text(near)  # what Enter takes
     page.keyboard.press("Enter")
     expect(page.locator("[data-found]")).to_contain_text(near)
     expect(page.locator("[data-found]")).to_be_in_viewport()
