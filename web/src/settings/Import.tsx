@@ -116,7 +116,9 @@ function Shown({ one }: { one: Import }) {
       ))}
       {one.brought.length > 0 && (
         <details className="mt-3">
-          <summary className="cursor-pointer py-1 text-muted max-md:py-3">{plural(one.brought.length, 'conversation')}</summary>
+          <summary className="cursor-pointer py-1 text-muted max-md:py-3">
+            {plural(one.brought.length, 'conversation')}
+          </summary>
           <ul className="mt-2 divide-y divide-line">
             {one.brought.map((brought) => (
               <li key={`${brought.path} ${brought.conversation} ${brought.title}`} className="py-2">
