@@ -8,15 +8,24 @@ from moot.cli.edited import edited_input
 from moot.cli.output import Output
 from moot.cli.showing import brief, first_line
 from moot.cli.times import moment
+from moot.convert.given import origin_words
 from moot.errors import UsageError
 from moot.plugins import Registry
 from moot.types.canonical import dumps
+from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 
 _DONE = {"completed": "x", "in_progress": ">"}
 _DRAWN = Registry("moot.drawn", {"call": "moot.cli.screen.stored:draw_call", "messages": "moot.cli.screen.stored:draw_messages"})
 """What draws is imported only where there is a terminal."""
+
+
+def say_head(conversation: Conversation, output: Output) -> None:
+    """Which conversation it is and, where it was brought in, from what."""
+    output.say(f"{' '.join(conversation.title.split()) or 'untitled'} · {conversation.id}", "bold")
+    if conversation.came_from:
+        output.say(origin_words(conversation), "dim")
 
 
 def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:

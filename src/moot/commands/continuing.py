@@ -42,4 +42,5 @@ async def _found(situation: Situation, reference: str) -> Conversation:
 
 
 def _about(conversation: Conversation) -> str:
-    return f"{conversation.message_count} messages · {conversation.directory} · {conversation.id[:13]}"
+    came = f"from {conversation.came_from} · " if conversation.came_from else ""
+    return f"{came}{conversation.message_count} messages · {conversation.directory} · {conversation.id[:13]}"

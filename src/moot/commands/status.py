@@ -25,6 +25,7 @@ class Status:
         model = wishes.model or (conversation.model if conversation else "") or settings.models.main or "what can be found"
         rows = {
             "conversation": f"{conversation.id}  {conversation.title}" if conversation else "not begun yet",
+            **({"came from": conversation.came_from} if conversation and conversation.came_from else {}),
             "directory": conversation.directory if conversation else situation.directory,
             "agent": wishes.agent or (conversation.agent if conversation else "default"),
             "model": model,

@@ -12,7 +12,7 @@ from moot.types.run import Run, RunStatus
 from moot.types.search import Hit, SearchPage
 from moot.types.tree import Node
 
-__all__ = ["conversation_json", "found_json", "hit_json", "message_json", "node_json", "run_json", "status_of"]
+__all__ = ["conversation_json", "found_json", "hit_json", "message_json", "node_json", "origin_words", "run_json", "status_of"]
 
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
@@ -44,6 +44,12 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
         "archived_at": conversation.archived_at,
         "deleted_at": conversation.deleted_at,
     }
+
+
+def origin_words(conversation: Conversation) -> str:
+    """From what and from where it was brought in, for a line of its own; empty for one that began here."""
+    path = str((conversation.origin or {}).get("path") or "")
+    return ", ".join(filter(None, (f"from {conversation.came_from}", path))) if conversation.came_from else ""
 
 
 def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:

@@ -36,7 +36,7 @@ class Conversations:
     ) -> Page[Conversation]:
         """One page, newest activity first; `next_cursor` leads to the next one. `archived=None` gives both kinds.
 
-        Each word of `query` occurs in title, model, agent or directory; for what was said there is `m.search`.
+        Each word of `query` occurs in title, model, agent, origin or directory; for what was said there is `m.search`.
         """
         folder = folder_of(directory) or None
         return await self._store.conversations.list(

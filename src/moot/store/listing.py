@@ -14,7 +14,10 @@ from moot.types.conversation import Conversation
 from moot.types.page import Page
 from moot.types.run import STARTED, RunStatus
 
-_LIKE = "title || char(10) || model || char(10) || agent || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
+_LIKE = (
+    "title || char(10) || model || char(10) || agent || char(10) || coalesce(json_extract(CAST(origin AS TEXT), '$.format'), '')"
+    " || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
+)
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
 
 

@@ -75,3 +75,8 @@ class Conversation:
     deleted_at: int | None = None
     owner: str = LOCAL_USER
     """Whose it is, and with it all that hangs on it: messages, runs, approvals. Never changes."""
+
+    @property
+    def came_from(self) -> str:
+        """The format of what it was brought in from; empty for one that began here."""
+        return str((self.origin or {}).get("format") or "")

@@ -41,7 +41,7 @@ class Conversations(Protocol):
         query: str = "",
         parent: str | None = None,
     ) -> Page[Conversation]:
-        """Those in whose title, model, agent or directory each word of the query occurs, in any case of letters.
+        """Those in whose title, model, agent, origin or directory each word of the query occurs, in any case of letters.
         With `parent` only its sub-agents'.
 
         Raises UsageError for a cursor that is none of ours.

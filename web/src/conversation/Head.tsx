@@ -7,6 +7,7 @@ import type { Conversation } from '@/api/types'
 import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
 import { useActs } from '@/data/conversations'
+import { originOf, titleOf } from '@/lists/rows'
 import { Menu } from '@/ui/Menu'
 import { sayProblem } from '@/ui/toasts'
 
@@ -40,21 +41,19 @@ export function Head({ session, conversation, usage }: Props) {
           }}
         />
       ) : (
-        <h1 className="min-w-0 grow truncate text-sm font-semibold">
-          <button
-            type="button"
-            title="Rename"
-            onClick={() => setNaming(true)}
-            className="max-w-full cursor-text truncate rounded-md px-1 hover:bg-hover max-md:min-h-11"
-          >
-            {conversation.title || 'Untitled'}
-          </button>
-        </h1>
-      )}
-      {conversation.origin && (
-        <span className="shrink-0 text-xs text-muted max-sm:hidden" title={String(conversation.origin.path ?? '')}>
-          from {String(conversation.origin.format ?? 'elsewhere')}
-        </span>
+        <div className="flex min-w-0 grow items-baseline gap-2 max-sm:flex-col max-sm:items-stretch max-sm:gap-0">
+          <h1 className="min-w-0 truncate text-sm font-semibold">
+            <button
+              type="button"
+              title="Rename"
+              onClick={() => setNaming(true)}
+              className="max-w-full cursor-text truncate rounded-md px-1 hover:bg-hover max-md:min-h-11"
+            >
+              {titleOf(conversation)}
+            </button>
+          </h1>
+          <Origin conversation={conversation} />
+        </div>
       )}
       <Meter conversation={conversation} usage={usage} />
       <Menu
@@ -97,6 +96,19 @@ export function Head({ session, conversation, usage }: Props) {
         {dialog === 'share' && <Share conversation={id} onClose={() => setDialog(null)} />}
       </Suspense>
     </header>
+  )
+}
+
+/** What it was brought in from; the file on a resting pointer, or to be read out. */
+function Origin({ conversation }: { conversation: Conversation }) {
+  const words = originOf(conversation)
+  const path = String(conversation.origin?.path ?? '')
+  if (!words) return null
+  return (
+    <p title={path} className="shrink-0 truncate px-1 text-xs text-muted max-sm:-mt-2.5 max-sm:pb-1.5">
+      {words}
+      {path && <span className="sr-only">, {path}</span>}
+    </p>
   )
 }
 

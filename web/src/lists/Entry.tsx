@@ -4,7 +4,7 @@ import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
 import type { Acts } from '@/data/conversations'
-import { titleOf } from '@/lists/rows'
+import { originOf, titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -70,7 +70,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
           </span>
         </span>
         <span className="truncate text-xs text-faint" title={moment(conversation.updated_at)}>
-          {[age(conversation.updated_at), plural(conversation.message_count, 'message'), agentOf(conversation)]
+          {[age(conversation.updated_at), whoseOf(conversation), plural(conversation.message_count, 'message')]
             .filter(Boolean)
             .join(' · ')}
         </span>
@@ -84,7 +84,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
       {purging && (
         <Purge
           title={title}
-          imported={Boolean(conversation.origin?.format)}
+          imported={originOf(conversation) !== ''}
           onEnd={(sure) => {
             setPurging(false)
             if (sure) acts.purge(id)
@@ -95,9 +95,9 @@ export function Entry({ conversation, status, shown, acts }: Props) {
   )
 }
 
-/** Who answers, or the program it came from; nothing where that is the usual one. */
-function agentOf({ agent, origin }: Conversation): string {
-  return agent === 'default' ? String(origin?.format ?? '') : agent
+/** From what it was brought in, else who answers; nothing where that is the usual one. */
+function whoseOf(conversation: Conversation): string {
+  return originOf(conversation) || (conversation.agent === 'default' ? '' : conversation.agent)
 }
 
 function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, purge: () => void): Item[] {

@@ -43,3 +43,8 @@ function daysOf(conversations: readonly Conversation[], now: number): Row[] {
 export function titleOf(conversation: Pick<Conversation, 'title'>): string {
   return conversation.title || 'Untitled'
 }
+
+/** `from claude`: what a conversation was brought in from; empty for one that began here. */
+export function originOf({ origin }: Pick<Conversation, 'origin'>): string {
+  return origin?.format ? `from ${String(origin.format)}` : ''
+}

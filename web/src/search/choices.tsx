@@ -23,12 +23,13 @@ import {
 } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useLocation } from 'wouter'
+import type { Conversation } from '@/api/types'
 import { open } from '@/app/panels'
 import { aim } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
-import { titleOf } from '@/lists/rows'
+import { originOf, titleOf } from '@/lists/rows'
 import { fitness, pieces } from '@/search/query'
 import { choose } from '@/theme/choice'
 import { age } from '@/ui/words'
@@ -103,7 +104,7 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
       choices: titles.map((conversation) => ({
         key: `conversation ${conversation.id}`,
         icon: <Sign icon={MessageSquare} />,
-        words: <Line text={titleOf(conversation)} aside={age(conversation.updated_at)} />,
+        words: <Line text={titleOf(conversation)} aside={asideOf(conversation)} />,
         act: () => visit(`/c/${conversation.id}`),
       })),
     },
@@ -146,6 +147,10 @@ function messages({ hits, order, turn, more }: Messages, visit: (address: string
     choices.push({ key: 'order', icon: <Sign icon={ArrowDownUp} />, words: <Line text={text} />, act: turn })
   }
   return choices
+}
+
+function asideOf(conversation: Conversation): string {
+  return [originOf(conversation), age(conversation.updated_at)].filter(Boolean).join(' · ')
 }
 
 function ranked<T>(all: readonly T[], query: string, textOf: (one: T) => string): T[] {

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from moot.cli.asking import ask_line, confirm
 from moot.cli.edited import with_edits
-from moot.cli.messages import print_messages
+from moot.cli.messages import print_messages, say_head
 from moot.cli.output import Output
 from moot.cli.revising.editing import edit_whole
 from moot.cli.revising.one import Wishes, edit_message, pick_message
@@ -89,7 +89,7 @@ async def copy_id(_: Engine, conversation: Conversation, output: Output) -> None
 
 async def show(engine: Engine, conversation: Conversation, output: Output) -> None:
     """Its messages, into the scrollback."""
-    output.say(f"{_name(conversation)} · {conversation.id}", "bold")
+    say_head(conversation, output)
     branch = await engine.store.conversations.branch(conversation.id)
     print_messages(await with_edits(engine.store, branch), output)
 

@@ -17,12 +17,13 @@ from moot.types.run import RunStatus
 
 COLUMNS = (
     Column("AGE", 6, right=True),
-    Column("TITLE", 40, grows=True),
+    Column("TITLE", 34, grows=True),
     Column("STATUS", 11, rank=1),
-    Column("COST", 8, rank=2, right=True),
-    Column("MSGS", 4, rank=3, right=True),
-    Column("MODEL", 20, rank=4),
-    Column("IN", 14, rank=5),
+    Column("FROM", 10, rank=2),
+    Column("COST", 8, rank=3, right=True),
+    Column("MSGS", 4, rank=4, right=True),
+    Column("MODEL", 20, rank=5),
+    Column("IN", 14, rank=6),
 )
 KEYS: Mapping[str, Action] = {
     "s": Action("show", "c-o"),
@@ -82,10 +83,13 @@ def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float)
         age(conversation.updated_at, now),
         title,
         "" if status == "standby" else status,
+        conversation.came_from,
         money(conversation),
         str(conversation.message_count),
         conversation.model.rpartition("@")[0] or conversation.model or "-",
         Path(conversation.directory).name,
     )
-    words = f"{title} {conversation.model} {conversation.agent} {status} {conversation.directory} {conversation.id}"
+    words = (
+        f"{title} {conversation.model} {conversation.agent} {conversation.came_from} {status} {conversation.directory} {conversation.id}"
+    )
     return Item(conversation.id, cells, words)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.cli.chat.facts import live_statuses
 from moot.cli.edited import with_edits
-from moot.cli.messages import print_messages
+from moot.cli.messages import print_messages, say_head
 from moot.cli.opening import opened_at
 from moot.cli.output import Output
 from moot.cli.references import find_message
@@ -35,7 +35,7 @@ async def show_around(conversation: str, at: str, limit: int, output: Output, *,
         data = list[Json]([message_json(message) for message in branch[start : start + limit]])
         output.json({"data": data, "at": node.id, "shown": node.shown, "conversation": conversation_json(found, live)})
         return
-    output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
+    say_head(found, output)
     if not node.shown:
         output.say(f"moot: on another branch; show it with moot chat switch {found.id} {node.no}", "dim")
     _print(branch, range(start, min(start + limit, len(branch))), place, output)

@@ -29,7 +29,7 @@ Seen = tuple[Page[Conversation], dict[str, RunStatus]]
 
 
 def list_(
-    *words: Annotated[str, Parameter(help="Only those in whose title, model, agent or directory each of these occurs.")],
+    *words: Annotated[str, Parameter(help="Only those in whose title, model, agent, origin or directory each of these occurs.")],
     limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only those of this directory.")] = False,
@@ -76,18 +76,13 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
     """The page as columns; its numbers are what a number means from here on."""
     rows = [_row(item, live, number) for number, item in enumerate(page.items, 1)]
     head = HEAD
-    if any(item.origin for item in page.items):
+    if any(item.came_from for item in page.items):
         head = (*HEAD[:-1], "FROM", HEAD[-1])
-        rows = [[*row[:-1], _came_from(item), row[-1]] for row, item in zip(rows, page.items, strict=True)]
+        rows = [[*row[:-1], item.came_from or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
     print_table(output, head, rows)
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
         output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
-
-
-def _came_from(conversation: Conversation) -> str:
-    """The format of what was brought in."""
-    return str((conversation.origin or {}).get("format") or "-")
 
 
 def _row(conversation: Conversation, live: Mapping[str, RunStatus], number: int) -> list[str]:

@@ -10,7 +10,7 @@ from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import live_statuses
 from moot.cli.chat.raw import show_raw
 from moot.cli.edited import with_edits
-from moot.cli.messages import print_call, print_messages
+from moot.cli.messages import print_call, print_messages, say_head
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
@@ -63,9 +63,7 @@ async def show(
         data = list[Json]([message_json(message) for message in messages])
         output.json({"data": data, "next_cursor": older, "conversation": conversation_json(found, live)})
         return
-    output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
-    if found.origin is not None:
-        output.say(f"from {found.origin.get('format')}, {found.origin.get('path')}", "dim")
+    say_head(found, output)
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if newer and not first:
         output.say(f"moot: translated anew by {', '.join(sorted(set(newer.values())))}; as it was first: --first", "dim")
@@ -96,7 +94,7 @@ async def tree(
         output.json({"data": [node_json(node) for node in kept], "conversation": found.id, "head": found.head})
         return
     width = shutil.get_terminal_size().columns if output.stdout_terminal else None
-    output.say(f"{found.title or 'untitled'} · {found.id}", "bold")
+    say_head(found, output)
     for line in drawn(nodes, deleted=all_):
         shown = clean(line)[:width]
         output.data(f"{output.styled(shown, 'bold') if line.startswith('*') else shown}\n")

@@ -22,6 +22,10 @@ class Face(Protocol):
         """A prompt that is answered next."""
         ...
 
+    def opened(self, conversation: Conversation) -> None:
+        """One that was there before; its messages come next."""
+        ...
+
     def message(self, message: Message) -> None:
         """A message from before."""
         ...

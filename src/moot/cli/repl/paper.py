@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from moot.cli.screen import Folded, Look, Transcript
 from moot.cli.screen.look import tidy
+from moot.convert.given import origin_words
 from moot.errors import MootError
 from moot.guard.terminal import clean
+from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.part import text_of
 
@@ -61,6 +63,11 @@ class Paper:
         if len(lines) > ECHOED_LINES:
             shown.append(self.styled(self.fit(f"… {len(lines) - ECHOED_LINES:,} more lines"), "dim"))
         self.put(self.styled(self.sign, "cyan") + "\n  ".join(shown) + "\n\n")
+
+    def opened(self, conversation: Conversation) -> None:
+        """Where a conversation came from, before what was said in it."""
+        if conversation.came_from:
+            self.say(f"{origin_words(conversation)}\n", "dim")
 
     def message(self, message: Message) -> None:
         """A message from before, whole."""

@@ -171,6 +171,9 @@ class _Lines:
     def prompted(self, text: str) -> None:
         self._paper.prompted(text)
 
+    def opened(self, conversation: Conversation) -> None:
+        self._paper.opened(conversation)
+
     def message(self, message: Message) -> None:
         self._paper.message(message)
 

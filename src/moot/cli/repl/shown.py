@@ -36,6 +36,10 @@ class Shown:
         self._paper.prompted(text)
         self._terminal.touch()
 
+    def opened(self, conversation: Conversation) -> None:
+        self._paper.opened(conversation)
+        self._terminal.touch()
+
     def message(self, message: Message) -> None:
         self._paper.message(message)
         self._terminal.touch()

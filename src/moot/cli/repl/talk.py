@@ -82,6 +82,7 @@ class Talk:
         runs = await self._engine.store.records.runs(conversation=found.id, statuses=_LIVE)
         live = {run.message: run for run in runs if run.status != "queued"}
         after = await self._engine.store.log.last_seq(found.id)
+        self._face.opened(found)
         for message in await with_edits(self._engine.store, await self._engine.store.conversations.branch(found.id)):
             run = live.get(message.id)
             if run is not None and run.status != "interrupted":

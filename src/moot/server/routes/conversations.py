@@ -39,7 +39,7 @@ async def list_conversations(
     caller: Reader,
     limit: Limit = 50,
     cursor: Cursor = None,
-    query: Annotated[str, Query(max_length=500, description="Words in title, model, agent or directory.")] = "",
+    query: Annotated[str, Query(max_length=500, description="Words in title, model, agent, origin or directory.")] = "",
     project: Annotated[str | None, Query(max_length=200)] = None,
     directory: Annotated[str | None, Query(max_length=4096)] = None,
     archived: Annotated[bool | None, Query(description="Only those that are; false unless `deleted` is asked for.")] = None,
