@@ -12,7 +12,7 @@ from typing import NamedTuple
 from moot.errors import UsageError
 from moot.formats._source.fields import items, milliseconds, obj, objects, text
 from moot.formats._source.lines import Line, json_lines
-from moot.formats._source.pieces import array, beginning, bytes_of, members, parsed, whole
+from moot.formats._source.pieces import array, beginning, bytes_of, member, parsed, whole
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedFacts, ImportedRecord
 
@@ -147,7 +147,7 @@ def _object(path: Path) -> Document:
 
 def _damaged(data: bytes) -> Document:
     """A document that ends too early, or is wrong somewhere: its messages as far as they go."""
-    span = next((one for one in members(data) if one.name == "messages"), None)
+    span = member(data, "messages")
     id = hashlib.sha256(data).hexdigest()
     if span is None:
         return Document(id, iter([Record(data, None, "the document is damaged")]))
@@ -157,7 +157,7 @@ def _damaged(data: bytes) -> Document:
 
 
 def _within(id: str, data: bytes, value: JsonObject) -> Document:
-    span = next((one for one in members(data) if one.name == "messages"), None)
+    span = member(data, "messages")
     about = {name: member for name, member in value.items() if name != "messages"}
     if span is None or not items(value, "messages"):
         return Document(id, iter(()), about, data)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import cast
 
-from moot.formats._writing import things_of
+from moot.formats._writing import things_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord, Keeping
@@ -103,9 +104,7 @@ class MessageReader:
             return
         self._seen.add(message.source_id)
         yield message
-        made = Message(message.source_id, message.role, message.parts, message.metadata, created_at=message.created_at)
-        counts = things_of(ExportedConversation(Conversation(""), (made,)))
-        yield ImportedFacts(Fidelity(counts))
+        yield ImportedFacts(Fidelity(Counter(things_in(message))))
 
     def _message(self, value: Json, raw: bytes) -> ImportedMessage | str:
         """The message, or what is wrong with it."""

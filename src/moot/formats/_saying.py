@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from moot.formats._writing import things_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
 from moot.types.message import Role
@@ -131,7 +132,7 @@ def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
     titled = False
     for entry in entries:
         if isinstance(entry, ImportedMessage):
-            kept.update(_things(entry))
+            kept.update(things_in(entry))
         elif isinstance(entry, ImportedRecord):
             (lost if entry.problem else kept)["records"] += 1
         elif entry.title and not titled:
@@ -139,27 +140,6 @@ def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
             titled = True
         yield entry
     yield ImportedFacts(Fidelity(kept, {}, lost))
-
-
-def _things(message: ImportedMessage) -> Counter[str]:
-    found = Counter[str](messages=1)
-    if message.created_at:
-        found["times"] += 1
-    for part in message.parts:
-        kind = part.get("type")
-        if is_tool(part):
-            found["tool calls"] += 1
-        elif kind == "reasoning":
-            found["reasoning"] += 1
-            found["signatures"] += bool(part.get("providerMetadata"))
-        elif kind == "file":
-            found["pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"] += 1
-    steps = message.metadata.get("steps")
-    for one in steps if isinstance(steps, list) else []:
-        if isinstance(one, dict):
-            found["usage"] += bool(one.get("usage"))
-            found["costs"] += one.get("cost") is not None
-    return Counter({name: count for name, count in found.items() if count})
 
 
 class _Group:

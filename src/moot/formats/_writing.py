@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Counts, ExportedConversation, Fidelity, Keeping
+from moot.types.format import Counts, ExportedConversation, Fidelity, ImportedMessage, Keeping
 from moot.types.message import Message
 from moot.types.part import Part, is_tool
 
-__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_of"]
+__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_in", "things_of"]
 
 _BORDERS = ("text", "step-start")
 
@@ -40,7 +40,7 @@ def things_of(exported: ExportedConversation) -> Counts:
     found["branches"] += _ends(exported)
     found["sub-agents"] += len(exported.children)
     for message in (*exported.messages, *exported.others):
-        found.update(_message_things(message))
+        found.update(things_in(message))
     return {thing: count for thing, count in found.items() if count}
 
 
@@ -49,7 +49,7 @@ def file_word(part: Part) -> str:
     return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
 
 
-def steps_of(message: Message) -> list[JsonObject]:
+def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
     """The model calls that its metadata tells of."""
     steps = message.metadata.get("steps")
     return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
@@ -61,7 +61,8 @@ def _ends(exported: ExportedConversation) -> int:
     return sum(message.id not in parents for message in exported.others)
 
 
-def _message_things(message: Message) -> Iterator[str]:
+def things_in(message: Message | ImportedMessage) -> Iterator[str]:
+    """What a message holds, thing by thing."""
     yield "messages"
     if message.created_at:
         yield "times"

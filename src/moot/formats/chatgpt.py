@@ -17,7 +17,7 @@ from moot.formats._exports import Export, first_of, opened_export, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
-from moot.formats._source.pieces import Piece, members, parsed
+from moot.formats._source.pieces import Piece, member, members, value_in
 from moot.formats._source.tree import in_order
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
@@ -89,16 +89,16 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
 def _messages(raw: bytes) -> dict[str, bytes]:
     """Node → the bytes of its message. Those of the node change with every answer to it."""
     found: dict[str, bytes] = {}
-    mapping = next((span for span in members(raw) if span.name == "mapping"), None)
+    mapping = member(raw, "mapping")
     for node in members(raw, mapping.begin) if mapping is not None else ():
-        inner = next((span for span in members(raw, node.begin) if span.name == "message"), None)
+        inner = member(raw, "message", node.begin)
         if inner is not None:
             found[node.name] = raw[inner.begin : inner.end]
     return found
 
 
 def _around(raw: bytes) -> bytes:
-    mapping = next((span for span in members(raw) if span.name == "mapping"), None)
+    mapping = member(raw, "mapping")
     return raw if mapping is None else raw[: mapping.begin] + raw[mapping.end :]
 
 
@@ -143,10 +143,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
 def _arguments(parts: list[Part]) -> Json:
     """What a message to a tool says: JSON, or words."""
     words = "".join(str(part.get("text", "")) for part in parts)
-    try:
-        return parsed(words.encode()) if words.lstrip().startswith("{") else words
-    except ValueError:
-        return words
+    return value_in(words) if words.lstrip().startswith("{") else words
 
 
 def _output(parts: list[Part]) -> Json:

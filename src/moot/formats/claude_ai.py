@@ -17,7 +17,7 @@ from moot.formats._exports import Export, first_of, opened_export, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text
-from moot.formats._source.pieces import Piece, array, members
+from moot.formats._source.pieces import Piece, array, member
 from moot.formats._source.tree import in_order
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
@@ -61,7 +61,7 @@ class ClaudeAi(ReadOnly):
 
 
 def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:
-    span = next((one for one in members(piece.raw) if one.name == "chat_messages"), None)
+    span = member(piece.raw, "chat_messages")
     around = piece.raw if span is None else piece.raw[: span.begin] + piece.raw[span.end :]
     found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
     linked = any(text(one.value, "parent_message_uuid") for one in found)

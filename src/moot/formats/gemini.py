@@ -21,7 +21,7 @@ from moot.formats._saying import Output, Said, branches, call, entries_of, reaso
 from moot.formats._sessions import ReadOnly, environment_folder, first_object, holds_some, matching
 from moot.formats._source.fields import items, milliseconds, obj, objects, text
 from moot.formats._source.lines import json_lines
-from moot.formats._source.pieces import Piece, array, beginning, bytes_of, members, parsed, whole
+from moot.formats._source.pieces import Piece, array, beginning, bytes_of, member, parsed, whole
 from moot.formats._source.plain import plain
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
@@ -109,7 +109,7 @@ class _Log:
 
     def document(self, path: Path) -> Iterator[ImportedRecord]:
         data = whole(path)
-        span = next((one for one in members(data) if one.name == "messages"), None)
+        span = member(data, "messages")
         try:
             self.facts = obj(parsed(data if span is None else data[: span.begin] + b"[]" + data[span.end :]))
         except ValueError:
@@ -164,8 +164,8 @@ class _Log:
 
 def _within(raw: bytes) -> Iterator[Piece]:
     """The messages in a line that sets fields, each with its own bytes."""
-    fields = next((one for one in members(raw) if one.name == "$set"), None)
-    inner = next((one for one in members(raw, fields.begin) if one.name == "messages"), None) if fields is not None else None
+    fields = member(raw, "$set")
+    inner = member(raw, "messages", fields.begin) if fields is not None else None
     yield from array([raw[inner.begin : inner.end]]) if inner is not None else ()
 
 

@@ -15,7 +15,7 @@ from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._sessions import ReadOnly, environment_folder
 from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, text, whole_number
-from moot.formats._source.pieces import parsed
+from moot.formats._source.pieces import object_in
 from moot.types.canonical import JsonObject, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Role
@@ -115,7 +115,7 @@ def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[
 
 
 def _part(connection: Connection, part: JsonObject) -> Part | Output:
-    payload = _json(text(part, "payload"))
+    payload = object_in(text(part, "payload"))
     words = text(part, "text") or text(payload, "text")
     match part.get("type"):
         case "text":
@@ -168,7 +168,7 @@ def _response(connection: Connection, response: JsonObject, raw: bytes, found: f
     calls = [object_of(one) for one in _beside(connection, _CALLS, id, "tool_calls" in found)]
     parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
     parts += [text_part(words)] if (words := text(response, "response")) else []
-    parts += [call(text(one, "tool_call_id") or text(one, "name"), text(one, "name"), _json(text(one, "arguments"))) for one in calls]
+    parts += [call(text(one, "tool_call_id") or text(one, "name"), text(one, "name"), object_in(text(one, "arguments"))) for one in calls]
     yield Said(id, "assistant", raw, tuple(parts), at=when, step=_step(response))
 
 
@@ -187,7 +187,7 @@ def _result(result: JsonObject) -> Output:
 
 
 def _step(turn: JsonObject) -> JsonObject:
-    details = _json(text(turn, "token_details"))
+    details = object_in(text(turn, "token_details"))
     thoughts = whole_number(details, "completion_tokens_details", "reasoning_tokens")
     cached = whole_number(details, "prompt_tokens_details", "cached_tokens")
     usage = Usage(whole_number(turn, "input_tokens"), whole_number(turn, "output_tokens"), cached, None, thoughts)
@@ -201,13 +201,6 @@ def _file(attachment: JsonObject) -> Part:
     if url := text(attachment, "url"):
         return file(url, kind)
     return {"type": "data-file", "data": {"path": text(attachment, "path"), "mediaType": kind}}
-
-
-def _json(written: str) -> JsonObject:
-    try:
-        return obj(parsed(written.encode()))
-    except ValueError:
-        return {}
 
 
 def _database() -> bytes:

@@ -15,7 +15,7 @@ from moot.errors import UsageError
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish, holds_some, matching
 from moot.formats._source.fields import at, milliseconds, obj, objects, text, whole_number
-from moot.formats._source.pieces import array, beginning, members, parsed, whole
+from moot.formats._source.pieces import array, beginning, member, value_in, whole
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Role
@@ -64,7 +64,7 @@ class LmStudio(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         data = whole(path)
         value = beginning(data)
-        span = next((one for one in members(data) if one.name == "messages"), None)
+        span = member(data, "messages")
         if span is None:
             raise UsageError(f"{str(path)!r} is no conversation of LM Studio: it has no messages")
         versions = list(_versions(data[span.begin : span.end]))
@@ -81,7 +81,7 @@ def _versions(messages: bytes) -> Iterator[_Version]:
     """Each version (id, parent, value, bytes): behind the selected version of the message before."""
     parent: str | None = None
     for piece in array([messages]):
-        span = next((one for one in members(piece.raw) if one.name == "versions"), None)
+        span = member(piece.raw, "versions")
         found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
         for version in found or [piece]:
             yield f"{piece.number}.{version.number - 1}", parent, obj(version.value), version.raw
@@ -152,10 +152,7 @@ def _part(item: JsonObject) -> Part:
 
 
 def _value(content: Json) -> Json:
-    try:
-        return parsed(content.encode()) if isinstance(content, str) and content[:1] in ("{", "[", '"') else content
-    except ValueError:
-        return content
+    return value_in(content) if isinstance(content, str) and content[:1] in ("{", "[", '"') else content
 
 
 def _step(version: JsonObject, model: str) -> JsonObject:

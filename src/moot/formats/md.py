@@ -55,9 +55,9 @@ from moot.errors import UsageError
 from moot.formats._md_writing import document, does_not_fit
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._source.fields import milliseconds, text
-from moot.formats._source.pieces import parsed, whole
+from moot.formats._source.pieces import parsed, value_in, whole
 from moot.formats._writing import fidelity_of
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
 from moot.types.message import Role
 from moot.types.part import Part, text_part
@@ -236,7 +236,7 @@ def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
         return summary
     blocks = dict(_blocks(iter(lines[1:])))
     outputs = [Output(id, blocks[kind], kind == "error") for kind in ("output", "error") if kind in blocks]
-    return call(id, named[1], _value(blocks.get("json", ""))), outputs
+    return call(id, named[1], value_in(blocks.get("json") or None)), outputs
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
@@ -251,10 +251,3 @@ def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
                 break
             body.append(_unescaped(inner))
         yield opened[2], "\n".join(body)
-
-
-def _value(written: str) -> Json:
-    try:
-        return parsed(written.encode()) if written else None
-    except ValueError:
-        return written

@@ -15,8 +15,8 @@ from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._sessions import ReadOnly
 from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import milliseconds, text
-from moot.formats._source.pieces import parsed
-from moot.types.canonical import Json, JsonObject
+from moot.formats._source.pieces import value_in
+from moot.types.canonical import JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Role
 from moot.types.part import Part, text_part
@@ -83,9 +83,9 @@ def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset
             if not isinstance(one, str):
                 made_ = object_of(one)
                 beside.append(raw_of(one))
-                calls.append(call(_CALL, text(made_, "function_name"), _value(made_.get("function_arguments"))))
+                calls.append(call(_CALL, text(made_, "function_name"), value_in(made_.get("function_arguments"))))
                 if text(made_, "function_result"):
-                    outputs.append(Output(_CALL, _value(made_.get("function_result"))))
+                    outputs.append(Output(_CALL, value_in(made_.get("function_result"))))
         for one in (
             rows(connection, "SELECT * FROM attachments WHERE message_id = ? ORDER BY id", message["id"]) if "attachments" in found else ()
         ):
@@ -98,7 +98,7 @@ def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset
 def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outputs: list[Output]) -> Said:
     role, when = _ROLES.get(text(message, "role"), "user"), milliseconds(message, "created_at")
     if message.get("role") == "tool":
-        value = _value(message.get("tool_result")) or text(message, "content")
+        value = value_in(message.get("tool_result")) or text(message, "content")
         return Said(id, role, raw, outputs=(Output(_CALL, value),), at=when)
     words = text(message, "content")
     parts = [reasoning(thought)] if (thought := text(message, "thinking")) else []
@@ -111,13 +111,6 @@ def _file(name: object, data: object) -> Part:
     content = data if isinstance(data, bytes) else str(data or "").encode()
     kind = next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "text/plain")
     return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))
-
-
-def _value(written: Json) -> Json:
-    try:
-        return parsed(written.encode()) if isinstance(written, str) and written else written
-    except ValueError:
-        return written
 
 
 def _database() -> bytes:

@@ -17,7 +17,7 @@ from moot.formats._saying import Output, Said, branches, call, entries_of, file,
 from moot.formats._sessions import ReadOnly
 from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
-from moot.formats._source.pieces import array, beginning, bytes_of, members, parsed
+from moot.formats._source.pieces import array, beginning, bytes_of, member, members, parsed, value_in
 from moot.formats._source.tree import in_order
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
@@ -68,7 +68,7 @@ class OpenWebUi(ReadOnly):
         for piece in array(bytes_of(path)):
             some = True
             value = obj(piece.value)
-            span = next((one for one in members(piece.raw) if one.name == "chat"), None)
+            span = member(piece.raw, "chat")
             chat = piece.raw[span.begin : span.end] if span is not None else b""
             about = {name: one for name, one in value.items() if name != "chat"}
             around = piece.raw if span is None else piece.raw[: span.begin] + piece.raw[span.end :]
@@ -106,11 +106,11 @@ def _parsed(data: bytes) -> tuple[JsonObject, str]:
 
 def _messages(chat: bytes) -> Iterator[tuple[str, JsonObject, bytes]]:
     """Each message of the history with its bytes, without those of its children, which change with every answer."""
-    history = next((one for one in members(chat) if one.name == "history"), None)
-    inner = next((one for one in members(chat, history.begin) if one.name == "messages"), None) if history is not None else None
+    history = member(chat, "history")
+    inner = member(chat, "messages", history.begin) if history is not None else None
     for span in members(chat, inner.begin) if inner is not None else ():
         raw = chat[span.begin : span.end]
-        children = next((one for one in members(raw) if one.name == "childrenIds"), None)
+        children = member(raw, "childrenIds")
         value, _ = _parsed(raw)
         yield span.name, value, raw if children is None else raw[: children.begin] + raw[children.end :]
 
@@ -125,12 +125,7 @@ def _of_rows(connection: Connection, chat: str) -> Iterator[tuple[str, JsonObjec
 
 def _json(value: Json) -> Json:
     """JSON columns are text here."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            return parsed(value.encode())
-        except ValueError:
-            return value
-    return value
+    return value_in(value) if isinstance(value, str) and value[:1] in ("{", "[", '"') else value
 
 
 def _entries(

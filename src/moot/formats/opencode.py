@@ -15,7 +15,7 @@ from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
 from moot.formats._sessions import ReadOnly, environment_folder, finish
 from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
-from moot.formats._source.pieces import array, beginning, members, parsed, whole
+from moot.formats._source.pieces import array, beginning, members, object_in, whole
 from moot.formats._source.plain import plain
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
@@ -93,7 +93,9 @@ def _call(connection: Connection, parent: str | None, id: str) -> str | None:
 def _session(connection: Connection, session: JsonObject, raw: bytes, *, events: bool) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     id = text(session, "id")
     yield ImportedRecord(raw, session)
-    yield _facts(session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, _object(text(session, "model")))
+    yield _facts(
+        session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, object_in(text(session, "model"))
+    )
     told = _events(connection, id) if events else {}
     for row in rows(connection, _MESSAGES, id):
         if isinstance(row, str):
@@ -102,12 +104,12 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
         message = object_of(row)
         parts = list(rows(connection, _PARTS, message["id"]))
         said = [
-            {"id": text(one, "id"), **_object(text(one, "data"))}
+            {"id": text(one, "id"), **object_in(text(one, "data"))}
             for one in (object_of(part) for part in parts if not isinstance(part, str))
         ]
         raws = [raw_of(event) for seq in told.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
         raws = raws or [raw_of(row), *(raw_of(part) for part in parts if not isinstance(part, str))]
-        info = _object(text(message, "data"))
+        info = object_in(text(message, "data"))
         if not info:
             yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is no JSON")
         else:
@@ -124,13 +126,6 @@ def _events(connection: Connection, session: str) -> dict[str, list[int]]:
         if not isinstance(row, str):
             found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
     return found
-
-
-def _object(data: str) -> JsonObject:
-    try:
-        return obj(parsed(data.encode()))
-    except ValueError:
-        return {}
 
 
 def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> ImportedFacts:

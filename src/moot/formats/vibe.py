@@ -18,7 +18,7 @@ from moot.formats._sessions import ReadOnly, environment_folder, finish
 from moot.formats._source.fields import at, items, milliseconds, obj, objects, text, whole_number
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines
-from moot.formats._source.pieces import array, members, parsed, whole
+from moot.formats._source.pieces import array, member, parsed, whole
 from moot.types.canonical import Json, JsonObject, dumps, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, text_part
@@ -173,8 +173,8 @@ def _journal(log: _Log, path: Path, after: int) -> None:
 
 def _changes(raw: bytes, payload: JsonObject) -> Iterator[tuple[JsonObject, bytes]]:
     """Each change of a record with its own bytes."""
-    outer = next((one for one in members(raw) if one.name == "payload"), None)
-    inner = next((one for one in members(raw, outer.begin) if one.name == "delta"), None) if outer is not None else None
+    outer = member(raw, "payload")
+    inner = member(raw, "delta", outer.begin) if outer is not None else None
     if inner is not None:
         yield from ((obj(piece.value), piece.raw) for piece in array([raw[inner.begin : inner.end]]))
 
@@ -182,7 +182,7 @@ def _changes(raw: bytes, payload: JsonObject) -> Iterator[tuple[JsonObject, byte
 def _apply(log: _Log, change: JsonObject, raw: bytes) -> None:
     match change.get("op"):
         case "append_entry" | "replace_entry":
-            span = next((one for one in members(raw) if one.name == "entry"), None)
+            span = member(raw, "entry")
             if span is not None:
                 _put(log, obj(change, "entry"), raw[span.begin : span.end])
         case "remove_entry":

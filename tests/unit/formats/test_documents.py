@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.formats._source.documents import Document, lenient, sketch
+from moot.formats._source.documents import Document, sketch
+from moot.formats._source.pieces import parsed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 50), 1 << 50) | st.text(),
@@ -50,7 +51,7 @@ def test_one_broken_element_costs_no_other() -> None:
 
 
 def test_half_surrogates_are_read_as_javascript_writes_them() -> None:
-    assert lenient(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
+    assert parsed(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
 
 
 def test_a_deep_value_is_a_problem_and_no_crash() -> None:
@@ -58,9 +59,14 @@ def test_a_deep_value_is_a_problem_and_no_crash() -> None:
     [element] = Document(b'{"list": [{"a": ' + deep + b"}]}").elements("list")
     assert element.problem
     with pytest.raises(ValueError):
-        lenient(deep)
+        parsed(deep)
 
 
 def test_the_beginning_of_a_file_tells_what_is_inside_a_member_that_goes_on() -> None:
     inner = sketch(b'{"metadata": {"uuid": "x", "contextItems": [{"content": "' + b"long " * 100, "metadata")
     assert inner.text("uuid") == "x" and not inner.whole
+
+
+def test_a_broken_member_costs_no_other() -> None:
+    found = Document(b'{"a": 1, broken thing, "b": [2], nonsense: ], "c": 3}')
+    assert {name: found.value(name) for name in found.names()} == {"a": 1, "b": [2], "c": 3} and found.whole

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.formats._source.fields import milliseconds, money
-from moot.formats._source.pieces import LARGEST, array, beginning, members, parsed
+from moot.formats._source.fields import iso_of, milliseconds, money
+from moot.formats._source.pieces import LARGEST, array, beginning, members, object_in, parsed, value_in
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.text(max_size=8),
@@ -86,6 +86,20 @@ def test_half_a_surrogate_pair_costs_one_character() -> None:
 def test_times_are_told_apart_by_their_size() -> None:
     assert {milliseconds(time) for time in (1795294171.5, 1795294171500, 1795294171500123, "2026-11-21T20:49:31.5Z")} == {1795294171500}
     assert [milliseconds(time) for time in (None, True, -5, "yesterday", float("nan"), 1e300)][:5] == [0] * 5
+
+
+@quick
+@given(ms=st.integers(1 << 37, 253_402_300_799_000 >> 2), unit=st.sampled_from([1, 1000, 1_000_000]))
+def test_a_time_is_the_same_in_every_unit_and_as_it_is_written(ms: int, unit: int) -> None:
+    assert milliseconds(iso_of(ms)) == ms
+    if 100_000_000_000 <= ms < 100_000_000_000_000:
+        assert milliseconds(ms * unit) == ms
+        assert milliseconds(ms / 1000) == ms
+
+
+def test_values_in_texts_are_read_and_what_is_none_stays() -> None:
+    assert [value_in(value) for value in ('{"a": 1}', "7", "", "not json", None, 7)] == [{"a": 1}, 7, "", "not json", None, 7]
+    assert [object_in(value) for value in ('{"a": 1}', "[1]", "", "{", None)] == [{"a": 1}, {}, {}, {}, {}]
 
 
 def test_money_is_whole_nano_dollars_or_unknown() -> None:

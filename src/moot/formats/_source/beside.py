@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
+from contextlib import suppress
 from pathlib import Path
+
+from moot.formats._source.plain import plain
 
 __all__ = ["beside"]
 
@@ -17,10 +19,6 @@ def beside(path: Path, *, inside: Path, limit: int) -> bytes | None:
         return None
     if any((inside / Path(*relative.parts[:depth])).is_symlink() for depth in range(1, len(relative.parts))):
         return None
-    try:
-        descriptor = os.open(inside / relative, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
-    except (OSError, ValueError):
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        return file.read() if stat.S_ISREG(about.st_mode) and about.st_size <= limit else None
+    with suppress(OSError, ValueError), plain(inside / relative, links=False) as file:
+        return file.read() if os.fstat(file.fileno()).st_size <= limit else None
+    return None

@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Literal, cast
 
-from moot.formats._source.documents import lenient
 from moot.guard.secrets import redact
 from moot.guard.terminal import visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["Draft", "objects", "parsed", "text", "texts"]
+__all__ = ["Draft", "objects", "text", "texts"]
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
@@ -129,14 +128,6 @@ def _settled(value: Json) -> Json:
     if isinstance(value, list):
         return [_settled(item) for item in value]
     return {key: _settled(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def parsed(value: Json) -> Json:
-    """A value that is kept as JSON in text; None for what is none."""
-    try:
-        return lenient(value) if isinstance(value, str) and value else value
-    except ValueError:
-        return None
 
 
 def objects(value: Json) -> list[JsonObject]:

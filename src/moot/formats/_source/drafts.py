@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from moot.formats._writing import things_in
 from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity, ImportedMessage
 from moot.types.message import Role
-from moot.types.part import Part, is_tool
+from moot.types.part import Part
 
 __all__ = ["NOWHERE", "Draft", "Drafts", "Growing"]
 
@@ -124,26 +125,12 @@ class Drafts(Generic[A]):
 
     def _message(self, draft: Draft[A], *, over: bool) -> ImportedMessage:
         raw = b"".join(draft.raws)
-        self.kept["messages"] += 1
-        self.kept["times"] += draft.at > 0
         parts = draft.answer.parts(over=over) if draft.said is None else draft.said
-        for part in parts:
-            for word in _words(part):
-                self.kept[word] += 1
-        if draft.said is not None:
-            return ImportedMessage(draft.role, parts, draft.id, raw, draft.parent, draft.at)
-        metadata = draft.answer.metadata()
-        self._count(metadata)
-        return ImportedMessage("assistant", parts, draft.id, raw, draft.parent, draft.at, metadata)
-
-    def _count(self, metadata: JsonObject) -> None:
+        role, metadata = (draft.role, {}) if draft.said is not None else ("assistant", draft.answer.metadata())
+        message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata)
+        self.kept.update(things_in(message))
         self.model = str(metadata.get("model") or self.model)
-        self.kept["models"] += "model" in metadata
-        steps = metadata["steps"]
-        for step in steps if isinstance(steps, list) else []:
-            if isinstance(step, dict):
-                self.kept["usage"] += bool(step["usage"])
-                self.kept["costs"] += step["cost"] is not None
+        return message
 
     def fidelity(self) -> Fidelity:
         """What became of what came since it was asked last."""
@@ -151,17 +138,3 @@ class Drafts(Generic[A]):
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()
         return told
-
-
-def _words(part: Part) -> tuple[str, ...]:
-    if is_tool(part):
-        return ("tool calls",)
-    match part.get("type"):
-        case "file":
-            return ("pictures" if str(part.get("mediaType")).startswith("image/") else "files",)
-        case "reasoning":
-            return ("reasoning", "signatures") if part.get("providerMetadata") else ("reasoning",)
-        case "text" | "step-start":
-            return ()
-        case _:
-            return ("other parts",)

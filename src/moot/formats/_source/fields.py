@@ -1,4 +1,4 @@
-"""Fields of somebody else's JSON: what is not there, or not of the kind expected, is empty and no error."""
+"""Fields of somebody else's JSON, and its times: what is not there, or not of the kind expected, is empty and no error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["at", "flag", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
+__all__ = ["at", "flag", "iso_of", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
 
 _LATEST = 253_402_300_799_000
 """ms: the year 9999."""
@@ -73,10 +73,10 @@ def milliseconds(value: Json, *names: str) -> int:
         return _of_text(found)
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
         return 0
-    for below, factor in ((1e11, 1000), (1e14, 1), (1e17, 1e-3)):
-        if found < below:
-            return int(found * factor)
-    return min(int(found / 1_000_000), _LATEST)
+    if found < 1e11:
+        return round(found * 1000)
+    unit = next((unit for below, unit in ((1e14, 1), (1e17, 1_000)) if found < below), 1_000_000)
+    return min(int(found // unit), _LATEST)
 
 
 def _of_text(written: str) -> int:
@@ -87,3 +87,10 @@ def _of_text(written: str) -> int:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return min(max(round((time - _EPOCH) / _MILLISECOND), 0), _LATEST)
+
+
+def iso_of(ms: int) -> str:
+    """RFC 3339 in UTC, to the ms; year 1 for 0, as Go writes no time."""
+    if not 0 < ms <= _LATEST:
+        return "0001-01-01T00:00:00Z"
+    return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

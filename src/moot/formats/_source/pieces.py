@@ -12,9 +12,25 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.plain import plain
-from moot.types.canonical import Json, dumps, loads
+from moot.types.canonical import Json, JsonObject, dumps, loads
 
-__all__ = ["LARGEST", "Piece", "Span", "array", "beginning", "bytes_of", "members", "parsed", "whole"]
+__all__ = [
+    "LARGEST",
+    "MARK",
+    "Piece",
+    "Span",
+    "array",
+    "beginning",
+    "bytes_of",
+    "elements",
+    "member",
+    "members",
+    "object_in",
+    "parsed",
+    "past",
+    "value_in",
+    "whole",
+]
 
 LARGEST = 64 << 20
 """Bytes of one element; what is larger is passed over and never held."""
@@ -31,7 +47,7 @@ _BETWEEN = re.compile(rb"[\s,]*")
 _SCALAR = re.compile(rb'[^\s,\[\]{}"]+')
 _KEY = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
 _CLOSES = {ord("["): b"]", ord("{"): b"}"}
-_MARK = b"\xef\xbb\xbf"
+MARK = b"\xef\xbb\xbf"
 """A byte order mark, which some programs write first."""
 
 
@@ -46,6 +62,8 @@ class Piece:
     value: Json
     problem: str = ""
     """What is wrong with it; empty = `value` is there."""
+    lead: bytes = b""
+    """What stands between it and the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +75,31 @@ class Span:
     end: int
 
 
-def parsed(data: bytes) -> Json:
+def parsed(data: bytes | str) -> Json:
     """Any JSON value; half a surrogate pair, as programs that cut text leave it, becomes U+FFFD. Raises ValueError."""
     try:
         return loads(data)
-    except ValueError as error:
-        if b"\\u" not in data:
-            raise error
+    except ValueError:
+        if not isinstance(data, str) and b"\\u" not in data:
+            raise
     try:
         return loads(dumps(json.loads(data)))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def value_in(written: Json) -> Json:
+    """What a text holds as JSON, as columns and arguments do; what is no JSON in a text stays what it is."""
+    try:
+        return parsed(written) if isinstance(written, str) and written else written
+    except ValueError:
+        return written
+
+
+def object_in(written: Json) -> JsonObject:
+    """The object that a text holds as JSON; an empty one when it holds none."""
+    value = value_in(written)
+    return value if isinstance(value, dict) else {}
 
 
 def bytes_of(path: Path) -> Iterator[bytes]:
@@ -80,49 +112,59 @@ def bytes_of(path: Path) -> Iterator[bytes]:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
 
 
-def whole(path: Path) -> bytes:
+def whole(path: Path, largest: int = _DOCUMENT) -> bytes:
     """A document, without its byte order mark. Raises UsageError, for one that is too large to be held too."""
     pieces: list[bytes] = []
     size = 0
     for piece in bytes_of(path):
         size += len(piece)
-        if size > _DOCUMENT:
-            raise UsageError(f"{str(path)!r} is a single JSON value of more than {_DOCUMENT >> 20} MiB", fix="split it")
+        if size > largest:
+            raise UsageError(f"{str(path)!r} is a single JSON value of more than {largest >> 20:,} MiB", fix="split it")
         pieces.append(piece)
-    return b"".join(pieces).removeprefix(_MARK)
+    return b"".join(pieces).removeprefix(MARK)
 
 
 def array(chunks: Iterable[bytes]) -> Iterator[Piece]:
     """Each element of the array that the bytes begin with, one held at a time. Nothing when they begin with no array."""
     scanner = _Scanner(iter(chunks))
     scanner.more()
-    scanner.data = scanner.data.removeprefix(_MARK).lstrip()
+    scanner.data = scanner.data.removeprefix(MARK).lstrip()
     if not scanner.data.startswith(b"["):
         return
     scanner.at = 1
+    yield from _elements(scanner)
+
+
+def elements(data: bytes, begin: int = 0) -> Iterator[Piece]:
+    """The same of an array that begins there in what is held."""
+    if data[begin : begin + 1] == b"[":
+        yield from _elements(_Scanner(iter(()), data, begin + 1))
+
+
+def _elements(scanner: _Scanner) -> Iterator[Piece]:
     number = 0
-    while scanner.next():
+    while (lead := scanner.next()) is not None:
         number += 1
-        yield _piece(number, scanner.value())
+        raw, problem = scanner.value()
+        yield _piece(number, raw, problem, lead)
 
 
-def _piece(number: int, found: tuple[bytes, str]) -> Piece:
-    raw, problem = found
+def _piece(number: int, raw: bytes, problem: str, lead: bytes) -> Piece:
     if problem:
-        return Piece(number, raw, None, f"element {number} {problem}")
+        return Piece(number, raw, None, f"element {number} {problem}", lead)
     try:
-        return Piece(number, raw, parsed(raw))
+        return Piece(number, raw, parsed(raw), "", lead)
     except ValueError as error:
-        return Piece(number, raw, None, f"element {number} is no JSON: {error}")
+        return Piece(number, raw, None, f"element {number} is no JSON: {error}", lead)
 
 
 class _Scanner:
     """Finds where values end in bytes that come piece by piece."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes], data: bytes = b"", at: int = 0) -> None:
         self._chunks = chunks
-        self.data = b""
-        self.at = 0
+        self.data = data
+        self.at = at
 
     def more(self) -> bool:
         """Reads on, twice as much as is held, so that a long value is not looked through again and again."""
@@ -134,15 +176,16 @@ class _Scanner:
         self.data, self.at = b"".join(pieces), 0
         return size > 0
 
-    def next(self) -> bool:
-        """Goes to where the next element begins; False at the array's end."""
+    def next(self) -> bytes | None:
+        """Goes to where the next element begins, and gives what stands before it; None at the array's end."""
+        lead = b""
         while True:
-            between = _BETWEEN.match(self.data, self.at)
-            self.at = between.end() if between else self.at
+            begin, self.at = self.at, past(self.data, self.at)
+            lead += self.data[begin : self.at]
             if self.at < len(self.data):
-                return self.data[self.at : self.at + 1] != b"]"
+                return lead if self.data[self.at : self.at + 1] != b"]" else None
             if not self.more():
-                return False
+                return None
 
     def value(self) -> tuple[bytes, str]:
         """The element that begins here, and what is wrong with it."""
@@ -151,7 +194,7 @@ class _Scanner:
         inside = False  # a string that is longer than what is held
         too_large = False
         while True:
-            end, depth, inside = self._ends(depth, inside)
+            end, depth, inside = self.ends(depth, inside)
             if depth == 0 and not inside:
                 held.append(self.data[self.at : end])
                 self.at = end
@@ -167,7 +210,7 @@ class _Scanner:
                 self.at = len(self.data)
                 return (b"", "is cut off, and too large to be held") if too_large else (b"".join(held), "is cut off")
 
-    def _ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
+    def ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
         """Where the value ends in what is held, else how far it was looked through: (place, depth, in a string)."""
         at = self.at
         if inside:
@@ -210,34 +253,42 @@ class _Scanner:
         return max(at, len(self.data) - tail)
 
 
-def members(data: bytes, begin: int = 0) -> list[Span]:
+def past(data: bytes, at: int) -> int:
+    """Where what stands between values ends that begins there."""
+    between = _BETWEEN.match(data, at)
+    return between.end() if between else at
+
+
+def member(data: bytes, name: str, begin: int = 0) -> Span | None:
+    """The first member of that name in the object that begins there."""
+    return next((span for span in members(data, begin) if span.name == name), None)
+
+
+def members(data: bytes, begin: int = 0) -> Iterator[Span]:
     """The members of the object that begins there, as far as they can be read; none when there is no object."""
-    found: list[Span] = []
     at = data.find(b"{", begin) + 1
     if at == 0 or data[begin : at - 1].strip():
-        return []
-    while (key := _KEY.match(data, at)) is not None:
-        end = _end(data, key.end())
+        return
+    while (at := past(data, at)) < len(data) and data[at : at + 1] != b"}":
+        key = _KEY.match(data, at)
+        if key is None:  # something broken, behind which others may stand
+            at = _end(data, at)
+            continue
+        at = _end(data, key.end())
         with suppress(ValueError):
-            found.append(Span(str(parsed(key[1])), key.end(), end))
-        between = _BETWEEN.match(data, end)
-        at = between.end() if between else end
-    return found
+            yield Span(str(parsed(key[1])), key.end(), at)
 
 
 def _end(data: bytes, begin: int) -> int:
     """Where the value ends that begins there; the end of all when it does not."""
-    scanner = _Scanner(iter(()))
-    scanner.data, scanner.at = data, begin
-    if begin < len(data):
-        scanner.value()
-    return scanner.at
+    end, depth, inside = _Scanner(iter(()), data, begin).ends(0, False)
+    return len(data) if depth or inside else end
 
 
 @lru_cache(maxsize=4)
 def beginning(head: bytes) -> Json:
     """What a JSON document says that is perhaps cut off, as far as it goes; None when it is no JSON."""
-    text = head.removeprefix(_MARK).strip()
+    text = head.removeprefix(MARK).strip()
     if text[:1] not in (b"[", b"{"):
         return None
     with suppress(ValueError):

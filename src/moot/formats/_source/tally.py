@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from moot.formats._writing import things_of
-from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, ImportedMessage
-from moot.types.message import Message
+from moot.formats._writing import things_in
+from moot.types.format import Fidelity, ImportedMessage
 
 __all__ = ["Tally"]
 
@@ -25,8 +23,7 @@ class Tally:
 
     def keep(self, message: ImportedMessage) -> None:
         """It came through whole."""
-        made = Message("", message.role, message.parts, message.metadata, created_at=message.created_at)
-        self.kept.update(things_of(ExportedConversation(Conversation(""), (made,))))
+        self.kept.update(things_in(message))
 
     def weaken(self, word: str, count: int = 0) -> None:
         """So much of what counts as kept, or all of it, is only near to what it was."""

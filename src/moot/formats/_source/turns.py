@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from moot.formats._saying import call as call_part
 from moot.formats._source.tally import Tally
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.message import Role
 from moot.types.part import Part
 
-__all__ = ["Turns", "call_part"]
+__all__ = ["Turns"]
 
 _FACTS = ("model", "provider", "finish_reason")
 
@@ -148,8 +149,3 @@ class Turns:
             unique = f"{id}#{self._ids[id]}"
         self._ids[unique] = 1
         return unique
-
-
-def call_part(id: str, name: str, given: Json) -> Part:
-    """A tool call without its output."""
-    return {"type": "dynamic-tool", "toolName": name or "unknown", "toolCallId": id, "state": "input-available", "input": given}

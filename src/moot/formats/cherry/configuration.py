@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moot.formats._source.configuring import Draft, parsed, text, texts
+from moot.formats._source.configuring import Draft, text, texts
 from moot.formats._source.database import Connection, object_of, opened, rows, tables
+from moot.formats._source.pieces import value_in
 from moot.formats.cherry.messages import model_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
@@ -54,12 +55,12 @@ def _agent(draft: Draft, agent: JsonObject) -> None:
         facts |= {"agent_type": _OUTSIDE, "model": model}
     else:
         facts |= {"model": f"{model}@{provider}" if provider else model}
-    settings = parsed(agent.get("configuration"))
+    settings = value_in(agent.get("configuration"))
     turns = settings.get("max_turns") if isinstance(settings, dict) else None
     if type(turns) is int and turns > 0:
         facts["max_steps"] = turns
     draft.agent(name, facts)
-    rest: JsonObject = {key: parsed(agent[key]) for key in _REST if agent.get(key) not in (None, "", "[]", "{}")}
+    rest: JsonObject = {key: value_in(agent[key]) for key in _REST if agent.get(key) not in (None, "", "[]", "{}")}
     if settings:
         rest["configuration"] = settings
     if rest:
@@ -71,10 +72,10 @@ def _server(draft: Draft, server: JsonObject) -> None:
         facts: JsonObject = {
             "url": url,
             "protocol": "sse" if server.get("type") == "sse" else "http",
-            "headers": texts(parsed(server.get("headers"))),
+            "headers": texts(value_in(server.get("headers"))),
         }
     else:
-        arguments = parsed(server.get("args"))
-        facts = {"command": server.get("command"), "env": texts(parsed(server.get("env")))}
+        arguments = value_in(server.get("args"))
+        facts = {"command": server.get("command"), "env": texts(value_in(server.get("env")))}
         facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
     draft.server(text(server.get("name")) or str(server.get("id")), facts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moot.formats._source.documents import lenient
-from moot.formats._source.times import ms_of
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.pieces import object_in
 from moot.formats.cherry.blocks import parts_of_blocks
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedMessage, ImportedRecord
@@ -21,8 +21,8 @@ _COUNTS = {
 
 def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
     """The message of a row; the row as it is, with what is wrong, when it holds none."""
-    content = _object(row.get("data")) or _object(row.get("content"))
-    if content is None:
+    content = object_in(row.get("data")) or object_in(row.get("content"))
+    if not content:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} has no content that can be read")
     inner = content.get("message")
     message = inner if isinstance(inner, dict) else {}
@@ -35,7 +35,7 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     if row.get("status") == "pending" and not parts:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} is an answer that was not begun")
     id = message.get("id") or row.get("id")
-    at = ms_of(message.get("createdAt")) or ms_of(row.get("created_at"))
+    at = milliseconds(message.get("createdAt")) or milliseconds(row.get("created_at"))
     return ImportedMessage(role, tuple(parts), str(id), raw, parent, at, _metadata(row, message) if role == "assistant" else {})
 
 
@@ -59,12 +59,12 @@ def _parts(content: JsonObject, message: JsonObject) -> list[Part]:
 def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
     named = row.get("model_id") or message.get("modelId")
     model, provider = model_of(named)
-    snapshot = _object(row.get("message_snapshot")) or _object(row.get("model_snapshot")) or _object(row.get("model_meta")) or message
+    snapshot = object_in(row.get("message_snapshot")) or object_in(row.get("model_snapshot")) or object_in(row.get("model_meta")) or message
     about = snapshot.get("model")
     if isinstance(about, dict):
         model, provider = str(about.get("id") or model), str(about.get("provider") or provider)
     metadata: JsonObject = {name: value for name, value in (("model", model), ("provider", provider)) if value}
-    stats = _object(row.get("stats")) or _object(message.get("usage")) or {}
+    stats = object_in(row.get("stats")) or object_in(message.get("usage"))
     step: JsonObject = {"step": 1, "usage": _usage(stats), "cost": _cost(stats)}
     if model:
         step["model"] = f"{model}@{provider}" if provider else model
@@ -77,7 +77,7 @@ def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
 
 
 def _usage(stats: JsonObject) -> JsonObject:
-    inputs, outputs = _object(stats.get("inputTokenDetails")) or {}, _object(stats.get("outputTokenDetails")) or {}
+    inputs, outputs = object_in(stats.get("inputTokenDetails")), object_in(stats.get("outputTokenDetails"))
     found: JsonObject = {}
     for name, keys in _COUNTS.items():
         count = next((value for key in keys if type(value := stats.get(key, outputs.get(key))) is int), None)
@@ -98,12 +98,3 @@ def _cost(stats: JsonObject) -> int | None:
         return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
     cost = stats.get("cost")
     return round(cost * 1e9) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None
-
-
-def _object(value: Json) -> JsonObject | None:
-    if isinstance(value, str) and value.startswith("{"):
-        try:
-            value = lenient(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, dict) else None

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.formats._source.database import Connection, object_of, raw_of, rows
-from moot.formats._source.documents import lenient
+from moot.formats._source.fields import milliseconds
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines
+from moot.formats._source.pieces import value_in
 from moot.formats._source.tally import Tally
-from moot.formats._source.times import ms_of
 from moot.formats.cherry.messages import message_of, model_of
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 
 __all__ = ["SESSIONS", "sessions"]
@@ -122,11 +122,11 @@ def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally:
     title = str(session.get("name") or "")
     tally.kept["titles"] += bool(title)
     tally.kept = +tally.kept
-    paths = _parsed(session.get("accessible_paths"))
+    paths = value_in(session.get("accessible_paths"))
     first = str(paths[0]) if isinstance(paths, list) and paths else ""
     model, provider = model_of(session.get("model"))
     more: JsonObject = {name: session[name] for name in _KEPT if session.get(name)}
-    if configuration := _parsed(session.get("configuration")):
+    if configuration := value_in(session.get("configuration")):
         more["configuration"] = configuration
     if resumed:
         more["agent_session_id"] = resumed
@@ -135,14 +135,7 @@ def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally:
         title=title,
         directory=workspaces.get(str(session.get("workspace_id")), "") or first,
         model=f"{model}@{provider}" if provider else model,
-        created_at=ms_of(session.get("created_at")),
-        updated_at=ms_of(session.get("last_activity_at")) or ms_of(session.get("updated_at")),
+        created_at=milliseconds(session.get("created_at")),
+        updated_at=milliseconds(session.get("last_activity_at")) or milliseconds(session.get("updated_at")),
         metadata=more,
     )
-
-
-def _parsed(value: Json) -> Json:
-    try:
-        return lenient(value) if isinstance(value, str) and value else None
-    except ValueError:
-        return value

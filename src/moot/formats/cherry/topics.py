@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moot.formats._source.database import Connection, object_of, raw_of, rows
+from moot.formats._source.fields import milliseconds
 from moot.formats._source.tally import Tally
-from moot.formats._source.times import ms_of
 from moot.formats._source.tree import in_order
 from moot.formats.cherry.messages import message_of
 from moot.types.canonical import JsonObject
@@ -59,7 +59,7 @@ def _entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]:
         tally.fidelity(),
         title=str(topic.get("name") or ""),
         head=head if head in ids else None,
-        created_at=ms_of(topic.get("created_at")),
-        updated_at=ms_of(topic.get("updated_at")),
+        created_at=milliseconds(topic.get("created_at")),
+        updated_at=milliseconds(topic.get("updated_at")),
         metadata={name: topic[name] for name in ("assistant_id", "prompt") if topic.get(name)},
     )

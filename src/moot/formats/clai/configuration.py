@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.formats._source.beside import beside
-from moot.formats._source.configuring import Draft, parsed, text, texts
+from moot.formats._source.configuring import Draft, text, texts
 from moot.formats._source.folders import files_below
+from moot.formats._source.pieces import value_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
@@ -56,7 +57,7 @@ def _read(draft: Draft, file: Path, home: Path) -> JsonObject:
     data = beside(file, inside=home, limit=_SMALL)
     if data is None:
         return {}
-    value = parsed(data.decode("utf-8", "replace"))
+    value = value_in(data.decode("utf-8", "replace"))
     if not isinstance(value, dict):
         draft.note(f"{file.name} is no JSON object")
         return {}

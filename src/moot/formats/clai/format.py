@@ -9,7 +9,6 @@ from pathlib import Path
 from moot.formats._source.documents import sketch
 from moot.formats._source.folders import files_below
 from moot.formats._source.plain import plain
-from moot.formats._source.times import ms_of
 from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
 from moot.formats.clai.surroundings import COPIES
@@ -37,12 +36,7 @@ class Clai:
         if not head:
             return path.is_dir() and any(self.sniff(file, start) for file in islice(_files(path), _LOOKED_AT) if (start := _head(file)))
         found = sketch(head)
-        return (
-            bool(found.text("id"))
-            and "T" in found.text("created")
-            and ms_of(found.text("created")) >= 0
-            and _has_messages(found.raw("messages"))
-        )
+        return bool(found.text("id")) and "T" in found.text("created") and _has_messages(found.raw("messages"))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         if named := environ.get("CLAI_CONFIG_DIR"):

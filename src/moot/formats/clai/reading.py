@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._source.documents import Document, Element, document, lenient
-from moot.formats._source.times import ms_of
-from moot.formats._source.turns import Turns, call_part
+from moot.formats._saying import call as call_part
+from moot.formats._source.documents import Document, Element, document
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.pieces import value_in
+from moot.formats._source.turns import Turns
 from moot.formats.clai.surroundings import COPIES, bound_to, is_copy, sealed_reasoning
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
@@ -92,7 +94,7 @@ class _Chat:
         thought = _text(value.get("reasoning_content"))
         parts = [*(part for item in items if (part := _sealed(item))), *([_reasoning(thought)] if thought else [])]
         queries = self._queries.pop(self._prompt, [])
-        at = ms_of(queries[0].get("created_at")) if queries else 0
+        at = milliseconds(queries[0].get("created_at")) if queries else 0
         self._turns.step(id, element.raw, [*parts, *_content(value), *(_call(call) for call in objects)], lead=element.lead, at=at)
         for query in queries:
             self._turns.note(_took(query))
@@ -116,7 +118,7 @@ class _Chat:
             directory=found.text("origin_dir") or (bound[0] if bound else ""),
             agent=found.text("profile"),
             model=f"{model}@{provider}" if provider else model,
-            created_at=ms_of(found.text("created")),
+            created_at=milliseconds(found.text("created")),
             metadata=more,
         )
 
@@ -145,17 +147,9 @@ def _call(call: JsonObject) -> Part:
     function = function if isinstance(function, dict) else {}
     given = call.get("inputs")
     if not isinstance(given, dict):
-        given = _arguments(_text(function.get("arguments")))
+        given = value_in(_text(function.get("arguments"))) or {}
     part = call_part(_text(call.get("id")), _text(call.get("name")) or _text(function.get("name")), given)
     return {**part, "callProviderMetadata": {"clai": {"extra_content": call["extra_content"]}}} if call.get("extra_content") else part
-
-
-def _arguments(text: str) -> Json:
-    """The arguments as JSON; what is none stays text."""
-    try:
-        return lenient(text) if text else {}
-    except ValueError:
-        return text
 
 
 def _reasoning(text: str) -> Part:

@@ -7,8 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from moot.formats._source.beside import beside
-from moot.formats._source.documents import Document, lenient
+from moot.formats._source.documents import Document
 from moot.formats._source.folders import files_below
+from moot.formats._source.pieces import parsed
 from moot.types.canonical import Json
 
 __all__ = ["COPIES", "bound_to", "is_copy", "sealed_reasoning"]
@@ -26,7 +27,7 @@ def sealed_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]
         return b"", []
     raw = beside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=_SMALL)
     try:
-        items = lenient(raw) if raw else None
+        items = parsed(raw) if raw else None
     except ValueError:
         items = None
     return (raw or b"", items) if isinstance(items, list) else (b"", [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from moot.formats._source.times import iso_of
+from moot.formats._source.fields import iso_of
 from moot.formats._steps import Step, model_calls, output_text, pretty
 from moot.formats._writing import fidelity_of, steps_of
 from moot.types.canonical import Json, JsonObject, dumps

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from moot.convert.claude_session import EXACTLY, asked
 from moot.convert.fold import in_history
-from moot.formats._source.times import iso_of
+from moot.formats._source.fields import iso_of
 from moot.formats._writing import families
 from moot.formats.claude._blocks import block_of, content_of, output_of
 from moot.formats.claude._kinds import PART

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from moot.convert.codex_rollout import EXACTLY, asked
 from moot.convert.fold import in_history
-from moot.formats._source.times import iso_of
+from moot.formats._source.fields import iso_of
 from moot.formats._writing import steps_of
 from moot.formats.codex._items import content_of, item_of, output_of, says_it
 from moot.formats.codex._kinds import PART

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moot.formats._saying import call as call_part
 from moot.formats._source.documents import Element
-from moot.formats._source.times import ms_of
-from moot.formats._source.turns import Turns, call_part
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.turns import Turns
 from moot.formats.mtm.attachments import ghosts
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedMessage, ImportedRecord
@@ -21,7 +22,7 @@ _COUNTS = {"input": "input", "output": "output", "cacheRead": "cache_read", "cac
 
 
 def native_message(turns: Turns, element: Element, value: JsonObject) -> Iterator[ImportedMessage | ImportedRecord]:
-    id, role, at = str(element.number - 1), value.get("role"), ms_of(value.get("timestamp"))
+    id, role, at = str(element.number - 1), value.get("role"), milliseconds(value.get("timestamp"))
     blocks = value.get("content")
     match role:
         case "user":

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from moot.formats._source.documents import Element, lenient
-from moot.formats._source.turns import Turns, call_part
+from moot.formats._saying import call as call_part
+from moot.formats._source.documents import Element
+from moot.formats._source.pieces import value_in
+from moot.formats._source.turns import Turns
 from moot.formats.mtm.attachments import ghosts, with_pictures
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedMessage, ImportedRecord
@@ -66,12 +68,7 @@ def _calls(calls: Json) -> Iterator[Part]:
 
 def _given(arguments: Json) -> Json:
     """The arguments as JSON; what is none stays text."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return lenient(arguments) if arguments.strip() else {}
-    except ValueError:
-        return arguments
+    return {} if isinstance(arguments, str) and not arguments.strip() else value_in(arguments)
 
 
 def _ghost(metadata: Json) -> Json:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.times import ms_of
+from moot.formats._source.fields import milliseconds
 from moot.formats._source.turns import Turns
 from moot.formats.mtm.native_shape import native_message
 from moot.formats.mtm.openai_shape import openai_message
@@ -76,7 +76,7 @@ def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
         directory=str(path.absolute().parent.parent) if path.absolute().parent.name == ".mutsumi" else "",
         agent=agent,
         model=f"{model}@{provider}" if model and provider else model,
-        created_at=ms_of(facts.get("created_at")),
+        created_at=milliseconds(facts.get("created_at")),
         metadata=more,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from moot.formats._source.times import iso_of
+from moot.formats._source.fields import iso_of
 from moot.formats._steps import model_calls, output_text, pretty
 from moot.formats._writing import fidelity_of
 from moot.formats.mtm.attachments import ghost_block

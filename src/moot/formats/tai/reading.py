@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
+from moot.formats._saying import call as call_part
 from moot.formats._source.database import Connection, object_of, raw_of, rows
-from moot.formats._source.documents import lenient
-from moot.formats._source.times import ms_of
-from moot.formats._source.turns import Turns, call_part
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.pieces import parsed
+from moot.formats._source.turns import Turns
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts
 from moot.types.message import Role
@@ -56,14 +57,14 @@ def _entries(connection: Connection, session: JsonObject) -> Iterator[Entry]:
         turns.tally.fidelity(),
         key=_text(session.get("key")),
         model=f"{model}@{provider}" if model and provider else model,
-        created_at=ms_of(session.get("created_at")),
-        updated_at=ms_of(session.get("updated_at")),
+        created_at=milliseconds(session.get("created_at")),
+        updated_at=milliseconds(session.get("updated_at")),
     )
 
 
 def _message(turns: Turns, row: JsonObject, raw: bytes) -> Iterator[Entry]:
     id, role, content = str(row.get("id")), row.get("role"), row.get("content")
-    at = ms_of(row.get("created_at"))
+    at = milliseconds(row.get("created_at"))
     match role:
         case "user" | "system":
             parts = _texts(content)
@@ -92,7 +93,7 @@ def _calls(column: Json) -> tuple[list[Part], str]:
     if column is None or column == "":
         return [], ""
     try:
-        calls = lenient(column) if isinstance(column, str) else column
+        calls = parsed(column) if isinstance(column, str) else column
     except ValueError:
         return [], "its tool_calls are no JSON"
     if not isinstance(calls, list):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moot.formats._source.configuring import Draft, parsed, text, texts
+from moot.formats._source.configuring import Draft, text, texts
 from moot.formats._source.database import Connection, object_of, opened, rows, tables
+from moot.formats._source.pieces import value_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
@@ -64,9 +65,9 @@ def _agent(draft: Draft, agent: JsonObject) -> None:
     if agent.get("source_type") == "system" or agent.get("is_enabled") == 0:
         return
     name = text(agent.get("name")) or str(agent.get("id"))
-    offered = parsed(agent.get("tools_config"))
+    offered = value_in(agent.get("tools_config"))
     tools: Json = list[Json](offered) if isinstance(offered, dict) else offered
-    skills = parsed(agent.get("default_skills"))
+    skills = value_in(agent.get("default_skills"))
     facts: JsonObject = {
         "description": agent.get("description"),
         "model": _MODELS.get(text(agent.get("model_type")), "main"),
@@ -83,11 +84,11 @@ def _agent(draft: Draft, agent: JsonObject) -> None:
 def _server(draft: Draft, server: JsonObject) -> None:
     facts: JsonObject = {}
     if server.get("protocol") == "stdio":
-        arguments = parsed(server.get("stdio_args"))
-        facts = {"command": server.get("stdio_command"), "env": texts(parsed(server.get("stdio_env")))}
+        arguments = value_in(server.get("stdio_args"))
+        facts = {"command": server.get("stdio_command"), "env": texts(value_in(server.get("stdio_env")))}
         facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
     else:
-        headers = texts(parsed(server.get("headers")))
+        headers = texts(value_in(server.get("headers")))
         if key := text(server.get("api_key")):
             headers.setdefault("Authorization", f"Bearer {key}")
         facts = {"url": server.get("url"), "protocol": server.get("protocol"), "headers": headers}

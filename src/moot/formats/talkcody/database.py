@@ -7,8 +7,8 @@ from pathlib import Path
 
 from moot.formats._source.beside import beside
 from moot.formats._source.database import Connection, object_of, raw_of, rows, tables
-from moot.formats._source.documents import lenient
-from moot.formats._source.times import ms_of
+from moot.formats._source.fields import milliseconds
+from moot.formats._source.pieces import value_in
 from moot.formats._source.turns import Turns
 from moot.formats.talkcody.attachments import attached
 from moot.formats.talkcody.rows import Record, Rows
@@ -65,7 +65,7 @@ class _Task:
                 break
             value = object_of(row)
             if value.get("role") == "user":
-                self._note(until=ms_of(value.get("timestamp")))
+                self._note(until=milliseconds(value.get("timestamp")))
             yield from reader.take(self._record(value, raw_of(row)))
         self._note()
         yield from reader.end()
@@ -96,7 +96,7 @@ class _Task:
             str(row.get("role")),
             row.get("content"),
             raw,
-            at=ms_of(row.get("timestamp")),
+            at=milliseconds(row.get("timestamp")),
             thought=str(row.get("reasoning_content") or ""),
             files=tuple(files),
             metadata={"attachments": missing} if missing else None,
@@ -104,7 +104,7 @@ class _Task:
 
     def _note(self, until: int = 0) -> None:
         """Gives the answer that there is the usage that was booked up to a time: rows and usage know nothing of each other."""
-        while self._took and (not until or ms_of(self._took[0].get("created_at")) < until):
+        while self._took and (not until or milliseconds(self._took[0].get("created_at")) < until):
             took = self._took.pop(0)
             if not self._turns.is_open():
                 self._turns.tally.lose("usage")
@@ -137,7 +137,7 @@ class _Task:
         tally.kept = +tally.kept
         totals: JsonObject = {name: task[name] for name in _TOTALS if task.get(name)}
         more: JsonObject = {"totals": totals} if totals else {}
-        if settings := _parsed(task.get("settings")):
+        if settings := value_in(task.get("settings")):
             more["settings"] = settings
         if self._project.get("name"):
             more["project"] = self._project["name"]
@@ -146,14 +146,7 @@ class _Task:
             title=str(task.get("title") or ""),
             directory=str(self._project.get("root_path") or ""),
             agent=self._agent,
-            created_at=ms_of(task.get("created_at")),
-            updated_at=ms_of(task.get("updated_at")),
+            created_at=milliseconds(task.get("created_at")),
+            updated_at=milliseconds(task.get("updated_at")),
             metadata=more,
         )
-
-
-def _parsed(value: Json) -> Json:
-    try:
-        return lenient(value) if isinstance(value, str) and value else None
-    except ValueError:
-        return value

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from moot.formats._source.documents import lenient
-from moot.formats._source.turns import Turns, call_part
+from moot.formats._saying import call as call_part
+from moot.formats._source.pieces import object_in
+from moot.formats._source.turns import Turns
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry
 from moot.types.part import Part, text_part
@@ -166,10 +167,4 @@ def _envelope(record: Record) -> list[_Tool | None]:
 
 
 def _parsed(text: str, start: str) -> JsonObject | None:
-    if not text.startswith(start):
-        return None
-    try:
-        value = lenient(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    return object_in(text) or None if text.startswith(start) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.times import ms_of
+from moot.formats._source.fields import milliseconds
 from moot.formats._source.turns import Turns
 from moot.formats.talkcody.rows import Record, Rows
 from moot.types.canonical import Json, JsonObject
@@ -57,7 +57,7 @@ def _entries(found: Document, name: str, task: Document, nested: list[tuple[str,
     turns.tally.kept["titles"] += bool(task.text("title"))
     turns.tally.kept = +turns.tally.kept
     yield ImportedFacts(
-        turns.tally.fidelity(), title=task.text("title"), model=task.text("model"), created_at=ms_of(task.value("createdAt"))
+        turns.tally.fidelity(), title=task.text("title"), model=task.text("model"), created_at=milliseconds(task.value("createdAt"))
     )
 
 
@@ -69,7 +69,7 @@ def _record(element: Element, value: JsonObject) -> Record:
         value.get("content"),
         element.raw,
         element.lead,
-        ms_of(value.get("timestamp")),
+        milliseconds(value.get("timestamp")),
         files=tuple(files),
     )
 
