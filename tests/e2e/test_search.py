@@ -22,7 +22,9 @@ from moot.types.part import text_part
 
 pytestmark = pytest.mark.timeout(40)
 
-UNMET = "import sys\n\nsys.modules['moot.engine'] = None\nsys.modules['asyncio'] = None\n"
+UNMET = (
+    "import sys\n\nfor name in ('moot.engine', 'asyncio', 'moot.types.message', 'moot.types.conversation'):\n    sys.modules[name] = None\n"
+)
 """As a `sitecustomize`: whoever imports one of these fails."""
 
 
@@ -110,6 +112,7 @@ def test_a_query_that_can_not_be_meant_is_a_mistake_of_usage(moot: MootProcess) 
 
 def test_a_complete_index_is_read_without_the_engine_and_an_incomplete_one_is_completed(moot: MootProcess, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(UNMET)
+    found(moot, "walrus")  # from here on the configuration is remembered
     moot.more["PYTHONPATH"] = str(tmp_path)
     assert len(found(moot, "walrus")["data"]) == 2
     database = moot.home / "data" / "moot.db"

@@ -14,7 +14,7 @@ from moot.cli.numbers import keep_numbers
 from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.times import moment
 from moot.config.settings import Settings
-from moot.convert.given import found_json
+from moot.convert.found import found_json
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.store.glance import glance

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, cast
 from moot.config.settings import Models, Permissions, ProviderSettings, Rule, ServerSettings, Settings, Storage
 from moot.types.agent import Agent, HistorySettings
 from moot.types.canonical import JsonObject
-from moot.types.forgetting import Keeping, Retention
 from moot.types.limits import Limits
 from moot.types.mcp import McpServer
+from moot.types.retention import Keeping, Retention
 
 NANO = 1_000_000_000
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject, empty
-from moot.types.forgetting import Retention
 from moot.types.limits import Limits
 from moot.types.mcp import McpServer
+from moot.types.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `wire.py` | wire captures: both sides of a pipe, with direction and time |
 | `closing.py` | the chunks that close what a broken stream left open |
 | `contract.py` | whether an answer fits the JSON Schema that was asked for |
-| `given.py` | conversations, messages, runs and hits as faces give them out |
+| `given.py`, `found.py` | conversations, messages and runs as faces give them out; hits |
 | `described.py` | agents and models as JSON |
 | `totals.py` | what a run took, summed over its journal |
 | `events.py` | an event as faces give it out |

@@ -1,4 +1,4 @@
-"""Conversations, messages, runs and hits as faces give them out: one function each, for `--json` and for HTTP."""
+"""Conversations, messages and runs as faces give them out: one function each, for `--json` and for HTTP."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.run import Run, RunStatus
-from moot.types.search import Hit, SearchPage
 from moot.types.tree import Node
 
-__all__ = ["conversation_json", "found_json", "hit_json", "message_json", "node_json", "origin_words", "run_json", "status_of"]
+__all__ = ["conversation_json", "message_json", "node_json", "origin_words", "run_json", "status_of"]
 
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
@@ -113,29 +112,4 @@ def run_json(run: Run) -> JsonObject:
         "first_seq": run.first_seq,
         "last_seq": run.last_seq,
         "result_seq": run.result_seq,
-    }
-
-
-def hit_json(hit: Hit) -> JsonObject:
-    """A hit; in `snippet`, which is from `column`, the matches stand between U+0002 and U+0003."""
-    return {
-        "id": hit.message,
-        "conversation": hit.conversation,
-        "title": hit.title,
-        "role": hit.role,
-        "at": hit.at,
-        "snippet": hit.snippet,
-        "column": hit.column,
-        "seq": hit.seq,
-    }
-
-
-def found_json(page: SearchPage) -> JsonObject:
-    """A page of hits, with how far the index goes and what bounds the answer."""
-    return {
-        "data": [hit_json(hit) for hit in page.hits],
-        "next_cursor": page.next_cursor,
-        "index": {"done": page.done, "total": page.total},
-        "ranked": page.ranked,
-        "cut": page.cut,
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import anyio
 
 from moot.errors import MootError
-from moot.types.forgetting import Retention
+from moot.types.retention import Retention
 from moot.types.store import Store
 
 __all__ = ["finish", "retain"]

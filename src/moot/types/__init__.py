@@ -16,6 +16,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
 | `forgetting.py`, `backup.py` | the seams to what takes away for good, and to what makes a copy of all |
+| `retention.py` | how long conversations stay |
 | `recording.py` | a conversation with its runs, as a file holds it |
 | `installing.py` | the seam of formats whose program goes on with what we write |
 | `imports.py` | what was brought in from other programs, piece by piece |

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from moot.types.backup import BackingUp, Tell
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
+from moot.types.retention import Retention
 
 __all__ = [
     "MARK",
@@ -17,9 +18,7 @@ __all__ = [
     "FileFate",
     "Forgetting",
     "Forgotten",
-    "Keeping",
     "KeptCopy",
-    "Retention",
     "Secret",
     "Tell",
 ]
@@ -107,26 +106,6 @@ class Forgotten:
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How long conversations stay that nobody deletes. 0 = for ever."""
-
-    keep_days: int = 0
-    """Without activity, then they are deleted."""
-    archived_days: int = 0
-    """After they were archived, then they are deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retention(Keeping):
-    """What is over when."""
-
-    trash_days: int = 30
-    """After they were deleted, then they are purged. 0 = never by itself."""
-    projects: Mapping[str, Keeping] = field(default_factory=dict[str, Keeping])
-    """By name or id, in the place of the general rules."""
 
 
 @dataclass(frozen=True, slots=True)

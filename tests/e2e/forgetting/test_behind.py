@@ -18,7 +18,8 @@ from moot.store import open_store
 from moot.store.forgetting import works
 from moot.store.forgetting.forgetter import _hidden
 from moot.types.conversation import Conversation
-from moot.types.forgetting import Forgotten, Retention
+from moot.types.forgetting import Forgotten
+from moot.types.retention import Retention
 
 pytestmark = pytest.mark.anyio
 

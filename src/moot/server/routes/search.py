@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query
 
-from moot.convert.given import found_json
+from moot.convert.found import found_json
 from moot.errors import UsageError
 from moot.server.auth import Reader
 from moot.server.finding import conversation_of

@@ -31,8 +31,9 @@ from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
 from moot.types.crash import point
-from moot.types.forgetting import Expiry, FileFate, Forgotten, KeptCopy, Retention, Secret, Tell
+from moot.types.forgetting import Expiry, FileFate, Forgotten, KeptCopy, Secret, Tell
 from moot.types.ids import Clock
+from moot.types.retention import Retention
 
 __all__ = ["Forgetter"]
 

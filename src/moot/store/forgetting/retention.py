@@ -7,7 +7,8 @@ from typing import Any
 from moot.store.connect import Queries
 from moot.store.rows import CONVERSATION, conversation_of
 from moot.types.conversation import Conversation
-from moot.types.forgetting import Expiry, Keeping, Retention
+from moot.types.forgetting import Expiry
+from moot.types.retention import Keeping, Retention
 
 __all__ = ["over"]
 

@@ -8,7 +8,7 @@ is in a message, whose it is) stands in the index as words too, so it costs what
 |---|---|
 | `query`, `moments` | the query language; points in time |
 | `expression` | a query in the language of FTS5 |
-| `documents` | what a message is found by |
+| `documents`, `facts` | what a message is found by |
 | `filling` | the index's rows: putting messages in, taking them out |
 | `vocabulary` | all words that occur, and those that hold a piece of one |
 | `finding` | pages of hits, newest or best first |

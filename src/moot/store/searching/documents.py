@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
 
+from moot.store.searching.facts import cost_fact
 from moot.types.canonical import Json, dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, tool_name
 
-__all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "conversation_fact", "cost_fact", "document_of", "owner_fact"]
+__all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "document_of"]
 
 OUTPUT_BYTES = 4 << 10
 """Of each tool's arguments, and of each tool output."""
@@ -61,21 +60,6 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
         " ".join(own if cost is None else (*own, cost_fact(cost))),
         cost,
     )
-
-
-@lru_cache(256)
-def owner_fact(owner: str) -> str:
-    """The fact of all that is this owner's; whatever the id is made of."""
-    return f"owner{blake2b(owner.encode(), digest_size=8).hexdigest()}"
-
-
-def conversation_fact(no: int) -> str:
-    return f"conversation{no}"
-
-
-def cost_fact(cost: int) -> str:
-    """The fact of what costs about as much: each is twice the one before."""
-    return f"cost{min(max(cost, 0).bit_length(), 63)}"
 
 
 class _Pieces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.store.searching.documents import conversation_fact, cost_fact, owner_fact
+from moot.store.searching.facts import conversation_fact, cost_fact, owner_fact
 from moot.store.searching.query import Condition, Cost, Query
 from moot.store.words import phrase, quoted
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from moot.store.connect import Connection, Queries
 from moot.store.events import Events
 from moot.store.rows import MESSAGE, WHOSE, message_of
-from moot.store.searching.documents import Document, conversation_fact, document_of, owner_fact
+from moot.store.searching.documents import Document, document_of
+from moot.store.searching.facts import conversation_fact, owner_fact
 from moot.store.searching.vocabulary import learn, unlearn
 from moot.store.transaction import Transaction
 from moot.store.words import distinct, spaced, tokens
