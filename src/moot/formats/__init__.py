@@ -42,6 +42,7 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `chatgpt.py` | `chatgpt`: the data export of ChatGPT |
 | `claude_ai.py` | `claude-ai`: the data export of Claude.ai |
 | `open_webui.py` | `open-webui`: Open WebUI's database and exports |
+| `_answers_of_open_webui.py` | an answer there: items, or text with thoughts and calls in it |
 | `lmstudio.py` | `lmstudio`: conversations of LM Studio |
 | `ollama.py` | `ollama`: the database of Ollama's app |
 | `llm.py` | `llm`: the database of llm |

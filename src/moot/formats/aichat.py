@@ -1,7 +1,7 @@
 """The format `aichat`: sessions of aichat, `sessions/NAME.yaml`, and its log `messages.md`, where each chat is a prompt with its answer.
 
 A session that was compressed has its older messages under `compressed_messages`. Facts: `src/config/session.rs`, `src/config/mod.rs` and
-`src/client/message.rs` of https://github.com/sigoden/aichat.
+`src/client/message.rs` of https://github.com/sigoden/aichat, as of February 2026.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ class Gptme(ReadOnly):
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
         yield environment_folder(environ.get("GPTME_LOGS_HOME"), data / "gptme" / "logs")
+        yield home / "Library" / "Application Support" / "gptme" / "logs"
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:

@@ -1,12 +1,15 @@
 """The format `lmstudio`: conversations of LM Studio, `~/.lmstudio/conversations/**/TIME.conversation.json`.
 
-Each message has versions, one of them selected; an answer's version has steps with blocks of content. Facts: no official page describes it;
-observed by https://github.com/YorkieDev/lm-studio-conversation-converter; calls as the SDK's messages have them
-(https://github.com/lmstudio-ai/lmstudio-js). What has another shape is kept as it is.
+Each message has versions, one of them selected; an answer's version has steps with blocks of content, and times in their names. Its maker
+calls these files internal and describes them nowhere. Facts: versions, steps and counts are what
+https://github.com/YorkieDev/lm-studio-conversation-converter reads; calls and results have the fields of the blocks in
+`@lmstudio/lms-shared-types` 0.6.14 on npm (`processing/ProcessingUpdate`). No real file with calls was at hand, nor one that says how a
+failed or denied call is told. What has another shape is kept as it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +30,7 @@ __all__ = ["LmStudio"]
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _FILES = ("*.conversation.json",)
 _PROMPT = "llm.prediction.systemPrompt"
+_TIME = re.compile(r"\d{13}")
 _SAMPLE = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"identifier": "qwen3"}, "messages": [
   {"currentlySelected": 0, "versions": [{"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "What is here?"}]}]},
   {"currentlySelected": 1, "versions": [
@@ -43,7 +47,7 @@ class LmStudio(ReadOnly):
     """`Format`, `Placed`, `Split`."""
 
     name = "lmstudio"
-    version = 1
+    version = 2
     suffix = ".json"
     samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
 
@@ -68,7 +72,7 @@ class LmStudio(ReadOnly):
         if span is None:
             raise UsageError(f"{str(path)!r} is no conversation of LM Studio: it has no messages")
         versions = list(_versions(data[span.begin : span.end]))
-        tree = branches((id, parent, _role(version) is not None) for id, parent, version, _ in versions)
+        tree = branches(link for version in versions for link in _links(*version[:3]))
         around = data[: span.begin] + data[span.end :]
         id = path.name.removesuffix(".json").removesuffix(".conversation")
         yield ImportedConversation(id, entries_of(_said(around, obj(value), versions), tree, _head(obj(value))))
@@ -78,7 +82,7 @@ _Version = tuple[str, str | None, JsonObject, bytes]
 
 
 def _versions(messages: bytes) -> Iterator[_Version]:
-    """Each version (id, parent, value, bytes): behind the selected version of the message before."""
+    """Each version (id, parent, value, bytes): behind the last record of the version selected before."""
     parent: str | None = None
     for piece in array([messages]):
         span = member(piece.raw, "versions")
@@ -86,12 +90,46 @@ def _versions(messages: bytes) -> Iterator[_Version]:
         for version in found or [piece]:
             yield f"{piece.number}.{version.number - 1}", parent, obj(version.value), version.raw
         if found:
-            parent = f"{piece.number}.{min(whole_number(piece.value, 'currentlySelected') or 0, len(found) - 1)}"
+            shown = min(whole_number(piece.value, "currentlySelected") or 0, len(found) - 1)
+            parent = _last(f"{piece.number}.{shown}", obj(found[shown].value))
+
+
+def _last(id: str, version: JsonObject) -> str:
+    """The last record of a version: the version itself, or the last of its model calls."""
+    return _numbered(id, len(_model_calls(version)))
+
+
+def _links(id: str, parent: str | None, version: JsonObject) -> Iterator[tuple[str, str | None, bool]]:
+    for number in range(1, len(_model_calls(version)) + 1):
+        record = _numbered(id, number)
+        yield record, parent, _role(version) is not None
+        parent = record
+
+
+def _numbered(id: str, number: int) -> str:
+    return id if number == 1 else f"{id}.{number}"
+
+
+def _model_calls(version: JsonObject) -> list[list[JsonObject]]:
+    """The blocks of each model call with what came of its tool calls, at least one."""
+    calls: list[list[JsonObject]] = [[]]
+    answered = False
+    steps = (one for one in objects(version, "steps") if one.get("type") == "contentBlock" or one.get("genInfo"))
+    for block in [version, *steps]:
+        is_result = any(item.get("type") == "toolCallResult" for item in objects(block, "content"))
+        if answered and not is_result:
+            calls.append([])
+        calls[-1].append(block)
+        answered = is_result
+    return calls
 
 
 def _head(value: JsonObject) -> str | None:
     messages = objects(value, "messages")
-    return f"{len(messages)}.{whole_number(messages[-1], 'currentlySelected') or 0}" if messages else None
+    if not messages:
+        return None
+    versions, shown = objects(messages[-1], "versions"), whole_number(messages[-1], "currentlySelected") or 0
+    return _last(f"{len(messages)}.{shown}", versions[shown] if shown < len(versions) else {})
 
 
 def _role(version: JsonObject) -> Role | None:
@@ -113,11 +151,20 @@ def _said(around: bytes, value: JsonObject, versions: list[_Version]) -> Iterato
         if role is None:
             yield ImportedRecord(raw, version, f"message {id} has no role")
             continue
-        parts, outputs = _content(version)
-        if missing := sum(part.get("type") == "data-file" for part in parts):
-            yield ImportedFacts(Fidelity(lost={"files": missing}))
-        facts = _step(version, text(value, "lastUsedModel", "identifier")) if role == "assistant" else None
-        yield Said(id, role, raw, tuple(parts), tuple(outputs), parent, step=facts)
+        for number, blocks in enumerate(_model_calls(version), 1):
+            parts, outputs = _content(blocks)
+            if missing := sum(part.get("type") == "data-file" for part in parts):
+                yield ImportedFacts(Fidelity(lost={"files": missing}))
+            facts = _step(version, blocks, text(value, "lastUsedModel", "identifier")) if role == "assistant" else None
+            before = parent if number == 1 else _numbered(id, number - 1)
+            record = _numbered(id, number)
+            yield Said(record, role, raw if number == 1 else b"", tuple(parts), tuple(outputs), before, _time(blocks), facts)
+
+
+def _time(blocks: list[JsonObject]) -> int:
+    """Of the first block that has a name: it begins with milliseconds."""
+    named = next((name for one in blocks if (name := text(one, "stepIdentifier"))), "").partition("-")[0]
+    return milliseconds({"at": int(named)}, "at") if _TIME.fullmatch(named) else 0
 
 
 def _system(value: JsonObject) -> str:
@@ -125,17 +172,17 @@ def _system(value: JsonObject) -> str:
     return text(value, "systemPrompt") or next((text(one, "value") for one in fields if one.get("key") == _PROMPT), "")
 
 
-def _content(version: JsonObject) -> tuple[list[Part], list[Output]]:
+def _content(blocks: list[JsonObject]) -> tuple[list[Part], list[Output]]:
     parts: list[Part] = []
     outputs: list[Output] = []
-    for block in [version, *(one for one in objects(version, "steps") if one.get("type") == "contentBlock")]:
+    for block in blocks:
         thinks = text(block, "style", "type") == "thinking"
         for item in objects(block, "content"):
             if item.get("type") == "text":
                 words = text(item, "text")
                 parts += [reasoning(words) if thinks else text_part(words)] if words else []
             elif item.get("type") == "toolCallResult":
-                outputs.append(Output(text(item, "toolCallId") or "call", _value(item.get("content"))))
+                outputs.append(Output(_call(item), _value(item.get("content")), name=text(item, "name")))
             else:
                 parts.append(_part(item))
     return parts, outputs
@@ -144,27 +191,36 @@ def _content(version: JsonObject) -> tuple[list[Part], list[Output]]:
 def _part(item: JsonObject) -> Part:
     if item.get("type") == "toolCallRequest":
         inner = obj(item, "toolCallRequest") or item
-        id = text(inner, "id") or text(item, "callId") or text(item, "toolCallRequestId") or "call"
-        return call(id, text(inner, "name"), inner.get("arguments", inner.get("parameters")))
+        return call(text(inner, "id") or _call(item), text(inner, "name"), inner.get("parameters", inner.get("arguments")))
     if item.get("type") == "file":
         return {"type": "data-file", "data": item}
     return {"type": "data-content", "data": item}
+
+
+def _call(item: JsonObject) -> str:
+    """The model's own id of a call, else the number that the program gave it."""
+    number = whole_number(item, "callId")
+    return text(item, "toolCallRequestId") or text(item, "toolCallId") or ("call" if number is None else f"call-{number}")
 
 
 def _value(content: Json) -> Json:
     return value_in(content) if isinstance(content, str) and content[:1] in ("{", "[", '"') else content
 
 
-def _step(version: JsonObject, model: str) -> JsonObject:
-    """What the blocks' counts come to."""
-    infos = [obj(one, "genInfo") for one in objects(version, "steps") if one.get("genInfo")]
+def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObject:
+    """What the counts of a model call's blocks come to."""
+    infos = [obj(one, "genInfo") for one in blocks if one.get("genInfo")]
     last = infos[-1] if infos else {}
-    usage = Usage(whole_number(last, "stats", "promptTokensCount"), whole_number(last, "stats", "predictedTokensCount"))
     seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]
     reason = text(last, "stats", "stopReason")
     return step(
         text(last, "identifier") or text(version, "senderInfo", "senderName") or model,
-        finish_reason="stop" if reason == "eosFound" else finish(reason),
-        usage=usage.to_json(),
+        finish_reason="stop" if reason == "eosFound" else "tool-calls" if reason == "toolCalls" else finish(reason),
+        usage=Usage(*(_sum(infos, name) for name in ("promptTokensCount", "predictedTokensCount"))).to_json(),
         ms=round(sum(seconds) * 1000) if seconds else None,
     )
+
+
+def _sum(infos: list[JsonObject], name: str) -> int | None:
+    counts = [count for one in infos if (count := whole_number(one, "stats", name)) is not None]
+    return sum(counts) if counts else None

@@ -1,7 +1,7 @@
 """The format `ollama`: the database of Ollama's app, `db.sqlite`. The server and `ollama run` keep no conversations.
 
 Rows of a chat are written anew whenever it is saved, so a message's place in its chat is what tells it again. Facts: schema and queries in
-`app/store/database.go` of https://github.com/ollama/ollama (schema version 18).
+`app/store/database.go` (schema version 18) and the place in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Ollama(ReadOnly):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
+        yield home / ".ollama" / "db.sqlite"  # on any other system
         if folder := environ.get("LOCALAPPDATA"):
             yield Path(folder) / "Ollama" / "db.sqlite"
 

@@ -1,19 +1,18 @@
 """The format `open-webui`: Open WebUI's database `webui.db`, and its exports of chats in JSON.
 
-A chat keeps its messages as a map with parents (`history`), newer versions in rows of `chat_message`, which then count. Thoughts and calls
-stand in the text as `<details>`. Facts: the modules `open_webui.models.chats` and `open_webui.models.chat_messages` of
-https://github.com/open-webui/open-webui.
+A chat keeps its messages as a map with parents (`history`), newer versions in rows of `chat_message` too, which then count, but for
+messages that only the map has and a row hangs on. Facts: the modules `open_webui.models.chats`, `open_webui.models.chat_messages` and
+`open_webui.env` of open-webui 0.12.4 on PyPI, and a database that its library made.
 """
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._saying import Output, Said, branches, call, entries_of, file, reasoning, step
+from moot.formats._answers_of_open_webui import REACHABLE, Answer, answer_of
+from moot.formats._saying import Said, branches, entries_of, file, step
 from moot.formats._sessions import ReadOnly
 from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
@@ -27,21 +26,21 @@ from moot.types.usage import Usage
 
 __all__ = ["OpenWebUi"]
 
+_SQLITE = "sqlite:///"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = {"id", "user_id", "title", "chat", "created_at", "updated_at"}
 _CHATS = "SELECT * FROM chat ORDER BY created_at, id"
 _ROWS = "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at, id"
 _NAMES = {"parent_id": "parentId", "model_id": "model", "created_at": "timestamp"}
-_DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?(.*?)</details>\n?', re.DOTALL)
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-_SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
+_JSON = frozenset({"content", "output", "files", "error", "usage"})
+"""Columns whose text is JSON; nothing is `null` there."""
 
 
 class OpenWebUi(ReadOnly):
     """`Format`, `Placed`."""
 
     name = "open-webui"
-    version = 1
+    version = 2
     suffix = ".json"
 
     @property
@@ -52,6 +51,9 @@ class OpenWebUi(ReadOnly):
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         if folder := environ.get("DATA_DIR"):
             yield Path(folder) / "webui.db"
+        named = environ.get("DATABASE_URL", "").partition("?")[0]
+        if named.startswith(_SQLITE):
+            yield Path(named.removeprefix(_SQLITE))
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if columns(path, head).get("chat", frozenset()) >= _OWN:
@@ -79,6 +81,9 @@ class OpenWebUi(ReadOnly):
             raise UsageError(f"{str(path)!r} is no export of Open WebUI: expected an array of chats")
 
 
+_Message = tuple[str, JsonObject, bytes]
+
+
 def _database_chats(path: Path) -> Iterator[ImportedConversation]:
     with opened(path) as connection:
         found = tables(connection)
@@ -94,7 +99,21 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
             about = {name: one for name, one in about.items() if name != "chat"}
             record = ImportedRecord(dumps(about) + b"\n", about, problem)
             messages = list(_of_rows(connection, text(about, "id"))) if "chat_message" in found else []
-            yield ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages or list(_messages(written)))))
+            messages = _completed(messages, {one[0]: one for one in _messages(written)})
+            yield ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages)))
+
+
+def _completed(rows: list[_Message], older: dict[str, _Message]) -> list[_Message]:
+    """The rows, with what they hang on and only the chat's own map has; without any rows, the map."""
+    if not rows:
+        return list(older.values())
+    there = {id for id, _, _ in rows}
+    for _, value, _ in (messages := list(rows)):
+        parent = text(value, "parentId")
+        if parent in older and parent not in there:
+            there.add(parent)
+            messages.append(older[parent])
+    return messages
 
 
 def _parsed(data: bytes) -> tuple[JsonObject, str]:
@@ -104,7 +123,7 @@ def _parsed(data: bytes) -> tuple[JsonObject, str]:
         return {}, f"the chat is no JSON: {error}"
 
 
-def _messages(chat: bytes) -> Iterator[tuple[str, JsonObject, bytes]]:
+def _messages(chat: bytes) -> Iterator[_Message]:
     """Each message of the history with its bytes, without those of its children, which change with every answer."""
     history = member(chat, "history")
     inner = member(chat, "messages", history.begin) if history is not None else None
@@ -115,22 +134,21 @@ def _messages(chat: bytes) -> Iterator[tuple[str, JsonObject, bytes]]:
         yield span.name, value, raw if children is None else raw[: children.begin] + raw[children.end :]
 
 
-def _of_rows(connection: Connection, chat: str) -> Iterator[tuple[str, JsonObject, bytes]]:
+def _of_rows(connection: Connection, chat: str) -> Iterator[_Message]:
     for row in rows(connection, _ROWS, chat):
         if not isinstance(row, str):
             stored = object_of(row)
-            value = {_NAMES.get(name, name): _json(one) for name, one in stored.items()}
+            value = {_NAMES.get(name, name): _json(one) if name in _JSON else one for name, one in stored.items()}
+            value["parentId"] = text(value, "parentId").removeprefix(f"{chat}-")
             yield text(stored, "id").removeprefix(f"{chat}-"), value, raw_of(row)
 
 
 def _json(value: Json) -> Json:
-    """JSON columns are text here."""
-    return value_in(value) if isinstance(value, str) and value[:1] in ("{", "[", '"') else value
+    """What a column of JSON says, which is text here."""
+    return value_in(value) if isinstance(value, str) and value else value
 
 
-def _entries(
-    record: ImportedRecord, about: JsonObject, chat: JsonObject, messages: Iterator[tuple[str, JsonObject, bytes]]
-) -> Iterator[Entry]:
+def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messages: Iterator[_Message]) -> Iterator[Entry]:
     placed, cut = in_order((id, text(value, "parentId") or None, (value, raw)) for id, value, raw in messages)
     tree = branches((id, parent, text(value, "role") in _ROLES) for id, parent, (value, _) in placed)
 
@@ -148,69 +166,43 @@ def _entries(
             if text(value, "role") not in _ROLES:
                 yield ImportedRecord(raw, value, f"message {id!r} has no role")
                 continue
-            missing = sum(part.get("type") == "data-file" for part in _files(value))
-            if missing:
-                yield ImportedFacts(Fidelity(lost={"files": missing}))
-            yield _said(id, parent, value, raw)
+            answer = _content(value)
+            lost = {"files": sum(part.get("type") == "data-file" for part in answer.parts), "pictures": answer.missing}
+            if any(lost.values()):
+                yield ImportedFacts(Fidelity(lost={name: count for name, count in lost.items() if count}))
+            yield _said(id, parent, value, raw, answer)
 
-    return entries_of(said(), tree, text(chat, "history", "currentId") or None)
+    shown = text(about, "current_message_id") or text(chat, "history", "currentId")
+    return entries_of(said(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
 
 
-def _said(id: str, parent: str | None, value: JsonObject, raw: bytes) -> Said:
-    role, when = _ROLES[text(value, "role")], milliseconds(value, "timestamp")
+def _content(value: JsonObject) -> Answer:
     words = text(value, "content") or "".join(text(one, "text") for one in objects(value, "content"))
-    if role != "assistant":
-        return Said(id, role, raw, ((text_part(words),) if words else ()) + tuple(_files(value)), parent=parent, at=when)
-    parts, outputs = _told(words)
-    facts = step(text(value, "model"), usage=_usage(value).to_json(), error=text(value, "error", "content") or text(value, "error") or None)
-    return Said(id, role, raw, (*parts, *_files(value)), tuple(outputs), parent, when, facts)
+    if text(value, "role") == "assistant":
+        answer = answer_of(words, objects(value, "output"))
+    else:
+        answer = Answer([text_part(words)] if words else [])
+    answer.parts += _files(value)
+    return answer
+
+
+def _said(id: str, parent: str | None, value: JsonObject, raw: bytes, answer: Answer) -> Said:
+    role, when = _ROLES[text(value, "role")], milliseconds(value, "timestamp")
+    error = text(value, "error", "content") or text(value, "error") or None
+    facts = step(text(value, "model"), usage=_usage(value).to_json(), error=error) if role == "assistant" else None
+    return Said(id, role, raw, tuple(answer.parts), tuple(answer.outputs), parent, when, facts)
 
 
 def _files(value: JsonObject) -> Iterator[Part]:
     """Files that are in the chat itself; of the others only their names are."""
     for one in objects(value, "files"):
         url, name = text(one, "url"), text(one, "name")
-        if url.startswith(("data:", "https://", "http://")):
+        if url.startswith(REACHABLE):
             yield file(
                 url, text(one, "content_type") or ("image/*" if one.get("type") == "image" and not url.startswith("data:") else ""), name
             )
         else:
             yield {"type": "data-file", "data": {"id": text(one, "id"), "name": name or url}}
-
-
-def _told(words: str) -> tuple[list[Part], list[Output]]:
-    """The text with thoughts and calls taken out of it."""
-    parts: list[Part] = []
-    outputs: list[Output] = []
-    begin = 0
-    for found in _DETAILS.finditer(words):
-        parts += _text(words[begin : found.start()])
-        begin = found.end()
-        given = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
-        body = _SUMMARY.sub("", found[3]).strip("\n")
-        if found[1] == "reasoning":
-            lines = (line.removeprefix("> ").removeprefix(">") for line in html.unescape(body).split("\n"))
-            parts.append(reasoning("\n".join(lines)))
-            continue
-        id = given.get("id") or f"call-{len(outputs) + 1}"
-        parts.append(call(id, given.get("name", found[1]), _value(given.get("arguments", body))))
-        result = given.get("result") or given.get("output")
-        if result:
-            outputs.append(Output(id, _value(result)))
-    return [*parts, *_text(words[begin:])], outputs
-
-
-def _text(words: str) -> list[Part]:
-    return [text_part(words)] if words.strip() else []
-
-
-def _value(written: str) -> Json:
-    """JSON, often in a JSON string."""
-    value: Json = written
-    for _ in range(2):
-        if isinstance(value, str):
-            value = _json(value)
-    return value
 
 
 def _usage(value: JsonObject) -> Usage:
@@ -220,8 +212,14 @@ def _usage(value: JsonObject) -> Usage:
         next((count for name in names if (count := whole_number(usage, name)) is not None), None)
         for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
     ]
-    thoughts = whole_number(usage, "completion_tokens_details", "reasoning_tokens")
-    return Usage(given[0], given[1], whole_number(usage, "prompt_tokens_details", "cached_tokens"), None, thoughts)
+    thoughts, cached = (
+        next((count for name in names if (count := whole_number(usage, name, inner)) is not None), None)
+        for names, inner in (
+            (("output_tokens_details", "completion_tokens_details"), "reasoning_tokens"),
+            (("input_tokens_details", "prompt_tokens_details"), "cached_tokens"),
+        )
+    )
+    return Usage(given[0], given[1], cached, None, thoughts)
 
 
 _CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "messages": {

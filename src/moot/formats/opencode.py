@@ -2,7 +2,8 @@
 
 Rows of `session`, `message` and `part` say how things stand, rows of `event` how they came to: they only grow, and so are the raw of a
 message where there are any. A session of a sub-agent names its parent, and the parent's `task` call names the session. Facts: schema, rows
-and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` of https://github.com/sst/opencode.
+and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
+https://github.com/anomalyco/opencode.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class OpenCode(ReadOnly):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
-        yield environment_folder(environ.get("OPENCODE_DB"), data / "opencode.db")
+        if (named := environ.get("OPENCODE_DB", "")) != ":memory:":
+            yield data / (named or "opencode.db")
+        yield from sorted(data.glob("opencode-*.db"))  # of versions that are no releases
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if _is_own(columns(path, head)):

@@ -1,8 +1,8 @@
 """The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
 
 A header, then records that name the one before them: a tree that only grows. Facts: `packages/coding-agent/src/core/session-manager.ts` and
-`packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono, and sessions of pi 0.73.1. Sessions of its first version name nothing;
-there each record follows the one before.
+`packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono, and `config.js` and sessions of pi 0.73.1. Sessions of its first version
+name nothing; there each record follows the one before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Pi(ReadOnly):
     samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-        yield environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
+        usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
+        yield environment_folder(environ.get("PI_CODING_AGENT_SESSION_DIR"), usual)
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:

@@ -2,7 +2,7 @@
 
 Records that name the one before them by `parentUuid`, with content in Google's shape; what is no speech (`system`: telemetry, snapshots,
 titles) stands between and is kept as it is. Facts: `packages/core/src/services/chatRecordingService.ts` of
-https://github.com/QwenLM/qwen-code, and sessions of Qwen Code 0.15.10.
+https://github.com/QwenLM/qwen-code, places as Qwen Code 0.15.10 and 0.24.4 on npm choose them, and sessions of 0.15.10.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from moot.formats.open_webui import OpenWebUi
 from moot.types.format import WholeConversation
 from moot.types.part import is_tool, text_of
 
+RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
 SESSION = """\
 model: openai:gpt-4o
 compressed_messages:
@@ -155,6 +156,63 @@ def test_rows_of_messages_count_before_the_chat_that_holds_them_too(tmp_path: Pa
     assert said(conversation) == [("u1", None, "newer?"), ("a1", "u1", "yes")]
 
 
+def test_a_database_that_open_webui_made_is_read_with_thoughts_and_calls(tmp_path: Path) -> None:
+    database = tmp_path / "webui.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript((RECORDED / "open-webui" / "webui.sql").read_text())
+    [conversation] = read(OpenWebUi(), database)
+    assert said(conversation) == [
+        ("u1", None, "What is here?"),
+        ("a1", "u1", "One file."),
+        ("a2", "u1", "A file."),
+        ("u2", "a1", "And now?"),
+        ("a3", "u2", "Nothing more."),
+    ]
+    assert conversation.facts.head == "a3"
+    answer = conversation.messages[1]
+    assert [part["type"] for part in answer.parts] == ["step-start", "reasoning", "dynamic-tool", "step-start", "text"]
+    assert (answer.parts[1]["text"], answer.parts[2]["input"], answer.parts[2]["output"]) == ("I look.", {"path": "."}, "a.txt")
+    assert answer.metadata["steps"] == [{"step": 1, "model": "llama3", "usage": {"input": 20, "output": 5, "cache_read": 4}}]
+    assert conversation.messages[4].metadata["steps"] == [{"step": 1, "model": "llama3"}]
+
+
+def test_items_of_an_answer_say_what_failed_and_what_was_refused(tmp_path: Path) -> None:
+    shown = [{"type": "input_text", "text": "here"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
+    gone = [{"type": "input_image", "image_url": "/api/v1/files/f1/content"}]
+    items = [
+        {"type": "reasoning", "content": [], "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "x"},
+        *({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"} for id in ("c1", "c2", "c3")),
+        {"type": "function_call", "call_id": "c4", "name": "look", "arguments": "{}", "status": "rejected"},
+        {"type": "function_call_output", "call_id": "c1", "output": shown, "status": "completed"},
+        {"type": "function_call_output", "call_id": "c2", "output": gone, "status": "completed"},
+        {"type": "function_call_output", "call_id": "c3", "output": [{"type": "input_text", "text": "no"}], "status": "failed"},
+        {"type": "open_webui:code_interpreter", "id": "ci", "code": "1 + 1", "lang": "python", "output": {"result": "2"}},
+    ]
+    chat = webui_chat()
+    chat["history"]["messages"]["a1"] |= {"content": "", "output": items}
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps([{"id": "c1", "title": "Asked", "chat": chat}]))
+    [conversation] = read(OpenWebUi(), path)
+    thought, *calls = [part for part in conversation.messages[1].parts if part["type"] != "step-start"]
+    assert (thought["text"], thought["providerMetadata"]) == ("hm", {"open-webui": {"encrypted_content": "x"}})
+    states = ["output-available", "output-available", "output-error", "output-denied", "output-available"]
+    assert [call["state"] for call in calls] == states
+    assert calls[0]["output"]["value"][1]["url"] == "data:image/png;base64,AAAA"
+    assert (calls[4]["input"], calls[4]["output"]) == ({"code": "1 + 1", "lang": "python"}, {"result": "2"})
+    assert conversation.fidelity.lost == {"files": 1, "pictures": 1}
+
+
+def test_a_message_without_a_row_is_read_from_the_chat_when_a_row_hangs_on_it(tmp_path: Path) -> None:
+    database = tmp_path / "webui.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript((RECORDED / "open-webui" / "webui.sql").read_text())
+        connection.execute("DELETE FROM chat_message WHERE id IN ('c1-u1', 'c1-a1', 'c1-a2')")
+        connection.commit()
+    [conversation] = read(OpenWebUi(), database)
+    assert {id for id, _, _ in said(conversation)} == {"u1", "a1", "u2", "a3"}
+    assert len(conversation.messages[1].parts) == 5
+
+
 def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> None:
     path = tmp_path / "1700000000000.conversation.json"
     path.write_bytes(LmStudio().samples["conversation"])
@@ -164,6 +222,36 @@ def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> 
     assert conversation.facts.head == "2.1"
     step = conversation.messages[2].metadata["steps"]
     assert step == [{"step": 1, "model": "qwen3", "finish_reason": "stop", "usage": {"input": 20, "output": 5}, "ms": 1500}]
+
+
+def test_each_model_call_in_lm_studio_is_a_step_with_its_tool_calls_paired(tmp_path: Path) -> None:
+    def block(content: list[Any], tokens: int, stop: str = "eosFound") -> dict[str, Any]:
+        stats = {"stopReason": stop, "promptTokensCount": tokens, "predictedTokensCount": 5}
+        return {"type": "contentBlock", "stepIdentifier": f"17000000000{tokens}-0.5", "content": content, "genInfo": {"stats": stats}}
+
+    asked = [
+        {"type": "toolCallRequest", "callId": 1, "name": "look", "parameters": {"at": "a"}},
+        {"type": "toolCallRequest", "callId": 2, "toolCallRequestId": "own", "name": "look", "parameters": {"at": "b"}},
+    ]
+    results = [
+        {"type": "toolCallResult", "callId": 2, "toolCallRequestId": "own", "content": '"second"'},
+        {"type": "toolCallResult", "callId": 1, "content": '"first"'},
+    ]
+    steps = [block(asked, 20, "toolCalls"), {"type": "contentBlock", "content": results}, block([{"type": "text", "text": "Both."}], 40)]
+    answer = {"versions": [{"type": "multiStep", "role": "assistant", "steps": steps}], "currentlySelected": 0}
+    say = {"versions": [{"role": "user", "content": [{"type": "text", "text": "Look."}]}], "currentlySelected": 0}
+    path = tmp_path / "1700000000000.conversation.json"
+    path.write_text(json.dumps({"name": "", "messages": [say, answer, say]}))
+    [conversation] = read(LmStudio(), path)
+    assert said(conversation) == [("1.0", None, "Look."), ("2.0", "1.0", "Both."), ("3.0", "2.0", "Look.")]
+    assert conversation.facts.head == "3.0"
+    made = conversation.messages[1]
+    assert [(call["input"], call["output"]) for call in made.parts if is_tool(call)] == [({"at": "a"}, "first"), ({"at": "b"}, "second")]
+    assert made.created_at == 1700000000020
+    assert made.metadata["steps"] == [
+        {"step": 1, "finish_reason": "tool-calls", "usage": {"input": 20, "output": 5}},
+        {"step": 2, "finish_reason": "stop", "usage": {"input": 40, "output": 5}},
+    ]
 
 
 def test_ollama_pairs_outputs_with_the_calls_before_them(tmp_path: Path) -> None:
