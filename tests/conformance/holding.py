@@ -41,10 +41,16 @@ def check_holds(format: Format, folder: Path, conversation: ExportedConversation
         other = made.fidelity.approximated if keeping == "kept" else made.fidelity.kept
         assert thing not in other, f"{thing} are {keeping} and told otherwise"
         if keeping == "kept":
-            before, after = wanted(thing, conversation, format.holds), found(thing, read, format.holds)
-            if "branches" in format.holds and isinstance(before, list) and isinstance(after, list):
-                before, after = sorted(before, key=repr), sorted(after, key=repr)  # branches come in an order of the format's own
+            before, after = _beside(thing, conversation, read, format.holds)
             assert after == before, f"{thing} are to be kept, and are not: {before!r} became {after!r}"
+
+
+def _beside(thing: str, exported: ExportedConversation, read: list[WholeConversation], holds: Any) -> tuple[object, object]:
+    """A thing as it was and as it was read; where there are branches, without their order, which is the format's own."""
+    before, after = wanted(thing, exported, holds), found(thing, read)
+    if "branches" in holds and isinstance(before, list) and isinstance(after, list):
+        return sorted(before, key=repr), sorted(after, key=repr)
+    return before, after
 
 
 def wanted(thing: str, exported: ExportedConversation, holds: Any) -> object:
@@ -61,7 +67,7 @@ def wanted(thing: str, exported: ExportedConversation, holds: Any) -> object:
     return told(thing, [*shown, *others] if "branches" in holds else shown)
 
 
-def found(thing: str, read: list[WholeConversation], holds: Any) -> object:
+def found(thing: str, read: list[WholeConversation]) -> object:
     first = read[0]
     if thing == "sub-agents":
         return [(one.conversation.parent, one.conversation.parent_call) for one in read[1:]]
@@ -195,7 +201,7 @@ def check_chain(one: Format, other: Format, folder: Path, conversation: Exported
     read = read_whole(one, path)
     both = {thing for thing, keeping in one.holds.items() if keeping == "kept" == other.holds.get(thing)}
     for thing in both:
-        before, after = wanted(thing, conversation, both), found(thing, read, both)
+        before, after = _beside(thing, conversation, read, both)
         assert after == before, f"{thing} are kept by {one.name} and {other.name}, and not on the way between: {before!r} became {after!r}"
 
 
