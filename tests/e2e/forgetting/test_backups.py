@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import signal
 import stat
@@ -252,14 +251,19 @@ def moot_at(tmp_path: Path, cache: Path) -> Any:
         process.close()
 
 
-async def test_a_broken_database_is_not_backed_up(with_words: Any, home: Path, disk: Path) -> None:
+@pytest.mark.parametrize("table", ["conversation", "message", "event"])  # an index is made again in the copy
+async def test_a_broken_database_is_not_backed_up(with_words: Any, home: Path, disk: Path, table: str) -> None:
     async with with_words():
         pass
     copied = shutil.copytree(home, disk / "home")
     database = copied / "data" / "moot.db"
-    data = bytearray(database.read_bytes())
-    data[40_960 : 40_960 + 16_384] = os.urandom(16_384)
-    database.write_bytes(data)
+    connection = connect(database)
+    [(page,)] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
+    [(size,)] = connection.execute("PRAGMA page_size")
+    connection.close()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
     with pytest.raises(StoreCorrupt):
         write(database, disk / "b", 1, secrets=False, tell=lambda _: None)
     assert not (disk / "b").exists()
