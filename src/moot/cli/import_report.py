@@ -9,6 +9,7 @@ from moot.cli.output import Output
 from moot.cli.progress import Progress
 from moot.cli.things import many, of_things
 from moot.convert.given import conversation_json
+from moot.guard.terminal import clean
 from moot.runtime.importing import Brought, Report
 from moot.types.canonical import JsonObject
 
@@ -17,6 +18,8 @@ __all__ = ["ImportProgress", "outcome_of", "print_report", "report_json"]
 _FEW = 10
 """Conversations that are told of one by one; of more there is a table."""
 _FAILED = 20
+_NAMED = 3
+"""Files that no format knows, by name."""
 _BAR = 16
 _OUTCOMES = {"known": "here already", "empty": "without a message"}
 _SETTLED = 3.0
@@ -86,6 +89,10 @@ def print_report(report: Report, indexed: tuple[int, int], output: Output, *, ve
         output.say(f"moot: {one.path}: {one.problem}", "yellow")
     if len(report.failed) > _FAILED:
         output.say(f"moot: and {len(report.failed) - _FAILED:,} sources more that could not be read", "yellow")
+    if report.unclaimed:
+        some = report.strangers if verbose else report.strangers[:_NAMED]
+        more = f" and {report.unclaimed - len(some):,} more" if report.unclaimed > len(some) else ""
+        output.say(f"moot: {many(report.unclaimed, 'file')} that no format knows: {clean(', '.join(some))}{more}", "dim")
     done, total = indexed
     if done < total:
         output.say(f"moot: the search index is at {done / total:.0%}; it goes on behind the next search, and in moot serve")

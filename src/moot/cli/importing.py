@@ -90,7 +90,7 @@ def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: st
         yield from sources_here(Path.home(), os.environ, data, format)
     for path in paths:
         try:
-            yield from sources_at(path, format, data)
+            yield from sources_at(path, format, data, report)
         except UsageError as error:
             if len(paths) == 1 and not all:
                 raise

@@ -18,7 +18,7 @@ Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would
 """`empty`: no message in it, so nothing of it is kept."""
 
 NOTES = 20
-"""Problems of one conversation that are told in words; the number of all is."""
+"""Problems of one conversation that are told in words, and files that are nobody's; the number of all is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,10 @@ class Report:
     brought: list[Brought] = field(default_factory=list[Brought])
     """Those of which there is something to say: all but the known ones without problems."""
     failed: list[Failed] = field(default_factory=list[Failed])
+    unclaimed: int = 0
+    """Files below a folder that no format knows."""
+    strangers: list[str] = field(default_factory=list[str])
+    """The first of them."""
     current: str = ""
     """The source that is read now."""
 
@@ -121,6 +125,12 @@ class Report:
     def fail(self, path: str, format: str, problem: str) -> None:
         self.failed.append(Failed(path, format, problem))
         self.heard()
+
+    def pass_over(self, path: str) -> None:
+        """Takes note of a file that is nobody's."""
+        self.unclaimed += 1
+        if len(self.strangers) < NOTES:
+            self.strangers.append(path)
 
     @property
     def faulty(self) -> bool:
@@ -149,6 +159,7 @@ class Report:
             "problems": self.problems,
             "unpriced": self.unpriced,
             "fidelity": {name: fidelity_json(fidelity) for name, fidelity in self.by_format().items()},
+            "unclaimed": {"count": self.unclaimed, "some": list[Json](self.strangers)},
             "failed": [{"path": one.path, "format": one.format, "problem": one.problem} for one in self.failed],
         }
 

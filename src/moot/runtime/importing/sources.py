@@ -5,22 +5,20 @@ Only regular files are opened, links are followed nowhere but where a person has
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moot.errors import UsageError
 from moot.plugins import FORMATS
-from moot.types.format import Format, Placed, Split
+from moot.runtime.importing.claims import DEPTH, Claim, Claims, all_in, entries_of, head_of
+from moot.runtime.importing.reports import Report
+from moot.types.format import Format, Placed
 from moot.types.imports import SourceMark
 
 __all__ = ["Places", "Source", "format_of", "mark_of", "places_here", "sources_at", "sources_here"]
-
-HEAD = 64 << 10
-"""Bytes by which a format knows its files."""
-_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +66,11 @@ def _named(name: str) -> Format:
 def _knowing(path: Path) -> list[Format]:
     """The formats that claim it. Raises UsageError when it can't be read."""
     try:
-        head = b"" if path.is_dir() else _head(path)
+        head = b"" if path.is_dir() else head_of(path)
     except OSError as error:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
     formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
     return [format for format in formats if format.sniff(path, head)]
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(HEAD)
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
@@ -96,8 +89,11 @@ def mark_of(format: Format, path: Path) -> SourceMark:
     return SourceMark(format.name, format.version, str(path), size, modified, about.st_ino)
 
 
-def sources_at(path: Path, name: str, data: Path) -> Iterator[Source]:
-    """The sources at or below a path that a person names. Raises UsageError when there can't be any: `data` is our own folder."""
+def sources_at(path: Path, name: str, data: Path, report: Report | None = None) -> Iterator[Source]:
+    """The sources at or below a path that a person names; `report` is told what nobody knows. Raises UsageError when there can't be any.
+
+    `data` is our own folder.
+    """
     path = path.absolute()
     if not path.exists():
         raise UsageError(f"there is no {str(path)!r}", fix="moot import FILE")
@@ -107,19 +103,17 @@ def sources_at(path: Path, name: str, data: Path) -> Iterator[Source]:
     if not path.is_dir():
         if not path.is_file():
             raise UsageError(f"{str(path)!r} is no regular file and no folder")
-        yield _source(path, format_of(path, name))
+        yield _source(Claim(path, format_of(path, name)))
         return
-    format = _named(name) if name else None
-    yield from _below(path, format, data.resolve(), _DEPTH)
+    formats: list[Format] = [_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
+    yield from map(_source, Claims(path, formats, data.resolve(), report or Report()).all())
 
 
 def sources_here(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
     """What the programs whose formats are known keep on this machine, or only that one."""
     for format, place in places_here(home, environ, name):
-        if place.is_dir():
-            yield from (source for source in _of_folder(place, format, data.resolve(), placed=True))
-        elif place.is_file():
-            yield _source(place, format, placed=True)
+        if place.is_dir() or place.is_file():
+            yield from (replace(_source(claim), placed=True) for claim in all_in(place, format, data.resolve()))
 
 
 def places_here(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
@@ -131,60 +125,19 @@ def places_here(home: Path, environ: Mapping[str, str], name: str = "") -> Itera
                 yield format, place.absolute()
 
 
-def _source(path: Path, format: Format, *, placed: bool = False) -> Source:
+def _source(claim: Claim) -> Source:
+    path, format, problem = claim.path, claim.format, claim.problem
     try:
-        return Source(path, format, mark_of(format, path), placed)
+        return Source(path, format, mark_of(format, path), problem=problem)
     except OSError as error:
-        return Source(path, format, SourceMark(format.name, format.version, str(path), 0, 0, 0), placed, f"{error.strerror}")
+        return Source(path, format, SourceMark(format.name, format.version, str(path), 0, 0, 0), problem=problem or f"{error.strerror}")
 
 
-def _below(folder: Path, format: Format | None, data: Path, depth: int) -> Iterator[Source]:
-    """Sources of a folder and its folders: those of a format, or whatever any format knows."""
-    claimed = [format] if format is not None and format.sniff(folder, b"") else _knowing(folder) if format is None else []
-    if claimed:
-        yield from _of_folder(folder, claimed[0], data)
-        return
-    for entry in _entries(folder):
-        path = folder / entry.name
-        if entry.is_dir(follow_symlinks=False):
-            if depth > 1 and path.resolve() != data:
-                yield from _below(path, format, data, depth - 1)
-        elif entry.is_file(follow_symlinks=False):
-            yield from _known(path, format)
-
-
-def _known(path: Path, format: Format | None) -> Iterator[Source]:
-    try:
-        found = _knowing(path) if format is None else [format] if format.sniff(path, _head(path)) else []
-    except (UsageError, OSError):
-        return  # somebody else's; what can't be read can't be known either
-    if len(found) == 1:
-        yield _source(path, found[0])
-    elif found:
-        problem = f"it could be {' or '.join(one.name for one in found)}: name one with -f"
-        yield Source(path, found[0], SourceMark(found[0].name, found[0].version, str(path), 0, 0, 0), problem=problem)
-
-
-def _of_folder(folder: Path, format: Format, data: Path, *, placed: bool = False) -> Iterator[Source]:
-    if not isinstance(format, Split):
-        yield _source(folder, format, placed=placed)
-        return
-    for path in format.sources(folder):
-        if data not in path.resolve().parents and not path.is_symlink() and (path.is_file() or path.is_dir()):
-            yield _source(path, format, placed=placed)
-
-
-def _files(folder: Path, depth: int = _DEPTH) -> Iterator[Path]:
-    for entry in _entries(folder):
-        if entry.is_file(follow_symlinks=False):
-            yield folder / entry.name
-        elif depth > 1 and entry.is_dir(follow_symlinks=False):
-            yield from _files(folder / entry.name, depth - 1)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """By name; none where it can't be looked into."""
-    try:
-        return sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
-    except OSError:
-        return []
+def _files(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
+    """Regular files, as far as folders can be looked into."""
+    with suppress(OSError):
+        for entry in entries_of(folder):
+            if entry.is_file(follow_symlinks=False):
+                yield folder / entry.name
+            elif depth > 1 and entry.is_dir(follow_symlinks=False):
+                yield from _files(folder / entry.name, depth - 1)

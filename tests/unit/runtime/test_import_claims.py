@@ -1,0 +1,84 @@
+"""A folder with what several programs have kept: each finds its own, and what is nobody's is told of."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from machine_of_agents import COMING, GIVEN, RECORDED, assemble
+from moot.runtime.importing import Report, Source, sources_at
+
+NOTEBOOKS = {"mtm": 1, "mtm-1": 1}
+"""Whose folder only an editor knows: in a copy they are known by what they say."""
+
+
+def found(folder: Path, name: str = "") -> tuple[list[Source], Report]:
+    report = Report()
+    return list(sources_at(folder, name, folder.parent / "moot" / "data", report)), report
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("machine") / "home"
+    assemble(home)
+    shutil.move(home, away := home.with_name("copied home"))
+    return away
+
+
+@pytest.mark.parametrize("below", ["", "backups/2025/home"])
+def test_every_program_of_a_copied_home_finds_its_own_wherever_the_home_lies(tmp_path: Path, machine: Path, below: str) -> None:
+    folder = tmp_path / "taken along"
+    shutil.copytree(machine, folder / below, symlinks=True)
+    (folder / "letter.txt").write_text("Dear machine,\n")
+    sources, report = found(folder)
+    assert [source.problem for source in sources if source.problem] == []
+    assert len({source.path for source in sources}) == len(sources), "none is read twice"
+    assert {source.format.name for source in sources} == {*COMING, *GIVEN, *NOTEBOOKS}
+    counted = Counter(source.format.name for source in sources)
+    assert {name: counted[name] for name in ("codex", "gemini", "qwen", "pi", "vibe", "gptme", "aichat", *NOTEBOOKS)} == {
+        **{name: COMING[name] for name in ("codex", "gemini", "qwen", "pi", "vibe", "gptme", "aichat")},
+        **NOTEBOOKS,
+    }
+    assert (report.unclaimed, report.strangers[-1]) == (2, str(folder / "letter.txt"))
+    assert not any(source.placed for source in sources), "a copy is not where the programs of this machine keep theirs"
+
+
+def test_sessions_of_several_programs_in_one_folder_are_each_of_its_own_format(tmp_path: Path) -> None:
+    for name in ("claude", "pi", "codex", "qwen"):
+        for file in (RECORDED / name).rglob("*.jsonl"):
+            shutil.copyfile(file, tmp_path / file.name)
+    sources, report = found(tmp_path)
+    assert {source.format.name for source in sources} == {"claude", "pi", "codex", "qwen"}
+    assert report.unclaimed == len(list(tmp_path.iterdir())) - len(sources)
+    assert {source.format.name for source in found(tmp_path, "pi")[0]} == {"pi"}
+
+
+def test_what_only_lies_like_a_programs_own_is_still_read_by_it(tmp_path: Path) -> None:
+    good = next(path for path in sorted((RECORDED / "claude" / "projects").rglob("*.jsonl")) if not path.name.startswith("agent-"))
+    project = tmp_path / "project"
+    project.mkdir()
+    shutil.copyfile(good, project / good.name)
+    broken = project / "11111111-2222-4333-8444-555555555555.jsonl"
+    broken.write_bytes(bytes(200_000))
+    sources, report = found(tmp_path)
+    assert {source.path: source.format.name for source in sources} == {project / good.name: "claude", broken: "claude"}
+    assert report.unclaimed == 0
+
+
+def test_an_older_database_that_a_newer_one_has_taken_over_stays_unread(tmp_path: Path, machine: Path) -> None:
+    folder = tmp_path / "CherryStudio"
+    shutil.copytree(machine / ".config" / "CherryStudio", folder)
+    shutil.copyfile(folder / "agents.db", folder / "cherrystudio.sqlite")
+    assert [source.path for source in found(tmp_path)[0]] == [folder / "agents.db"]
+
+
+def test_links_in_a_copied_home_lead_nowhere(tmp_path: Path, machine: Path) -> None:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / ".claude").symlink_to(machine / ".claude")
+    (folder / ".codex").mkdir()
+    (folder / ".codex" / "sessions").symlink_to(machine / ".codex" / "sessions")
+    assert found(folder)[0] == []
