@@ -1,11 +1,10 @@
-import { Check, Copy } from 'lucide-react'
 import { useState } from 'react'
-import { type Draft, type LeftOut, type ShareMade, useDraft, useShareActs } from '@/data/sharing'
+import { type Draft, type LeftOut, useDraft, useShareActs } from '@/data/sharing'
 import { Button } from '@/ui/Button'
-import { useCopy } from '@/ui/copy'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
+import { ToldOnce } from '@/ui/ToldOnce'
 import { moment } from '@/ui/words'
 
 interface Props {
@@ -26,7 +25,15 @@ export default function Share({ conversation, onClose }: Props) {
   const [seconds, setSeconds] = useState(7 * 86_400)
   const { data, error, refetch } = useDraft(conversation, keep)
   const { create } = useShareActs()
-  if (create.data) return <Made share={create.data} onClose={onClose} />
+  if (create.data) {
+    const { url, expires_at, reach } = create.data
+    const about = `Copy it now: nobody can tell it again. It works until ${moment(expires_at)}.`
+    return (
+      <ToldOnce title="The link" about={about} text={url} onClose={onClose}>
+        {reach === 'machine' && <p>Only this machine reaches that address: others can’t open the link yet.</p>}
+      </ToldOnce>
+    )
+  }
   return (
     <Dialog title="Share a page" onClose={onClose}>
       <div className="space-y-4 overflow-y-auto p-5 text-sm">
@@ -107,29 +114,5 @@ function Kind({ kind, places }: { kind: string; places: readonly LeftOut[] }) {
       </span>
       <span className="block text-xs text-muted">{places.map((one) => one.where).join('; ')}</span>
     </li>
-  )
-}
-
-function Made({ share, onClose }: { share: ShareMade; onClose: () => void }) {
-  const { copied, copy } = useCopy()
-  return (
-    <Dialog title="The link" onClose={onClose}>
-      <div className="space-y-4 p-5 text-sm">
-        <p className="text-muted">Copy it now: nobody can tell it again. It works until {moment(share.expires_at)}.</p>
-        <div className="flex items-center gap-2 rounded-lg border border-line bg-sunken py-1.5 pr-1.5 pl-3">
-          <code className="min-w-0 grow font-mono text-sm break-all">{share.url}</code>
-          <Button onClick={() => copy(share.url)}>
-            {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
-            {copied ? 'Copied' : 'Copy'}
-          </Button>
-        </div>
-        {share.reach === 'machine' && <p>Only this machine reaches that address: others can’t open the link yet.</p>}
-        <div className="flex justify-end">
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </div>
-      </div>
-    </Dialog>
   )
 }

@@ -1,14 +1,14 @@
-import { Check, Copy, KeyRound } from 'lucide-react'
+import { KeyRound } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { type Token, type TokenMade, useTokenActs, useTokens } from '@/data/settings'
+import { type Token, useTokenActs, useTokens } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
-import { useCopy } from '@/ui/copy'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
+import { ToldOnce } from '@/ui/ToldOnce'
 import { age, moment } from '@/ui/words'
 
 /** Who may talk to this server: tokens to list, make and take back. */
@@ -126,7 +126,11 @@ function Making({ onClose }: { onClose: () => void }) {
       ...(seconds > 0 && { expires_in: seconds }),
     })
   }
-  if (create.data) return <Made token={create.data} onClose={onClose} />
+  if (create.data) {
+    const { name, secret } = create.data
+    const about = 'Keep it now: nobody can tell it again, this page included.'
+    return <ToldOnce title={`The token “${name}”`} about={about} text={secret} onClose={onClose} />
+  }
   return (
     <Dialog title="New token" onClose={onClose}>
       <form onSubmit={make} className="space-y-4 overflow-y-auto p-5">
@@ -170,29 +174,6 @@ function Making({ onClose }: { onClose: () => void }) {
           </Button>
         </div>
       </form>
-    </Dialog>
-  )
-}
-
-function Made({ token, onClose }: { token: TokenMade; onClose: () => void }) {
-  const { copied, copy } = useCopy()
-  return (
-    <Dialog title={`The token “${token.name}”`} onClose={onClose}>
-      <div className="space-y-4 p-5">
-        <p className="text-sm text-muted">Keep it now: nobody can tell it again, this page included.</p>
-        <div className="flex items-center gap-2 rounded-lg border border-line bg-sunken py-1.5 pr-1.5 pl-3">
-          <code className="min-w-0 grow font-mono text-sm break-all">{token.secret}</code>
-          <Button onClick={() => copy(token.secret)}>
-            {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
-            {copied ? 'Copied' : 'Copy'}
-          </Button>
-        </div>
-        <div className="flex justify-end">
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </div>
-      </div>
     </Dialog>
   )
 }

@@ -57,6 +57,8 @@ def _about(exported: ExportedConversation, title: str) -> Safe:
 
 def _facts(conversation: Conversation, messages: int) -> Iterator[str]:
     yield f"{messages:,} message{'' if messages == 1 else 's'}"
+    if conversation.came_from:
+        yield f"from {conversation.came_from}"
     if conversation.model:
         yield conversation.model
     if conversation.agent not in ("", "default"):

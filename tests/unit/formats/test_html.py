@@ -1,0 +1,51 @@
+"""The page of a conversation: what its parts look like to whoever reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moot.formats.html.format import Html
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation
+from moot.types.message import Message
+from moot.types.part import Part
+
+
+def page(*parts: Part, **about: Any) -> str:
+    return Html().write(ExportedConversation(Conversation("c", **about), (Message("m", "assistant", parts),))).data.decode()
+
+
+def call(**more: Any) -> Part:
+    return {"type": "dynamic-tool", "toolName": "shell", "toolCallId": "1", "state": "output-available", "input": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("part", "shown", "hidden"),
+    [
+        (call(output={"stdout": "one\ntwo", "exit_code": 0}), ["stdout", "one\ntwo", "exit_code"], "\\n"),
+        (call(output=[{"type": "text", "text": "one\ntwo"}]), ["one\ntwo"], "\\n"),
+        (call(output={"path": "a.txt"}), ["path", "a.txt"], 'class="name"'),
+        (call(input={"command": "ls -la"}, output="x"), ["ls -la"], 'class="name"'),
+        (call(input={"command": "ls", "timeout": 5}, output="x"), ['class="name">command', "timeout"], "&quot;command"),
+        (call(state="output-denied", approval={"approved": False, "reason": "not on a Sunday"}), ["Denied", "not on a Sunday"], "Output"),
+        (call(state="output-denied"), ["denied"], "Output"),
+        ({"type": "data-plan", "data": {"entries": [{"content": "look", "status": "completed"}]}}, ["✓ look"], "entries"),
+        ({"type": "data-attempt", "data": {"abandoned": True}}, ["begun again"], "data-attempt"),
+        ({"type": "data-subagent", "data": {"agent": "scout", "text": "*here*"}}, ["scout", "<em>here</em>"], "data-subagent"),
+        ({"type": "data-subagent", "data": {"agent": "scout", "text": "hm", "kind": "reasoning"}}, ["Reasoning of scout"], "data-subagent"),
+        ({"type": "source-document", "title": "A book"}, ["Source: ", "A book"], "source-document"),
+        ({"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain,a%20b"}, ["a b", "3 bytes"], "a%20b"),
+        ({"type": "data-new", "data": {"thing": 1}}, ["data-new", "thing"], "&lt;"),
+    ],
+)
+def test_each_part_is_shown_in_words(part: Part, shown: list[str], hidden: str) -> None:
+    body = page(part).partition("<main>")[2]
+    assert all(words in body for words in shown), body
+    assert hidden not in body
+
+
+def test_the_head_says_what_a_conversation_was_brought_in_from() -> None:
+    assert "<span>from codex</span>" in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})
+    assert "secret" not in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})
