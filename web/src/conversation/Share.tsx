@@ -47,7 +47,7 @@ export default function Share({ conversation, onClose }: Props) {
         ) : (
           <Loading rows={3} />
         )}
-        <label className="flex min-h-9 cursor-pointer items-center gap-3">
+        <label className="flex min-h-9 cursor-pointer items-center gap-3 max-md:min-h-11">
           <input
             type="checkbox"
             checked={keep.includes('emails')}
