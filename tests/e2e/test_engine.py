@@ -147,7 +147,7 @@ async def test_what_was_said_to_a_stopped_run_stands_behind_it_and_starts_nothin
         await anyio.sleep(0.1)
         await on.submit("be brief", conversation=submitted.conversation.id, on_busy="steer")
         await on.engine.runs.cancel(submitted.run.id)
-        await reach(on, submitted.run.id, "cancelled")
+        assert (await on.engine.runs.wait(submitted.run.id)).status == "cancelled"
         branch = await on.engine.store.conversations.branch(submitted.conversation.id)
         assert [message.role for message in branch] == ["user", "assistant", "user"]
         assert text_of(branch[-1].parts) == "be brief"

@@ -22,10 +22,12 @@ _DRAWN = Registry("moot.drawn", {"call": "moot.cli.screen.stored:draw_call", "me
 
 
 def say_head(conversation: Conversation, output: Output) -> None:
-    """Which conversation it is and, where it was brought in, from what."""
+    """Which conversation it is and, where it was brought in or copied, from what."""
     output.say(f"{' '.join(conversation.title.split()) or 'untitled'} · {conversation.id}", "bold")
     if conversation.came_from:
         output.say(origin_words(conversation), "dim")
+    if conversation.forked_from is not None:
+        output.say(f"copied from {conversation.forked_from[:13]}", "dim")
 
 
 def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:

@@ -74,6 +74,11 @@ async def _by_number(store: Store, state: Path, number: int) -> Conversation:
     return await store.conversations.get(ids[number - 1])
 
 
+def copied(source: Conversation, copy: Conversation) -> str:
+    """What a person is told who goes on with a conversation of another program."""
+    return f"goes on in {copy.id[:13]}, a copy: {source.id[:13]} follows {source.came_from}"
+
+
 async def live_run(store: Store, conversation: Conversation) -> Run | None:
     """The run of it that has started and not ended, else the oldest queued one."""
     live: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})

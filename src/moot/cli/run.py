@@ -15,7 +15,7 @@ from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
 from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather, read_schema
-from moot.cli.references import find_conversation
+from moot.cli.references import copied, find_conversation
 from moot.cli.showing import Show
 from moot.cli.weights import provide_weights
 from moot.cli.welcome.asked import asks_main, settled
@@ -24,6 +24,7 @@ from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
 from moot.errors import UsageError
 from moot.plugins import Registry
+from moot.runtime.copies import copy_of
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.part import Part
@@ -117,12 +118,13 @@ def make_show(shown: ShowFlags, output: Output) -> Show:
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
     directory = str(here())
     flags = request.flags
-    existing = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
+    named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
+    existing = named and (await copy_of(engine.store.conversations, named) or named)
     answers = await _answers(engine, request, existing) if existing is not None else None
     if existing is not None and request.retell and output.stdout_terminal and request.shown.form() == "text":
         await _retell(engine, existing, output)
     agent = flags.agent or (existing.agent if existing else "default")
-    wanted = flags.model or (existing.model if existing and not flags.agent else "")
+    wanted = flags.model or (existing.next_model if existing and not flags.agent else "")
     if agent_type(engine.settings, agent) == "moot":  # others bring their own model
         await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
     submitted = await engine.runs.submit(
@@ -138,6 +140,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
             answers=answers,
         )
     )
+    if named is not None and submitted.conversation.id != named.id:
+        output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
     if submitted.steered:
         output.say("moot: said into the answer that is being written", "dim")
     elif submitted.run.status == "queued":

@@ -22,7 +22,7 @@ class Status:
     async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
         conversation = await situation.current()
         wishes, settings = situation.wishes, situation.engine.runtime.settings
-        model = wishes.model or (conversation.model if conversation else "") or settings.models.main or "what can be found"
+        model = wishes.model or (conversation.next_model if conversation else "") or settings.models.main or "what can be found"
         rows = {
             "conversation": f"{conversation.id}  {conversation.title}" if conversation else "not begun yet",
             **({"came from": conversation.came_from} if conversation and conversation.came_from else {}),

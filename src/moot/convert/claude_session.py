@@ -71,6 +71,8 @@ class _Step:
     begun: int = 0
     until: int = 0
     cost: int | None = None
+    at: str = ""
+    """The uuid of its newest line, behind which its agent can go on."""
 
 
 class Answer:
@@ -132,6 +134,7 @@ class Answer:
         step.usage = as_object(message.get("usage")) or step.usage  # every line says it, the last one says all
         step.reason = as_text(message.get("stop_reason")) or step.reason
         step.until = self.last_at = at or self.last_at
+        step.at = as_text(line.get("uuid")) or step.at
         cost = line.get("costUSD")
         if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
             step.cost = (step.cost or 0) + round(cost * 1e9)
@@ -237,6 +240,8 @@ class Answer:
                 told["ms"] = step.until - step.begun
             if step.id:
                 told["response_id"] = step.id  # the same in copies of a session: it was paid once
+            if step.at:
+                told["session_at"] = step.at
             yield told
 
 

@@ -73,7 +73,7 @@ class _Step:
 class Work:
     """An assistant's message while its lines come in."""
 
-    __slots__ = ("_calls", "_made", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason")
+    __slots__ = ("_calls", "_made", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
 
     def __init__(self, at: int = 0, model: str = "") -> None:
         self._parts: list[Part] = []
@@ -87,6 +87,8 @@ class Work:
         self.model = model
         self.reason = ""
         self.error = ""
+        self.turn = ""
+        """The agent's own id of what it did, behind which it can go on; empty until that is over."""
 
     @property
     def waits(self) -> bool:
@@ -257,6 +259,8 @@ class Work:
                 told["ms"] = step.until - step.begun
             if step.id:
                 told["response_id"] = step.id
+            if self.turn:
+                told["turn_id"] = self.turn
             yield told
 
 

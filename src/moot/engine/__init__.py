@@ -4,6 +4,7 @@
 |---|---|
 | `opening.py` | `open_engine`: store, runtime and runs for as long as a block lasts |
 | `runs.py` | `LocalRuns`: submit, resume, cancel, answer, wait on one SQLite file shared by many processes |
+| `parking.py` | what waits for answers, and is taken up when they are there or can't come any more |
 | `hearing.py` | hears cancels from other processes |
 | `submissions.py` | what a prompt decides before it is stored |
 | `warming.py` | has at hand what a first run would load |

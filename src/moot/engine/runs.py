@@ -13,7 +13,8 @@ from anyio.abc import TaskGroup
 
 from moot.engine.hearing import Hearing
 from moot.engine.owners import Owner
-from moot.engine.submissions import submission_of
+from moot.engine.parking import Parking
+from moot.engine.submissions import going_on, submission_of
 from moot.engine.titles import entitle
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.answers import give
@@ -49,6 +50,7 @@ class LocalRuns:
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._hearing = Hearing(runtime, group, self._scopes.keys(), self._call_off)
+        self._parking = Parking(runtime, group, self.cancel, self.wake)
         self._cancelled: set[str] = set()
         """Runs that are to end as cancelled as soon as they are held here."""
         self._taken: Counter[str] = Counter()
@@ -67,6 +69,9 @@ class LocalRuns:
     async def submit(self, prompt: Prompt) -> Submitted:
         existing = await self._existing(prompt)
         submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
+        if existing is not None and existing.follows:  # not before all that can be refused was looked at
+            prompt = await going_on(self._runtime, prompt, existing)
+            submission = await submission_of(self._runtime, prompt, await self._existing(prompt), self._owner.id)
         with self._taking(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
             self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
@@ -148,7 +153,8 @@ class LocalRuns:
             if run in self._failures:
                 raise self._failures[run]
             found = await self.current(run)
-            if found.status not in ("queued", "running"):
+            ends_here = found.status in TERMINAL and run in self._scopes  # what was said too late is not behind it yet
+            if found.status not in ("queued", "running") and not ends_here:
                 return found
             # one of an outside agent waits for a person without its task's end, which is all that moves us
             looks = run not in self._scopes or found.agent_type != "moot"
@@ -223,7 +229,7 @@ class LocalRuns:
                 continue
             if run.status == "queued":
                 self._group.start_soon(self._queue, run)
-            elif run.status == "interrupted" or await self._is_due(run.id):
+            elif run.status == "interrupted" or await self._parking.is_due(run.id):
                 with suppress(Busy):  # another process was faster
                     await self._take(run.id, TAKEABLE)
 
@@ -261,7 +267,7 @@ class LocalRuns:
                 self._group.start_soon(self._entitle, run)
             self._move()
         if run is not None and run.status == "waiting":
-            await self._parked(run, answered)
+            await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
         else:
             self._cancelled.discard(fence.run)
         await self._tidy()
@@ -296,41 +302,6 @@ class LocalRuns:
             self._failures[run] = error if isinstance(error, MootError) else StoreError(f"internal error: {error!r}")
         about = {"run": run, **({"conversation": ended.conversation} if ended else {})}
         log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=about)
-
-    async def _parked(self, run: Run, answered: frozenset[str]) -> None:
-        """What came while the run was parking: a cancel, or answers. Else it is left until what it asked expires."""
-        try:
-            items = await self._runtime.store.records.inbox(run.id)
-            if run.id in self._cancelled or any(item.kind == "cancel" for item in items):
-                await self.cancel(run.id)
-            elif await self._answered(run.id) != answered:
-                await self.wake(run.id)
-            else:
-                self._group.start_soon(self._expire, run.id)
-        except MootError as error:
-            log.error("run %s waits, and may have missed an answer: %s", run.id, error, extra=_about(run))
-
-    async def _expire(self, run: str) -> None:
-        """Goes on with a parked run once something that it asked can't be answered any more; the model is told."""
-        try:
-            asked = await self._runtime.store.records.approvals(run=run)
-            times = [approval.expires_at for approval in asked if approval.expires_at is not None]
-            if times:
-                await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
-                if await self._is_due(run):
-                    await self.wake(run)
-        except MootError as error:
-            log.error("run %s is not gone on with: %s", run, error, extra={"run": run})
-
-    async def _is_due(self, run: str) -> bool:
-        """Whether a parked run has something to go on with: everything it asked is answered, or something has expired."""
-        now = self._runtime.now() // 1000
-        asked = await self._runtime.store.records.approvals(run=run)
-        return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
-
-    async def _answered(self, run: str) -> frozenset[str]:
-        asked = await self._runtime.store.records.approvals(run=run, open_only=False)
-        return frozenset(approval.id for approval in asked if approval.answer is not None)
 
     async def _said_too_late(self, run: Run) -> None:
         """What was said to a run that failed or was stopped stands behind it, unanswered: nothing that a person said is lost."""

@@ -20,7 +20,7 @@ from moot.types.run import Prompt, Run
 from moot.types.store import Submission
 from moot.types.token import LOCAL_USER
 
-__all__ = ["submission_of"]
+__all__ = ["going_on", "submission_of"]
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
@@ -34,7 +34,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     if prompt.mode is not None:
         settings["mode"] = prompt.mode
     agent = find_agent(runtime.settings, name, settings)
-    model = prompt.model or (existing.model if existing is not None and prompt.agent is None else "")
+    model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
     _check_client_tools(settings)
     conversation = _conversation(prompt, existing, name, agent.agent_type, model)
@@ -63,6 +63,22 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         remember=prompt.agent is not None or prompt.model is not None,
         edits=prompt.edits,
         answers=prompt.answers,
+    )
+
+
+async def going_on(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
+    """The prompt for the conversation in which that one is gone on with: one that others write goes on in its linked copy."""
+    going = await runtime.store.tree.going_on(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
+    if going.conversation.id == existing.id:
+        return prompt
+    at = going.message
+    return dataclasses.replace(
+        prompt,
+        conversation=going.conversation.id,
+        key=None,
+        edits=prompt.edits and at,
+        answers=prompt.answers and at,
+        parent=prompt.parent and at,
     )
 
 

@@ -21,6 +21,7 @@
 | `attaching.py` | a file that a person names, as a part |
 | `importing/` | conversations of other programs, brought in |
 | `exporting.py` | a conversation into a file of any format |
+| `copies.py` | the linked copy in which a conversation of another program is gone on with |
 | `installing.py` | a conversation where another agent goes on with it |
 | `naming.py` | what a conversation is called before anybody has named it |
 | `filing.py` | a folder with a file for each conversation |

@@ -1,4 +1,5 @@
-"""Forks: a branch copied into a conversation of its own, in the one transaction that makes it."""
+"""Forks: a branch copied into a conversation of its own, in the one transaction that makes it; one that was asked for, or that takes the
+place of a conversation which belongs to its source."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.message import Message
+from moot.types.tree import Going, copy_key
 
-__all__ = ["fork"]
+__all__ = ["fork", "going_on"]
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)$")
 _ENDED = frozenset({"finished", "failed", "cancelled"})
+_COPY = "SELECT id FROM message WHERE conversation = ? AND json_extract(CAST(metadata AS TEXT), '$.source.message') = ? ORDER BY no LIMIT 1"
 
 
 def fork(id: str, message: str | None, title: str, events: Events, owner: str | None, transaction: Transaction) -> Conversation:
@@ -44,6 +47,37 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))
     _copy(transaction, made, whole)
     return lookup.conversation(transaction, made.id)
+
+
+def going_on(id: str, message: str | None, events: Events, owner: str | None, transaction: Transaction) -> Going:
+    """As `Tree.going_on`."""
+    source = lookup.conversation(transaction, id, owner)
+    if message is not None:
+        check_message(transaction, source.no, message)
+    end = message or source.head
+    if end is None or source.deleted_at is not None or not source.follows:
+        return Going(source, message)
+    last_seq = transaction.row("SELECT last_seq FROM message WHERE id = ?", (end,))[0]
+    key = copy_key(source.id, end, last_seq)
+    made = lookup.conversation_by(transaction, "key", key, source.owner)
+    if made is not None and made.deleted_at is not None:
+        transaction.execute("UPDATE conversation SET key = NULL WHERE no = ?", (made.no,))
+        made = None
+    if made is None:
+        made = fork(id, message, "", events, owner, transaction)
+        transaction.execute("UPDATE conversation SET key = ?, model = ? WHERE no = ?", (key, source.next_model, made.no))
+        made = lookup.conversation(transaction, made.id)
+    return Going(made, _copied(transaction, made.no, message))
+
+
+def _copied(transaction: Transaction, conversation: int, message: str | None) -> str | None:
+    """The copy of that message. Raises NotFound for a deleted one, which is not copied."""
+    if message is None:
+        return None
+    row: Any = transaction.row(_COPY, (conversation, message))
+    if row is None:
+        raise NotFound(f"the message {message!r} is deleted", fix="moot chat tree ID --all")
+    return row[0]
 
 
 def _like(transaction: Transaction, source: Conversation, message: str, title: str) -> Conversation:

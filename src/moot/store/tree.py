@@ -11,7 +11,7 @@ from moot.errors import Busy
 from moot.store import lookup, messages
 from moot.store.connect import Connection
 from moot.store.events import Events
-from moot.store.forks import fork
+from moot.store.forks import fork, going_on
 from moot.store.nodes import nodes
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
@@ -24,7 +24,7 @@ from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.part import Part
-from moot.types.tree import Node
+from moot.types.tree import Going, Node
 
 __all__ = ["MessageTree"]
 
@@ -66,6 +66,9 @@ class MessageTree:
 
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
         return await self._write(partial(fork, conversation, message, clean(title), self._written, self._owner), conversation)
+
+    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
+        return await self._write(partial(going_on, conversation, message, self._written, self._owner), conversation)
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
         return await self._write(partial(_switch, conversation, message, exactly), conversation)

@@ -80,3 +80,13 @@ class Conversation:
     def came_from(self) -> str:
         """The format of what it was brought in from; empty for one that began here."""
         return str((self.origin or {}).get("format") or "")
+
+    @property
+    def follows(self) -> bool:
+        """Whether it follows a source that others write, so that it is gone on with in a copy. What was brought in whole is ours."""
+        return self.origin is not None and "events" not in self.origin
+
+    @property
+    def next_model(self) -> str:
+        """The model of the next prompt that names none; empty = the agent's own. What a source was made with need not be here."""
+        return "" if self.follows else self.model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from moot.types.conversation import Conversation
 from moot.types.message import Message, MessageStatus, Role
@@ -29,6 +29,19 @@ class Node:
     shown: bool
     """On the shown branch."""
     deleted: bool
+
+
+class Going(NamedTuple):
+    """Where a conversation is gone on with."""
+
+    conversation: Conversation
+    message: str | None
+    """What the message that was named is there."""
+
+
+def copy_key(conversation: str, message: str, last_seq: int) -> str:
+    """The `key` of the copy in which a conversation of another program is gone on with from that message, as it stood then."""
+    return f"copy:{conversation}:{message}:{last_seq}"
 
 
 class Tree(Protocol):
@@ -64,6 +77,15 @@ class Tree(Protocol):
 
         Each copy names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message that is being written is
         copied as it stands. An empty title = the source's, marked as a fork. Raises NotFound; UsageError when there is nothing to copy.
+        """
+        ...
+
+    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
+        """Where the branch that ends with that message (None = the shown one) is gone on with: in the conversation itself, or, when it
+        follows a source that others write, in its linked copy.
+
+        The copy is a fork with the key `copy_key`: made here where there is none yet, and found again for as long as the source has not
+        gone on from there. Raises NotFound.
         """
         ...
 

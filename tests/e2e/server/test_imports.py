@@ -11,6 +11,7 @@ import pytest
 
 from e2e.server.asking import Json, got
 from e2e.server.conftest import LiveServer
+from e2e.server.streaming import messages, read, say, text
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +72,31 @@ async def test_files_of_the_machine_are_for_those_who_may_everything(open_server
         ) as answer:
             assert answer.status == 404
         assert isinstance((await got(server.client, "/api/imports/found"))["data"], list)
+
+
+async def test_what_came_in_goes_on_in_a_copy_by_every_road(open_server: Callable[..., Any]) -> None:
+    async with open_server() as server:
+        async with server.client.post("/api/imports", params={"name": "talk.json"}, data=FILE) as answer:
+            (one,) = (await over(server, (await answer.json())["id"]))["brought"]
+        whole, path = one["conversation"], f"/api/conversations/{one['conversation']}"
+        async with server.client.post("/api/chat", json=say("and now?", chat=whole)) as answer:
+            chunks = [chunk for _, chunk in read(await answer.text())]
+            copy = answer.headers["content-location"].removeprefix("/api/conversations/")
+        assert text(chunks) == "Hello there." and copy != whole
+        async with server.client.post("/api/chat", json=say("and now?", chat=whole)) as answer:
+            again = [chunk for _, chunk in read(await answer.text())]
+        assert again[0]["messageId"] == chunks[0]["messageId"], "the same words join their run"
+        texts = ["".join(part.get("text", "") for part in message["parts"]) for message in await messages(server, whole)]
+        assert texts == ["sent words", "an answer", "and now?", "Hello there."], "a client that knows only the one id sees all"
+        async with server.client.post(f"{path}/messages", json={"parts": [{"type": "text", "text": "more"}]}) as answer:
+            assert (await answer.json())["conversation"] == copy
+        first = (await got(server.client, f"{path}/messages"))["data"][0]["id"]
+        async with server.client.post(f"{path}/continue", json={}) as answer:
+            assert (await answer.json())["conversation"]["id"] == copy
+        async with server.client.post(f"{path}/continue", json={"message": first}) as answer:
+            going = await answer.json()
+        assert going["conversation"]["id"] not in (whole, copy) and going["conversation"]["forked_from"] == whole
+        assert going["conversation"]["head"] == going["message"]
+        async with server.client.post(f"/api/conversations/{copy}/continue", json={}) as answer:
+            assert (await answer.json()) | {"conversation": None} == {"conversation": None, "message": None}
+        assert len((await got(server.client, f"{path}/messages"))["data"]) == 2

@@ -30,6 +30,9 @@ export const conversations = {
   tree: (id: string, signal?: AbortSignal) =>
     api.get<{ data: Node[]; head: string | null }>(`${at(id)}/tree`, { signal }),
   fork: (id: string, message?: string) => api.post<Conversation>(`${at(id)}/fork`, { message }),
+  /** Where it is gone on with: of what another program writes that is a linked copy. */
+  goOn: (id: string, message?: string) =>
+    api.post<{ conversation: Conversation; message: string | null }>(`${at(id)}/continue`, { message }),
   deleteMessage: (id: string, message: string) => api.delete(`${at(id)}/messages/${encodeURIComponent(message)}`),
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),

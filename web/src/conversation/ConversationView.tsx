@@ -2,6 +2,7 @@ import { useChat } from '@ai-sdk/react'
 import { useQueryClient } from '@tanstack/react-query'
 import { clsx } from 'clsx'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { useLocation } from 'wouter'
 import type { Message, Part } from '@/api/types'
 import { useTitle } from '@/app/title'
 import { useChoice } from '@/conversation/composer/choice'
@@ -40,6 +41,13 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   const { conversation } = state
   useTitle(conversation?.title ?? '')
   useEffect(() => session.show(), [session])
+  const [, go] = useLocation()
+  const { movedTo } = state
+  useEffect(() => {
+    if (!movedTo) return
+    session.moved()
+    go(`/c/${encodeURIComponent(movedTo)}`)
+  }, [session, movedTo, go])
   const target = useTarget(session)
   const client = useQueryClient()
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change of state that the list wants to hear of

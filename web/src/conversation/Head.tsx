@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Archive, ArchiveRestore, Download, Ellipsis, GitFork, Link2, Pencil, Scale, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
-import { useLocation } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
 import { Meter } from '@/conversation/Meter'
@@ -53,6 +53,14 @@ export function Head({ session, conversation, usage }: Props) {
             </button>
           </h1>
           <Origin conversation={conversation} />
+          {conversation.forked_from && (
+            <Link
+              href={`/c/${conversation.forked_from}`}
+              className="shrink-0 rounded-md px-1 text-xs text-muted underline-offset-2 hover:underline"
+            >
+              copied from the original
+            </Link>
+          )}
         </div>
       )}
       <Meter conversation={conversation} usage={usage} />

@@ -30,6 +30,8 @@ export interface State {
   error: unknown
   /** The connection is lost and being sought again. */
   lost: boolean
+  /** The conversation in which it was gone on with, which is to be shown in its place. */
+  movedTo: string | null
 }
 
 const EMPTY: State = {
@@ -44,6 +46,7 @@ const EMPTY: State = {
   failure: null,
   error: null,
   lost: false,
+  movedTo: null,
 }
 
 /** One conversation as this page has it open: its messages, what streams, and what other clients do to it. */
@@ -286,7 +289,27 @@ export class Session {
 
   /** Sends a prompt and follows its answer. */
   async send(parts: Part[], extra: Extra = {}): Promise<void> {
-    await this.post({ id: crypto.randomUUID(), parts }, extra)
+    const { session } = await this.goingOn()
+    await session.post({ id: crypto.randomUUID(), parts }, extra)
+  }
+
+  /** Where a prompt goes: of what another program writes into a linked copy, which then takes the place of this on the page. */
+  private async goingOn(id?: string): Promise<{ session: Session; id?: string }> {
+    const { conversation } = this.state
+    if (!conversation?.origin) return { session: this, id }
+    const stored = this.chat.messages.find((one) => one.id === id)?.stored_id ?? id
+    const going = await conversations.goOn(this.id, stored)
+    if (going.conversation.id === conversation.id) return { session: this, id }
+    const session = sessionOf(going.conversation.id)
+    await session.sync()
+    say(`This goes on in a copy; the original follows ${conversation.origin.format ?? 'its source'}.`)
+    this.set({ movedTo: session.id })
+    return { session, id: going.message ?? undefined }
+  }
+
+  /** The one in whose place another is shown now. */
+  moved(): void {
+    this.set({ movedTo: null })
   }
 
   private async post(message: { id: string; parts: Part[] }, extra: Extra): Promise<void> {
@@ -310,15 +333,17 @@ export class Session {
   }
 
   /** Puts other words in the place of a message; the old ones stay beside it. */
-  async edit(id: string, parts: Part[], extra: Extra = {}): Promise<void> {
-    this.watch.stop()
-    await this.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
+  async edit(edited: string, parts: Part[], extra: Extra = {}): Promise<void> {
+    const { session, id } = await this.goingOn(edited)
+    session.watch.stop()
+    await session.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
   }
 
   /** Has a message answered once more; the old answer stays beside it. */
-  async regenerate(id?: string, extra: Extra = {}): Promise<void> {
-    this.watch.stop()
-    await this.chat.regenerate({ messageId: id, body: extra })
+  async regenerate(answer?: string, extra: Extra = {}): Promise<void> {
+    const { session, id } = await this.goingOn(answer)
+    session.watch.stop()
+    await session.chat.regenerate({ messageId: id, body: extra })
   }
 
   async stop(): Promise<void> {

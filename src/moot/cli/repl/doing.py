@@ -161,7 +161,7 @@ class Doing:
         settings, conversation = self._situation.engine.runtime.settings, self._talk.conversation
         wishes = self._situation.wishes
         agent = wishes.agent or (conversation.agent if conversation else "default")
-        model = wishes.model or (conversation.model if conversation and not wishes.agent else "")
+        model = wishes.model or (conversation.next_model if conversation and not wishes.agent else "")
         found = agent_called(settings, agent)
         if found is None or found.agent_type != "moot":
             return ""

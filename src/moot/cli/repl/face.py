@@ -40,6 +40,10 @@ class Face(Protocol):
 
     def failed(self, error: MootError) -> None: ...
 
+    def told(self, note: str) -> None:
+        """Something that the person should know, in a line."""
+        ...
+
     def changed(self) -> None:
         """Something that a status line shows may have changed."""
         ...

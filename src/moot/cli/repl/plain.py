@@ -190,6 +190,9 @@ class _Lines:
     def failed(self, error: MootError) -> None:
         self._paper.failed(error)
 
+    def told(self, note: str) -> None:
+        self._paper.say(f"moot: {note}", "dim")
+
     def changed(self) -> None:
         return
 

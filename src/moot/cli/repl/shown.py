@@ -61,6 +61,10 @@ class Shown:
         self._paper.failed(error)
         self._terminal.touch()
 
+    def told(self, note: str) -> None:
+        self._paper.say(f"moot: {note}\n", "dim")
+        self._terminal.touch()
+
     def changed(self) -> None:
         self._terminal.touch()
 

@@ -64,7 +64,7 @@ def standing_of(situation: Situation, conversation: Conversation | None, *, queu
     wishes, settings = situation.wishes, situation.engine.runtime.settings
     said = conversation or Conversation("")
     return Standing(
-        model=wishes.model or said.model or settings.models.main,
+        model=wishes.model or said.next_model or settings.models.main,
         mode=wishes.mode or settings.permissions.mode,
         agent=wishes.agent or said.agent,
         directory=situation.directory,

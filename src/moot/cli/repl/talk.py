@@ -10,10 +10,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from moot.cli.edited import with_edits
+from moot.cli.references import copied
 from moot.cli.repl.deciding import ask_all
 from moot.cli.repl.face import Face
 from moot.commands import Situation
 from moot.errors import Busy, MootError, NotFound, UsageError
+from moot.runtime.copies import copy_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -72,7 +74,7 @@ class Talk:
 
     async def open(self, conversation: str | None) -> None:
         """Goes over to a conversation and shows what was said; None = a new one. Raises NotFound."""
-        found = await self._engine.store.conversations.get(conversation) if conversation is not None else None
+        found = await self._found(conversation) if conversation is not None else None
         self._leave()
         self.conversation = found
         self.situation.conversation = found.id if found is not None else None
@@ -95,6 +97,15 @@ class Talk:
         await self._stand_in_line([run for run in reversed(runs) if run.status == "queued"])
         self._face.changed()
 
+    async def _found(self, conversation: str) -> Conversation:
+        """That one, or the copy in which it is gone on with already."""
+        conversations = self._engine.store.conversations
+        found = await conversations.get(conversation)
+        copy = await copy_of(conversations, found)
+        if copy is not None:
+            self._face.told(copied(found, copy))
+        return copy or found
+
     async def _stand_in_line(self, runs: Sequence[Run]) -> None:
         """Prompts that were queued before: whoever queued them may be gone, so their turn is taken care of here."""
         for run in runs:
@@ -115,8 +126,8 @@ class Talk:
                 self._tend(run)
 
     async def unanswered(self) -> bool:
-        """Whether the last message is the person's and nobody is at it."""
-        if self.situation.conversation is None or self._tended:
+        """Whether the last message is the person's and nobody is at it; in what follows a source, that one's agent is."""
+        if self.situation.conversation is None or self._tended or (self.conversation is not None and self.conversation.follows):
             return False
         branch = await self._engine.store.conversations.branch(self.situation.conversation, limit=1)
         return bool(branch) and branch[-1].role == "user"
@@ -167,6 +178,9 @@ class Talk:
         where = replace(prompt, conversation=situation.conversation, directory=situation.directory, settings=wishes.settings())
         wanted = replace(where, agent=wishes.agent, model=wishes.model, mode=wishes.mode)
         submitted = await self._engine.runs.submit(wanted)
+        if self.conversation is not None and self.conversation.id != submitted.conversation.id:
+            self._leave()
+            self._face.told(copied(self.conversation, submitted.conversation))
         self.conversation = submitted.conversation
         situation.conversation = submitted.conversation.id
         if not submitted.steered:

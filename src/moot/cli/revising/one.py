@@ -11,6 +11,7 @@ from moot.cli.options import RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
+from moot.cli.references import copied
 from moot.cli.revising.blocks import entry_of, parts_of
 from moot.cli.revising.document import Entry, Text, parse_blocks, render_blocks
 from moot.cli.run import agent_model, make_show
@@ -75,12 +76,14 @@ async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, wis
     """Has an edited message answered, and shows the answer; the exit code."""
     flags = wishes.flags
     show = make_show(wishes.shown, output)
-    wanted = flags.model or (conversation.model if not flags.agent else "")
+    wanted = flags.model or (conversation.next_model if not flags.agent else "")
     model = wanted or agent_model(engine.settings, flags.agent or conversation.agent)
     await provide_weights(engine.providers, model, output, consent=flags.yes_download)
     settings = run_settings(flags, None, attended=output.attended)
     wanted = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
     submitted = await engine.runs.submit(replace(wanted, agent=flags.agent, model=flags.model, mode=flags.mode))
+    if submitted.conversation.id != conversation.id:
+        output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
     return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
 
 

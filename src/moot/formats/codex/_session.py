@@ -224,16 +224,17 @@ class Session:
             case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
                 return draft if draft is not None and draft.said is None else None
             case kind if kind in _OF_A_TURN:
-                return self._turned(str(kind), draft)
+                return self._turned(str(kind), body, draft)
             case _:
                 pass
         return None
 
-    def _turned(self, kind: str, draft: Draft[Work] | None) -> Draft[Work] | None:
+    def _turned(self, kind: str, body: JsonObject, draft: Draft[Work] | None) -> Draft[Work] | None:
         self._turn, self._begun_turn = False, kind.endswith("started")
         if self._begun_turn or draft is None or draft.said is not None:
             return None
         draft.answer.reason = "stop" if kind.endswith("complete") else "other"
+        draft.answer.turn = str(body.get("turn_id") or "")
         return draft
 
     def _shown(self, item: JsonObject, draft: Draft[Work] | None, at: int) -> Draft[Work] | None:

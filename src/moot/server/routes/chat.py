@@ -12,7 +12,7 @@ from moot.server.auth import Chatter, Reader
 from moot.server.caller import Caller
 from moot.server.routing import Router
 from moot.server.state import Here, Server
-from moot.server.streams.chat import open_turn
+from moot.server.streams.chat import gone_on_with, open_turn
 from moot.server.streams.frames import DONE, WHOLE, ChunkFrames
 from moot.server.streams.response import CHUNKS, EventStream
 from moot.server.streams.resume import Opening, shown, waits
@@ -54,7 +54,7 @@ async def chat_turn(here: Here, caller: Chatter, wanted: ChatIn, sdk: Sdk = None
 @router.get("/{chat_id}/stream", response_model=None, response_class=Response, responses=STREAM | NOTHING)
 async def chat_stream(here: Here, caller: Reader, chat_id: str, sdk: Sdk = None, last_event_id: LastEventId = None) -> Response:
     """Streams the live message again: all of it, or with `Last-Event-ID` what comes after that frame."""
-    conversation = await caller.store.conversations.named(chat_id)
+    conversation = await gone_on_with(caller, chat_id)
     opening = None if conversation is None else await shown(here.engine, caller, conversation, last_event_id)
     if opening is None:
         return Response(status_code=204)
@@ -83,7 +83,7 @@ async def chat_messages(caller: Reader, chat_id: str, sdk: Sdk = None) -> Respon
 
 
 async def _conversation(caller: Caller, chat_id: str) -> Conversation:
-    found = await caller.store.conversations.named(chat_id)
+    found = await gone_on_with(caller, chat_id)
     if found is None:
         raise NotFound(f"no conversation with the id {chat_id!r}")
     return found
@@ -93,8 +93,9 @@ async def _stream(server: Server, caller: Caller, opening: Opening, version: Ver
     blobs: Blobs = []
     first = ChunkFrames(version).replay(opening.chunks, opening.position, blobs)
     await keep(caller.store.blobs, blobs)
+    headers = {**CHUNKS, "content-location": f"/api/conversations/{opening.conversation}"}
     if opening.over:
-        return Response(first + DONE, headers=dict(CHUNKS))
+        return Response(first + DONE, headers=headers)
 
     async def waiting() -> bool:
         return await waits(caller, await caller.store.records.run(opening.run))
@@ -106,4 +107,4 @@ async def _stream(server: Server, caller: Caller, opening: Opening, version: Ver
     shared = server.streams.shared("chunks", opening.run, version)
     scribe = MessageScribe(opening.run, opening.after, version, store=caller.store.blobs, shared=shared, waits=waiting, over=over)
     seq, index = opening.after
-    return EventStream(server, caller, opening.conversation, seq if index == WHOLE else seq - 1, scribe, first=first, headers=CHUNKS)
+    return EventStream(server, caller, opening.conversation, seq if index == WHOLE else seq - 1, scribe, first=first, headers=headers)

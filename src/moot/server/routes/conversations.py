@@ -20,7 +20,16 @@ from moot.server.paging import Cursor, Limit, listed
 from moot.server.routing import Router
 from moot.server.state import Here, Server
 from moot.server.wire.base import ListOut
-from moot.server.wire.conversations import ConversationChange, ConversationIn, ConversationOut, ForkIn, HeadIn, conversation_out
+from moot.server.wire.conversations import (
+    ContinueIn,
+    ConversationChange,
+    ConversationIn,
+    ConversationOut,
+    ForkIn,
+    GoingOut,
+    HeadIn,
+    conversation_out,
+)
 from moot.server.wire.forgetting import ForgottenOut
 from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
@@ -135,6 +144,17 @@ async def fork_conversation(here: Here, caller: Chatter, conversation_id: str, w
         message = (await caller.store.conversations.message(wanted.message, conversation=found.id)).id
     made = await caller.store.tree.fork(found.id, message=message, title=wanted.title)
     return await _sent(here, caller, made, 201, {"location": f"/api/conversations/{made.id}"})
+
+
+@router.post("/{conversation_id}/continue")
+async def continue_conversation(here: Here, caller: Chatter, conversation_id: str, wanted: ContinueIn) -> GoingOut:
+    """Gives the conversation in which this one is gone on with: itself, or the linked copy of one that another program writes."""
+    found = await conversation_of(caller, conversation_id)
+    message = None
+    if wanted.message is not None:
+        message = (await caller.store.conversations.message(wanted.message, conversation=found.id)).id
+    going = await caller.store.tree.going_on(found.id, message=message)
+    return GoingOut(conversation=await _out(here, caller, going.conversation), message=going.message)
 
 
 @router.post("/{conversation_id}/head", response_model=ConversationOut)

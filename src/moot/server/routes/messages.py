@@ -78,7 +78,7 @@ async def submit_prompt(here: Here, caller: Chatter, conversation_id: str, wante
             user=caller.owner_id,
         )
     )
-    return SubmittedOut(conversation=found.id, run=run_out(submitted.run), seq=submitted.seq, steered=submitted.steered)
+    return SubmittedOut(conversation=submitted.conversation.id, run=run_out(submitted.run), seq=submitted.seq, steered=submitted.steered)
 
 
 @router.get("/messages/{message_id}", response_model=None, responses=ONE)

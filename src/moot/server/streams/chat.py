@@ -8,6 +8,7 @@ from typing import cast
 
 from moot.engine import Engine
 from moot.errors import Busy, NotFound, Refused, UsageError
+from moot.runtime.copies import copy_of
 from moot.server.caller import Caller
 from moot.server.problems import Problem
 from moot.server.streams.answering import answers_in, continued
@@ -23,7 +24,7 @@ from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_part
 from moot.types.run import Prompt, Submitted
 
-__all__ = ["open_turn"]
+__all__ = ["gone_on_with", "open_turn"]
 
 _OVER = ("output-available", "output-error")
 _CALL = ("type", "toolName", "toolCallId", "state", "input", "output", "errorText")
@@ -43,7 +44,7 @@ async def open_turn(engine: Engine, caller: Caller, wanted: ChatIn) -> Opening:
         folder = await caller.store.projects.get(wanted.project)
         place = wanted.directory or folder.root_path
         wanted = wanted.model_copy(update={"project": folder.id, "directory": place})
-    conversation = await caller.store.conversations.named(wanted.id)
+    conversation = await gone_on_with(caller, wanted.id)
     last = wanted.last
     if wanted.trigger == "regenerate-message":
         return await _again(engine, caller, wanted, conversation)
@@ -54,6 +55,12 @@ async def open_turn(engine: Engine, caller: Caller, wanted: ChatIn) -> Opening:
     if last.role != "user":
         raise UsageError(f"the last message is the {last.role}'s; expected the user's")
     return await _said(engine, caller, wanted, conversation, last)
+
+
+async def gone_on_with(caller: Caller, chat_id: str) -> Conversation | None:
+    """The conversation that a client means by the id of its chat: of one that others write, the copy in which it goes on."""
+    found = await caller.store.conversations.named(chat_id)
+    return found and (await copy_of(caller.store.conversations, found) or found)
 
 
 def _check_directory(caller: Caller, directory: str) -> None:
@@ -77,7 +84,7 @@ async def _said(engine: Engine, caller: Caller, wanted: ChatIn, conversation: Co
     try:
         submitted = await engine.runs.submit(prompt)
     except Busy:  # another process may have taken the same words at this moment
-        stored = await caller.store.conversations.named(wanted.id)
+        stored = await gone_on_with(caller, wanted.id)
         known = await _known(caller, stored, last.id)
         if known is None or known.parts != parts or (run := await caller.store.records.last_answer(known.id)) is None:
             raise

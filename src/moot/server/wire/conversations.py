@@ -187,6 +187,21 @@ class ForkIn(In):
     title: Annotated[str, Field(max_length=200)] = ""
 
 
+class ContinueIn(In):
+    """Where to go on from."""
+
+    message: str | None = None
+    """The branch that ends with it; the shown one without it."""
+
+
+class GoingOut(Out):
+    """Where a conversation is gone on with."""
+
+    conversation: ConversationOut
+    message: str | None
+    """What the message that was named is there."""
+
+
 class HeadIn(In):
     """Which branch is shown."""
 

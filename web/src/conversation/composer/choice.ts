@@ -10,7 +10,7 @@ export function useChoice(conversation: Conversation | null): [Choice, (change: 
   const before = conversation
     ? {
         agent: conversation.agent,
-        model: conversation.model,
+        model: conversation.origin && !('events' in conversation.origin) ? '' : conversation.model, // a source's need not be here
         mode: modeOf(conversation),
         project: conversation.project,
       }

@@ -1,0 +1,68 @@
+"""Runs that wait for answers: which of them has something to go on with, and when."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from moot.errors import MootError
+from moot.runtime.runtime import Runtime
+from moot.types.run import Run
+
+__all__ = ["Parking"]
+
+log = logging.getLogger("moot.engine")
+
+
+class Parking:
+    """What has parked here; its tasks live in the group it is given."""
+
+    def __init__(
+        self, runtime: Runtime, group: TaskGroup, cancel: Callable[[str], Awaitable[None]], wake: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._runtime = runtime
+        self._group = group
+        self._cancel = cancel
+        self._wake = wake
+
+    async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
+        """Takes up what came while the run was parking: a cancel, or answers. Else it is left until what it asked expires.
+
+        `answered`: the approvals that had their answers when it was last taken up.
+        """
+        try:
+            items = await self._runtime.store.records.inbox(run.id)
+            if cancelled or any(item.kind == "cancel" for item in items):
+                await self._cancel(run.id)
+            elif await self._answered(run.id) != answered:
+                await self._wake(run.id)
+            else:
+                self._group.start_soon(self._expire, run.id)
+        except MootError as error:
+            about = {"run": run.id, "conversation": run.conversation}
+            log.error("run %s waits, and may have missed an answer: %s", run.id, error, extra=about)
+
+    async def is_due(self, run: str) -> bool:
+        """Whether a parked run has something to go on with: everything it asked is answered, or something has expired."""
+        now = self._runtime.now() // 1000
+        asked = await self._runtime.store.records.approvals(run=run)
+        return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
+
+    async def _expire(self, run: str) -> None:
+        """Goes on with a parked run once something that it asked can't be answered any more; the model is told."""
+        try:
+            asked = await self._runtime.store.records.approvals(run=run)
+            times = [approval.expires_at for approval in asked if approval.expires_at is not None]
+            if times:
+                await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
+                if await self.is_due(run):
+                    await self._wake(run)
+        except MootError as error:
+            log.error("run %s is not gone on with: %s", run, error, extra={"run": run})
+
+    async def _answered(self, run: str) -> frozenset[str]:
+        asked = await self._runtime.store.records.approvals(run=run, open_only=False)
+        return frozenset(approval.id for approval in asked if approval.answer is not None)
