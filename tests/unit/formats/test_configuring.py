@@ -18,6 +18,7 @@ from moot.formats._source.configuring import Draft
 from moot.formats.clai.writing import SAMPLE
 from moot.formats.tai.writing import sample
 from moot.formats.talkcody.sample import sample as talkcody_sample
+from moot.plugins import FORMATS
 from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
 from moot.runtime.importing.sources import sources_at
 from moot.types.format import ForeignConfiguration
@@ -121,6 +122,64 @@ def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
     assert value["agents"] == {"My-agent": {"description": "d", "model": "small", "instructions": "Do.", "tools": ["shell"]}}
     headers = {"Authorization": "${DOCS_AUTHORIZATION}"}
     assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
+
+
+def test_hooks_of_talkcody_are_kept_with_the_folder_that_they_are_of(tmp_path: Path) -> None:
+    folder, project = tmp_path / ".local" / "share" / "com.talkcody", tmp_path / "code"
+    for place in (folder, tmp_path / ".talkcody", project / ".talkcody"):
+        place.mkdir(parents=True)
+    hook = {"matcher": "bash", "hooks": [{"type": "command", "command": "look-at-it", "timeout": 5}]}
+    (tmp_path / ".talkcody" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [hook]}}))
+    (project / ".talkcody" / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    file = folder / "talkcody.db"
+    file.write_bytes(talkcody_sample())
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE projects SET root_path = ?", (str(project),))
+        connection.commit()
+    configuration = found(folder, tmp_path / "data")
+    assert configuration.unsupported["talkcody"]["hooks"] == {str(tmp_path): {"Stop": [hook]}, str(project): {"PreToolUse": [hook]}}  # type: ignore[index, call-overload]
+    assert "look-at-it" not in str(configuration.pieces) and loaded(as_text(configuration)) is not None
+
+
+MUTSUMI = """{
+  // the one that asks nothing back
+  "editor.fontSize": 12,
+  "mutsumi.providers": [{"name": "mine", "baseurl": "http://127.0.0.1:9/v1", "api_key": "sk-abcdefghijklmnopqrstuvwx123456"},],
+  "mutsumi.models": {"mine": ["big", "small"]},
+  "mutsumi.defaultModel": {"model": "big", "provider": "mine"},
+  "mutsumi.titleGeneratorModel": {"model": "small", "provider": "mine"},
+  "mutsumi.agentConfig": {"toolSets": {"quick": ["read", "shell", "diagnostics"]}, "agentTypes": {
+    "helper": {"toolSets": ["quick"], "defaultModel": {"model": "small", "provider": "mine"}, "defaultMcpServers": ["docs"]},
+    "reviewer": {"defaultRules": ["default/reviewer.md"]}, /* its tools are the built-in ones */
+  }},
+  "mutsumi.mcpServers": {"docs": {"type": "http", "url": "https://example.org/mcp//x", "headers": {"x-api-key": "topsecret1"}}},
+  "mutsumi.autoApproveEnabled": true,
+  "mutsumi.httpServer.password": "topsecret2",
+}"""
+
+
+def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: Path) -> None:
+    project = tmp_path / "code"
+    user = tmp_path / ".config" / "Code" / "User"
+    for place in (project / ".mutsumi", project / ".vscode", user):
+        place.mkdir(parents=True)
+    format: Any = FORMATS.make("mtm")
+    (project / ".mutsumi" / "a.mtm").write_bytes(format.samples["notebook"])
+    (user / "settings.json").write_text(MUTSUMI)
+    (project / ".vscode" / "settings.json").write_text('{"mutsumi.defaultModel": {"model": "own", "provider": "mine"}}')
+    configuration = found(project / ".mutsumi", tmp_path / "data")
+    text = as_text(configuration)
+    value = loaded(text, {"MINE_API_KEY": "x"})
+    assert value["providers"] == {
+        "mine": {"base_url": "http://127.0.0.1:9/v1", "api_key": "${MINE_API_KEY}", "models": {"big": {}, "small": {}}}
+    }
+    assert value["models"] == {"main": "own@mine", "small": "small@mine"}
+    assert value["agents"]["helper"] == {"model": "small@mine", "mcp": ["docs"], "tools": ["read_file", "shell"]}
+    assert value["agents"]["reviewer"] == {"tools": ["read_file", "find_files", "search_files"]}
+    headers = {"x-api-key": "${DOCS_X_API_KEY}"}
+    assert value["mcp"] == {"docs": {"url": "https://example.org/mcp//x", "headers": headers, "enabled": False}}
+    assert "topsecret" not in text and "sk-abc" not in text and "default/reviewer.md" in text
+    assert any("approved without a question" in note for note in configuration.notes)
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))

@@ -9,20 +9,20 @@ from urllib.parse import unquote, urlsplit
 from moot.formats._source.beside import beside
 from moot.formats._source.documents import Document, sketch
 from moot.formats._source.folders import files_below
+from moot.formats.mtm.configuration import EDITORS, configuration
 from moot.formats.mtm.reading import VERSION, read_file
 from moot.formats.mtm.writing import HOLDS, SAMPLE, unversioned
 from moot.formats.mtm.writing_one import HOLDS_ONE, SAMPLE_ONE, version_one
-from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Keeping, Written
 
 __all__ = ["Mtm", "MtmOne"]
 
 _FOLDER = ".mutsumi"
-_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _SMALL = 1 << 16
 
 
 class Mtm:
-    """`Format`, `Holding`, `Placed`, `Split`, `Sampled`: reads both shapes, claims and writes the unversioned one."""
+    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`: reads both shapes, claims and writes the unversioned one."""
 
     name = "mtm"
     version = 1
@@ -39,7 +39,7 @@ class Mtm:
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         """The folder of each workspace that an editor on this machine remembers."""
         base = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-        for editor in _EDITORS:
+        for editor in EDITORS:
             for root in (base / editor, home / "Library" / "Application Support" / editor):
                 for file in files_below(root / "User" / "workspaceStorage", "workspace.json", depth=2):
                     if folder := _opened_folder(file, root):
@@ -51,6 +51,9 @@ class Mtm:
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for file in self.sources(path) if path.is_dir() else [path]:
             yield read_file(file)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        return configuration(path)
 
     def write(self, exported: ExportedConversation) -> Written:
         return unversioned(exported)

@@ -1,12 +1,13 @@
-"""Agents and MCP servers of TalkCody's database as pieces of ours."""
+"""Agents and MCP servers of TalkCody's database as pieces of ours, and the hooks in its settings beside projects and in the home."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from moot.formats._source.beside import beside
 from moot.formats._source.configuring import Draft, text, texts
 from moot.formats._source.database import Connection, object_of, opened, rows, tables
-from moot.formats._source.pieces import value_in
+from moot.formats._source.pieces import object_in, value_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
@@ -39,6 +40,10 @@ _LATER = {
     "scheduled_tasks": "SELECT * FROM scheduled_tasks",
     "projects": "SELECT * FROM projects WHERE id <> 'default'",
 }
+_SETTINGS = Path(".talkcody") / "settings.json"
+_ABOVE = 4
+"""Folders above the one for application data in which the home is looked for."""
+_SMALL = 4 << 20
 
 
 def configuration(database: Path) -> ForeignConfiguration:
@@ -53,8 +58,28 @@ def configuration(database: Path) -> ForeignConfiguration:
         for name, query in _LATER.items():
             if name in there:
                 draft.keep(name, list[Json](_all(connection, query)))
+        projects = _all(connection, "SELECT * FROM projects") if "projects" in there else []
+    for folder in _folders(database, projects):
+        _hooks(draft, folder)
     draft.note("projects: moot projects add FOLDER makes each of them here")
     return draft.found()
+
+
+def _folders(database: Path, projects: list[JsonObject]) -> dict[Path, None]:
+    """Where its settings can lie: in the home, and in each project's folder."""
+    roots = (Path(root) for project in projects if (root := text(project.get("root_path"))) and Path(root).is_absolute())
+    return dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *roots])
+
+
+def _hooks(draft: Draft, folder: Path) -> None:
+    data = beside(folder / _SETTINGS, inside=folder, limit=_SMALL)
+    if data is None:
+        return
+    settings = object_in(data.decode("utf-8", "replace"))
+    if not settings:
+        draft.note(f"{str(folder / _SETTINGS)!r} is no JSON object")
+    if hooks := settings.get("hooks"):
+        draft.keep("hooks", {str(folder): hooks})
 
 
 def _all(connection: Connection, query: str) -> list[JsonObject]:
