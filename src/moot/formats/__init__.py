@@ -18,7 +18,6 @@ Pure and synchronous: a source is read and never changed, no clock, no network; 
 | `_facts.py` | its values as JSON |
 | `_captures.py` | whose a capture is, and the runs in it |
 | `_portable.py` | the values of `json` and `jsonl` |
-| `_json_values.py` | the values in a JSON text, with the bytes they stand in |
 | `_source/` | sources of other programs, read without harm |
 | `_md_writing.py` `openai_writing.py` `anthropic_writing.py` | what `md`, `openai` and `anthropic` write |
 | `_writing.py` | what a conversation holds, counted, and what a format's table makes of it |

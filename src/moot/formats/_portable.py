@@ -13,7 +13,7 @@ from moot.types.format import ExportedConversation, Fidelity, ImportedFacts, Imp
 from moot.types.message import Message
 from moot.types.part import Part
 
-__all__ = ["HOLDS", "VERSION", "MessageReader", "conversation_value", "facts_of", "message_value", "named"]
+__all__ = ["HOLDS", "VERSION", "ConversationReader", "conversation_value", "lost", "message_value", "named"]
 
 VERSION = 1
 
@@ -69,38 +69,35 @@ def named(value: JsonObject, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def facts_of(value: JsonObject) -> ImportedFacts:
-    """What a file says of the whole conversation."""
-    archived = value.get("archived") is True
-    return ImportedFacts(
-        Fidelity({"titles": 1} if named(value, "title") else {}),
-        named(value, "title"),
-        named(value, "head") or None,
-        named(value, "directory"),
-        named(value, "agent"),
-        named(value, "model"),
-        _time(value, "created_at"),
-        _time(value, "updated_at"),
-        archived,
-        metadata={name: value[name] for name in ("usage", "cost", "forked_from") if name in value},
-    )
+class ConversationReader:
+    """A conversation as a file says it: facts, messages in their order, facts. What is wrong with a message costs that one."""
 
-
-class MessageReader:
-    """The messages of one conversation, in the order in which they stand; what is wrong with one costs that one."""
-
-    def __init__(self) -> None:
+    def __init__(self, value: JsonObject) -> None:
+        self._value = value
         self._seen = set[str]()
 
-    @property
-    def seen(self) -> frozenset[str]:
-        return frozenset(self._seen)
+    def begin(self) -> ImportedFacts:
+        value = self._value
+        title = named(value, "title")
+        return ImportedFacts(
+            Fidelity({"titles": 1} if title else {}),
+            title=title,
+            directory=named(value, "directory"),
+            agent=named(value, "agent"),
+            model=named(value, "model"),
+            created_at=_time(value, "created_at"),
+            updated_at=_time(value, "updated_at"),
+        )
+
+    def end(self) -> ImportedFacts:
+        head = named(self._value, "head")
+        metadata: JsonObject = {name: self._value[name] for name in ("usage", "cost", "forked_from") if name in self._value}
+        return ImportedFacts(head=head if head in self._seen else None, metadata=metadata)
 
     def read(self, value: Json, raw: bytes, where: str) -> Iterator[ImportedMessage | ImportedRecord | ImportedFacts]:
         message = self._message(value, raw)
         if isinstance(message, str):
-            yield ImportedRecord(raw, value, f"{where}: {message}")
-            yield ImportedFacts(Fidelity(lost={"records": 1}))
+            yield from lost(raw, value, f"{where}: {message}")
             return
         self._seen.add(message.source_id)
         yield message
@@ -126,6 +123,12 @@ class MessageReader:
             _time(value, "created_at"),
             metadata if isinstance(metadata, dict) else {},
         )
+
+
+def lost(raw: bytes, value: Json, problem: str) -> Iterator[ImportedRecord | ImportedFacts]:
+    """A record that can't be read, kept and counted."""
+    yield ImportedRecord(raw, value, problem)
+    yield ImportedFacts(Fidelity(lost={"records": 1}))
 
 
 def _time(value: JsonObject, name: str) -> int:

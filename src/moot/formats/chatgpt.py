@@ -17,7 +17,7 @@ from moot.formats._exports import Export, first_of, opened_export, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
-from moot.formats._source.pieces import Piece, member, members, value_in
+from moot.formats._source.pieces import Piece, along, value_in
 from moot.formats._source.tree import in_order
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
@@ -27,6 +27,7 @@ from moot.types.part import Part, text_part
 __all__ = ["ChatGPT"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "assistant", "system": "system"}
+_WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instructions")
 _SAMPLE = b"""[{"title": "Lists", "create_time": 1700000000.5, "update_time": 1700000060.0, "mapping": {
   "n0": {"id": "n0", "message": null, "parent": null, "children": ["n1"]},
   "n1": {"id": "n1", "message": {"id": "n1", "author": {"role": "user"}, "create_time": 1700000001.0,
@@ -64,18 +65,19 @@ class ChatGPT(ReadOnly):
 
 
 def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:
-    spans = _messages(piece.raw)
+    around, spans = _messages(piece.raw)
     nodes = [(id, text(node, "parent") or None, obj(node)) for id, node in obj(value, "mapping").items()]
     placed, cut = in_order(nodes)
-    tree = branches((id, parent, _speaks(node)) for id, parent, node in placed)
+    speech = {id for id, _, node in placed if _speaks(node)}
+    tree = branches((id, parent, id in speech) for id, parent, _ in placed)
 
     def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
-        yield ImportedRecord(_around(piece.raw), {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
+        yield ImportedRecord(around, {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
         yield _facts(value, cut)
         for id, parent, node in placed:
             message = obj(node, "message")
             raw = spans.get(id, b"")
-            if _speaks(node) and raw:
+            if id in speech and raw:
                 parts, lost = _parts(message, export)
                 if lost:
                     yield ImportedFacts(Fidelity(lost=lost))
@@ -86,20 +88,16 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     return entries_of(said(), tree, text(value, "current_node") or None)
 
 
-def _messages(raw: bytes) -> dict[str, bytes]:
-    """Node → the bytes of its message. Those of the node change with every answer to it."""
+def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """What stands around the nodes, and node → the bytes of its message. Those of the node change with every answer to it."""
     found: dict[str, bytes] = {}
-    mapping = member(raw, "mapping")
-    for node in members(raw, mapping.begin) if mapping is not None else ():
-        inner = member(raw, "message", node.begin)
-        if inner is not None:
-            found[node.name] = raw[inner.begin : inner.end]
-    return found
-
-
-def _around(raw: bytes) -> bytes:
-    mapping = member(raw, "mapping")
-    return raw if mapping is None else raw[: mapping.begin] + raw[mapping.end :]
+    around = raw
+    for way, span in along(raw, ("mapping", "*", "message")):
+        if len(way) == 3:
+            found[way[1]] = raw[span.begin : span.end]
+        elif len(way) == 1:
+            around = raw[: span.begin] + raw[span.end :]
+    return around, found
 
 
 def _facts(value: JsonObject, cut: int) -> ImportedFacts:
@@ -120,9 +118,7 @@ def _speaks(node: JsonObject) -> bool:
     if text(message, "author", "role") not in _ROLES or flag(message, "metadata", "is_visually_hidden_from_conversation"):
         return False
     content = obj(message, "content")
-    return any(content.get(name) for name in ("text", "thoughts", "content", "result", "user_profile", "user_instructions")) or any(
-        items(content, "parts")
-    )
+    return any(items(content, "parts")) or any(content.get(name) for name in _WORDS)
 
 
 def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts: list[Part]) -> Said:

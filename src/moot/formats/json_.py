@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._json_values import Value, elements, members, text_of_file
-from moot.formats._portable import HOLDS, VERSION, MessageReader, conversation_value, facts_of, message_value, named
+from moot.formats._portable import HOLDS, VERSION, ConversationReader, conversation_value, lost, message_value, named
+from moot.formats._source.documents import LARGEST, Document
+from moot.formats._source.pieces import whole
 from moot.formats._writing import fidelity_of, linked
-from moot.types.canonical import dumps
-from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.canonical import JsonObject, dumps
+from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedRecord, Written
 
 __all__ = ["JsonDocument"]
 
@@ -32,10 +34,10 @@ class JsonDocument:
         return _BEGIN.match(head) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        text = text_of_file(path)
-        if not self.sniff(path, text[: 1 << 16].encode()):
+        data = whole(path, LARGEST)
+        if not self.sniff(path, data[: 1 << 16]):
             raise UsageError(f"{str(path)!r} is no conversation in the format {self.name!r}")
-        yield from _conversations(text, 0, None, 0)
+        yield from _conversations(data, None, 0)
 
     def write(self, exported: ExportedConversation) -> Written:
         pieces: list[bytes] = [b'{"moot":"conversation","version":%d,' % VERSION]
@@ -56,56 +58,28 @@ def _put(pieces: list[bytes], exported: ExportedConversation, parent: str | None
     return fidelity
 
 
-def _conversations(text: str, begin: int, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
-    """The conversation that begins there, then those inside it."""
-    found, problem = _members(text, begin)
-    about = found.get("conversation")
-    value = about.value if about is not None and isinstance(about.value, dict) else {}
-    id = named(value, "id") or f"at-{begin}"
-    entries = _entries(text, found, about, problem)
-    yield ImportedConversation(id, entries, parent, named(value, "parent_call") or None)
-    children = found.get("children")
-    if children is not None and isinstance(children.value, list) and depth < _DEEPEST:
-        for child in elements(text, children.begin):
-            if isinstance(child.value, dict) and isinstance(child.value.get("conversation"), dict):
-                yield from _conversations(text, child.begin, id, depth + 1)
+def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
+    """The conversation in an object, then those inside it."""
+    found = Document(document)
+    about = found.value("conversation")
+    value = about if isinstance(about, dict) else {}
+    id = named(value, "id") or hashlib.sha256(document).hexdigest()
+    yield ImportedConversation(id, _entries(found, value), parent, named(value, "parent_call") or None)
+    for child in found.elements("children") if depth < _DEEPEST else ():
+        if child.raw.startswith(b"{"):
+            yield from _conversations(child.raw, id, depth + 1)
 
 
-def _members(text: str, begin: int) -> tuple[dict[str, Value], str]:
-    """What could be read of an object, and why no more could."""
-    found: dict[str, Value] = {}
-    try:
-        for member in members(text, begin):
-            found.setdefault(member.name, member)
-    except ValueError as error:
-        return found, str(error)
-    return found, ""
-
-
-def _entries(text: str, found: dict[str, Value], about: Value | None, problem: str) -> Iterator[Entry]:
-    value = about.value if about is not None and isinstance(about.value, dict) else {}
-    facts = facts_of(value)
-    if about is not None:
-        yield ImportedRecord(text[about.begin : about.end].encode(), about.value)
-    yield ImportedFacts(facts.fidelity, facts.title, None, facts.directory, facts.agent, facts.model, facts.created_at, facts.updated_at)
-    reader = MessageReader()
-    messages = found.get("messages")
-    if messages is not None and isinstance(messages.value, list):
-        for number, one in enumerate(elements(text, messages.begin), 1):
-            yield from reader.read(one.value, text[one.begin : one.end].encode(), f"message {number}")
-    if problem:
-        yield from _cut(text, found, reader, problem)
-    yield ImportedFacts(head=facts.head if facts.head in reader.seen else None, metadata=facts.metadata)
-
-
-def _cut(text: str, found: dict[str, Value], reader: MessageReader, problem: str) -> Iterator[Entry]:
-    """What a damaged document still says: its messages as far as they go, and that it is damaged."""
-    place = re.compile(r'"messages"\s*:\s*(?=\[)').search(text, found["conversation"].end if "conversation" in found else 0)
-    if "messages" not in found and place is not None:
-        try:
-            for number, one in enumerate(elements(text, place.end()), 1):
-                yield from reader.read(one.value, text[one.begin : one.end].encode(), f"message {number}")
-        except ValueError:
-            pass  # the problem below says so
-    yield ImportedRecord(b"", problem=f"the document is damaged: {problem}")
-    yield ImportedFacts(Fidelity(lost={"records": 1}))
+def _entries(found: Document, value: JsonObject) -> Iterator[Entry]:
+    reader = ConversationReader(value)
+    if value:
+        yield ImportedRecord(found.raw("conversation"), value)
+    yield reader.begin()
+    for one in found.elements("messages"):
+        if one.problem:
+            yield from lost(one.raw, None, f"message {one.number}: {one.problem}")
+        else:
+            yield from reader.read(one.value, one.raw, f"message {one.number}")
+    if not found.whole or not value:
+        yield from lost(b"", None, "the document is damaged, or cut off")
+    yield reader.end()

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._portable import HOLDS, VERSION, MessageReader, conversation_value, facts_of, message_value, named
+from moot.formats._portable import HOLDS, VERSION, ConversationReader, conversation_value, lost, message_value, named
 from moot.formats._source.lines import Line, json_lines
 from moot.formats._writing import families, fidelity_of, linked
 from moot.types.canonical import JsonObject, dumps, loads_object
-from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord, Written
+from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedRecord, Written
 
 __all__ = ["JsonLines"]
 
@@ -78,20 +78,18 @@ class _Lines:
 
 
 def _entries(lines: _Lines, header: Line, value: JsonObject) -> Iterator[Entry]:
-    facts = facts_of(value)
+    reader = ConversationReader(value)
     yield ImportedRecord(header.raw, header.value)
-    yield ImportedFacts(facts.fidelity, facts.title, None, facts.directory, facts.agent, facts.model, facts.created_at, facts.updated_at)
-    messages = MessageReader()
+    yield reader.begin()
     while (line := lines.next()) is not None:
         if _header(line.value) is not None:
             lines.back(line)
             break
         if line.value is None:
-            yield ImportedRecord(line.raw, problem=line.problem)
-            yield ImportedFacts(Fidelity(lost={"records": 1}))
+            yield from lost(line.raw, None, line.problem)
         else:
-            yield from messages.read(line.value, line.raw, f"line {line.number}")
-    yield ImportedFacts(head=facts.head if facts.head in messages.seen else None, metadata=facts.metadata)
+            yield from reader.read(line.value, line.raw, f"line {line.number}")
+    yield reader.end()
 
 
 def _object(line: bytes) -> JsonObject | None:

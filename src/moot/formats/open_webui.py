@@ -16,7 +16,7 @@ from moot.formats._saying import Said, branches, entries_of, file, step
 from moot.formats._sessions import ReadOnly
 from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
-from moot.formats._source.pieces import array, beginning, bytes_of, member, members, parsed, value_in
+from moot.formats._source.pieces import along, array, beginning, bytes_of, member, parsed, value_in
 from moot.formats._source.tree import in_order
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
@@ -125,13 +125,14 @@ def _parsed(data: bytes) -> tuple[JsonObject, str]:
 
 def _messages(chat: bytes) -> Iterator[_Message]:
     """Each message of the history with its bytes, without those of its children, which change with every answer."""
-    history = member(chat, "history")
-    inner = member(chat, "messages", history.begin) if history is not None else None
-    for span in members(chat, inner.begin) if inner is not None else ():
-        raw = chat[span.begin : span.end]
-        children = member(raw, "childrenIds")
-        value, _ = _parsed(raw)
-        yield span.name, value, raw if children is None else raw[: children.begin] + raw[children.end :]
+    children = (0, 0)
+    for way, span in along(chat, ("history", "messages", "*", "childrenIds")):
+        if len(way) == 4:
+            children = (span.begin, span.end)
+        elif len(way) == 3:
+            value, _ = _parsed(chat[span.begin : span.end])
+            begin, end = children if children[0] > span.begin else (span.end, span.end)
+            yield span.name, value, chat[span.begin : begin] + chat[end : span.end]
 
 
 def _of_rows(connection: Connection, chat: str) -> Iterator[_Message]:

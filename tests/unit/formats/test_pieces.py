@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.formats._source.fields import iso_of, milliseconds, money
-from moot.formats._source.pieces import LARGEST, array, beginning, members, object_in, parsed, value_in
+from moot.formats._source.pieces import LARGEST, along, array, beginning, members, object_in, parsed, value_in
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.text(max_size=8),
@@ -55,6 +55,22 @@ def test_an_array_that_ends_too_early_gives_what_came_before(values: list[Any], 
 def test_the_bytes_of_a_member_are_its_value(value: dict[str, Any]) -> None:
     data = json.dumps(value).encode()
     assert {one.name: json.loads(data[one.begin : one.end]) for one in members(data)} == value
+
+
+@quick
+@given(value=st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), VALUES, max_size=3) | VALUES, max_size=4))
+def test_members_inside_members_are_found_in_one_go(value: dict[str, Any]) -> None:
+    data = json.dumps(value).encode()
+    found = {way: json.loads(data[one.begin : one.end]) for way, one in along(data, ("*", "*"))}
+    inner = {(name, key): one for name, within in value.items() if isinstance(within, dict) for key, one in within.items()}
+    assert found == {(name,): one for name, one in value.items()} | inner
+
+
+def test_brackets_in_brackets_are_looked_through_quickly() -> None:
+    deep = b"[" * 50_000
+    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is cut off"]
+    assert [piece.raw for piece in array([b"[" + deep + b"]" * 50_000 + b"]"])] == [deep + b"]" * 50_000]
+    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is cut off"]
 
 
 @quick

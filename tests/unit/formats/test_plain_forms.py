@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from moot.formats.anthropic import Anthropic
+from moot.formats.json_ import JsonDocument
 from moot.formats.md import Markdown
 from moot.formats.openai import OpenAI
 from moot.formats.ui import Ui
-from moot.types.format import WholeConversation
-from moot.types.part import Part, text_of
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, WholeConversation
+from moot.types.message import Message
+from moot.types.part import Part, text_of, text_part
 
 FORMATS = (Anthropic(), Markdown(), OpenAI(), Ui())
 PLAIN = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
@@ -133,3 +136,18 @@ def test_markdown_without_speakers_is_nobodys(tmp_path: Path) -> None:
     data = b"# Guide\n\n## User\n\nHow to use it.\n\n## Install\n"
     path.write_bytes(data)
     assert not any(one.sniff(path, data) for one in FORMATS)
+
+
+def test_a_json_document_that_is_cut_off_keeps_what_came_before_and_says_so(tmp_path: Path) -> None:
+    messages = tuple(Message(f"m{at}", "user", (text_part(f"word {at}"),)) for at in range(3))
+    inner = ExportedConversation(Conversation("c2", parent="c1", parent_tool_call="call"), messages[:1])
+    data = JsonDocument().write(ExportedConversation(Conversation("c1", title="A title"), messages, children=(inner,))).data
+    path = tmp_path / "a.json"
+    for end, counts in ((data.index(b"word 2"), [2]), (data.index(b"children"), [3]), (data.rindex(b"word 0"), [3, 0])):
+        path.write_bytes(data[:end])
+        found = [one.whole() for one in JsonDocument().read(path)]
+        assert [len(one.messages) for one in found] == counts
+        assert all(one.fidelity.lost["records"] for one in found)
+        assert (found[0].conversation.source_id, found[0].facts.title) == ("c1", "A title")
+    path.write_bytes(data)
+    assert [len(one.whole().messages) for one in JsonDocument().read(path)] == [3, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +19,7 @@ __all__ = [
     "MARK",
     "Piece",
     "Span",
+    "along",
     "array",
     "beginning",
     "bytes_of",
@@ -39,13 +40,15 @@ _DOCUMENT = 256 << 20
 _CHUNK = 1 << 20
 _DEEPEST = 200
 """Brackets in brackets at the beginning of a document: no conversation has more."""
-_DEEP = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}])', re.DOTALL)
-"""Up to what matters inside a value, whole strings passed over: a bracket, or the quote of a string that is cut off."""
+_FLAT = rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+'
+"""Anything without a bracket, whole strings passed over."""
+_DEEP = re.compile(rb"%b(?:(?:\{%b\}|\[%b\])%b)*+([\"\[\]{}])" % ((_FLAT,) * 4), re.DOTALL)
+"""Up to what matters inside a value: a bracket with others inside it, or the quote of a string that is cut off."""
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
 """What is left of a string that began before."""
 _BETWEEN = re.compile(rb"[\s,]*")
 _SCALAR = re.compile(rb'[^\s,\[\]{}"]+')
-_KEY = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
+_KEY = re.compile(rb'[\s,]*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
 _CLOSES = {ord("["): b"]", ord("{"): b"}"}
 MARK = b"\xef\xbb\xbf"
 """A byte order mark, which some programs write first."""
@@ -225,7 +228,7 @@ class _Scanner:
             return (self._safe(at + 1), 0, True) if text is None else (text.end(), 0, False)
         if depth == 0 and self.data[at : at + 1] not in (b"[", b"{"):
             return self._scalar(at), 0, False
-        end = at
+        end, depth = (at, depth) if depth else (at + 1, 1)
         while (token := _DEEP.match(self.data, end)) is not None:
             sign, end = token[1], token.end()
             if sign == b'"':
@@ -266,17 +269,45 @@ def member(data: bytes, name: str, begin: int = 0) -> Span | None:
 
 def members(data: bytes, begin: int = 0) -> Iterator[Span]:
     """The members of the object that begins there, as far as they can be read; none when there is no object."""
+    return (span for _, span in along(data, ("*",), begin))
+
+
+def along(data: bytes, names: tuple[str, ...], begin: int = 0) -> Iterator[tuple[tuple[str, ...], Span]]:
+    """The members of an object that are reached by these names, `*` being any, each by its whole way; one behind what is in it.
+
+    It is looked through once, however deep they lie.
+    """
+    return _along(data, names, begin, ())
+
+
+def _along(data: bytes, names: tuple[str, ...], begin: int, above: tuple[str, ...]) -> Generator[tuple[tuple[str, ...], Span], None, int]:
     at = data.find(b"{", begin) + 1
     if at == 0 or data[begin : at - 1].strip():
-        return
-    while (at := past(data, at)) < len(data) and data[at : at + 1] != b"}":
+        return begin
+    while True:
         key = _KEY.match(data, at)
-        if key is None:  # something broken, behind which others may stand
-            at = _end(data, at)
+        if key is None:
+            at = past(data, at)
+            if at >= len(data) or data[at] in b"}":
+                return min(at + 1, len(data))
+            at = _end(data, at)  # something broken, behind which others may stand
             continue
-        at = _end(data, key.end())
-        with suppress(ValueError):
-            yield Span(str(parsed(key[1])), key.end(), at)
+        name, start = _name(key[1]), key.end()
+        if name is None or names[:1] not in (("*",), (name,)):
+            at = _end(data, start)
+            continue
+        way = (*above, name)
+        deeper = len(names) > 1 and data[start : start + 1] == b"{"
+        at = (yield from _along(data, names[1:], start, way)) if deeper else _end(data, start)
+        yield way, Span(name, start, at)
+
+
+def _name(key: bytes) -> str | None:
+    if b"\\" not in key:
+        return key[1:-1].decode("utf-8", "replace")
+    with suppress(ValueError):
+        return str(parsed(key))
+    return None
 
 
 def _end(data: bytes, begin: int) -> int:

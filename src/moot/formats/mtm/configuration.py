@@ -33,7 +33,7 @@ _TOOLS = {
     "write": "write_file",
     "edit": "edit_file",
 }
-_SETS: dict[str, list[str]] = {
+_SETS: JsonObject = {
     "read": [
         *("read", "glob", "grep", "find_filename", "get_env_var", "system_info", "project_outline", "diagnostics", "query_codebase"),
         *("inspect_shell_task", "kill_shell_task"),
