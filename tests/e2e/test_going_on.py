@@ -15,6 +15,7 @@ from moot.errors import NotFound, UsageError
 from moot.formats.codex.format import CodexFormat
 from moot.runtime.copies import copy_of
 from moot.runtime.importing import Report, Wanted, bring
+from moot.testing.codex_program import THREAD
 from moot.testing.scripted import Reply
 from moot.types.agent import Agent
 from moot.types.canonical import loads_object
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.anyio
 
 MORE = line(id="a2", parent="u2", role="assistant", text="and then that", at=1_700_000_004_000)
 ROLLOUT = next((Path(__file__).parents[1] / "recorded" / "formats" / "codex").rglob("*.jsonl"))
+ID = ROLLOUT.stem[-36:]
 
 
 async def bring_in(on: Any, path: Path, data: bytes, format: Any = None) -> Conversation:
@@ -207,3 +209,21 @@ async def test_its_own_agent_goes_on_in_a_fork_of_its_session(stage: Any, tmp_pa
         told = text_of(answer.parts)
         assert "between" in told and "Aside." in told and told.endswith("two ")
         assert file.read_bytes() == ROLLOUT.read_bytes()
+
+
+async def test_a_session_that_our_own_run_made_is_here_already_unless_it_is_named(stage: Any, tmp_path: Path) -> None:
+    agents = {"default": Agent(), "codex": Agent("codex", agent_type="codex", options=Codex.trials["answer"])}
+    async with stage([], agents=agents) as on:
+        run, _ = await on.ask("one", agent="codex")
+        file = tmp_path / f"rollout-2026-11-21T20-31-00-{THREAD}.jsonl"
+        file.write_bytes(ROLLOUT.read_bytes().replace(ID.encode(), THREAD.encode()))
+        placed = replace(source(file, CodexFormat()), placed=True)
+        for dry_run in (True, False):
+            report = Report()
+            await bring(on.engine.store, [placed], Wanted(str(on.directory), dry_run=dry_run), report)
+            (one,) = report.brought
+            assert (one.outcome, one.conversation and one.conversation.id, await count(on)) == ("known", run.conversation, 1)
+        named = tmp_path / "named.jsonl"
+        named.write_bytes(file.read_bytes())
+        await bring(on.engine.store, [source(named, CodexFormat())], Wanted(str(on.directory)), Report())
+        assert await count(on) == 2

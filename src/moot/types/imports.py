@@ -46,6 +46,8 @@ class Arriving:
     parent: str | None = None
     """The `source_id` of the conversation that it is a part of."""
     parent_call: str | None = None
+    agent_type: str = ""
+    """Whose session it is, where runs of ours may have made it: then all of it is here already. Empty = it is wanted all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Received:
     id: str
     is_new: bool = False
     closed: bool = False
-    """Nothing is added: a person has deleted it, or it was brought in whole."""
+    """Nothing is added: a person has deleted it, it was brought in whole, or it is the session of a run of ours."""
     version: int = 0
     """Of the format that last read it to its end; 0 = none has."""
 

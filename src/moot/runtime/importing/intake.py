@@ -144,7 +144,8 @@ class Intake:
 
     def _arriving(self) -> Arriving:
         format = self.source.format
-        return Arriving(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call)
+        agent_type = format.agent_type if isinstance(format, OfAgent) and self.source.placed else ""
+        return Arriving(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call, agent_type)
 
     def _as_new(self) -> Conversation:
         at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000

@@ -9,9 +9,9 @@ from moot.errors import StoreError
 from moot.store.connect import Queries
 from moot.store.transaction import Transaction
 from moot.types.canonical import JsonObject
-from moot.types.imports import Arrival
+from moot.types.imports import Arrival, Arriving
 
-__all__ = ["Place", "Variant", "fresh", "note", "place_of", "variants"]
+__all__ = ["Place", "Variant", "fresh", "made_by", "note", "place_of", "variants"]
 
 _SIZES = (8, 64, 512)
 """Keys in one statement, so that there are few statements to prepare."""
@@ -42,6 +42,18 @@ def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place
         (owner, format, source_id),
     ).fetchone()
     return None if row is None else Place(row[0], row[1], row[2], bool(row[3]))
+
+
+def made_by(queries: Queries, owner: str, arriving: Arriving) -> str | None:
+    """The conversation of ours whose runs made that session, or the one that it is a part of."""
+    if not arriving.agent_type:
+        return None
+    row: Any = queries.execute(
+        "SELECT c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
+        " WHERE r.agent_session_id IN (?1, ?2) AND r.agent_type = ?3 AND r.owner_id = ?4 LIMIT 1",
+        (arriving.source_id, arriving.parent or arriving.source_id, arriving.agent_type, owner),
+    ).fetchone()
+    return None if row is None else row[0]
 
 
 def note(transaction: Transaction, conversation: int, origin: JsonObject | None, owner: str) -> None:

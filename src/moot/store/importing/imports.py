@@ -10,7 +10,7 @@ from typing import Any
 from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.importing.adding import Prepared, prepared, take
-from moot.store.importing.finding import fresh, place_of, variants
+from moot.store.importing.finding import fresh, made_by, place_of, variants
 from moot.store.importing.recordings import add
 from moot.store.importing.settling import receive, settle
 from moot.store.reader import Reader
@@ -48,8 +48,7 @@ class StoredImports:
 
     async def receive(self, arriving: Arriving, *, dry_run: bool = False) -> Received:
         if dry_run:
-            found = await self._reader.read(lambda connection: place_of(connection, self._owner, arriving.format, arriving.source_id))
-            return Received("", is_new=True) if found is None else Received(found.id, closed=found.deleted, version=found.version)
+            return await self._reader.read(lambda connection: _would_receive(connection, arriving, self._owner))
         return await self._writer.write(partial(receive, arriving, self._owner), f"import:{arriving.format}:{arriving.source_id}")
 
     async def take(self, received: Received, arrivals: Sequence[Arrival], *, anew: bool = False, dry_run: bool = False) -> Taken:
@@ -100,6 +99,14 @@ class StoredImports:
     async def counts(self) -> dict[str, int]:
         sql = "SELECT format, count(*) FROM import_conversation WHERE owner_id = ? GROUP BY format"
         return await self._reader.read(lambda connection: dict(connection.execute(sql, (self._owner,)).fetchall()))
+
+
+def _would_receive(connection: Connection, arriving: Arriving, owner: str) -> Received:
+    found = place_of(connection, owner, arriving.format, arriving.source_id)
+    if found is not None:
+        return Received(found.id, closed=found.deleted, version=found.version)
+    ours = made_by(connection, owner, arriving)
+    return Received("", is_new=True) if ours is None else Received(ours, closed=True)
 
 
 def _prepared(arrivals: Sequence[Arrival]) -> list[Prepared]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.errors import NotFound
 from moot.store import lookup
-from moot.store.importing.finding import place_of, variants
+from moot.store.importing.finding import made_by, place_of, variants
 from moot.store.rows import clean
 from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
@@ -40,6 +40,8 @@ def receive(arriving: Arriving, owner: str, transaction: Transaction) -> Receive
     if found is not None:
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
         return Received(found.id, closed=closed, version=found.version)
+    if (ours := made_by(transaction, owner, arriving)) is not None:
+        return Received(ours, closed=True)
     made = new_conversation(transaction, replace(arriving.conversation, owner=owner))
     parent = arriving.parent if arriving.parent != arriving.source_id else None
     transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
