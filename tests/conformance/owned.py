@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.stores import frame, prompt
+from moot.convert.arriving import arrived
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
-from moot.types.imports import Arrival, Arriving, Received, Settled, SourceMark
+from moot.types.imports import Arriving, Received, Settled, SourceMark
 from moot.types.message import Message
 from moot.types.part import text_part
 from moot.types.share import NewShare, Share, SharedPage
@@ -25,7 +26,7 @@ WORD = "heliotrope"
 KEY = "channel:room"
 LATER = 1 << 50
 PAGE = SharedPage(b"<p>a page", "default-src 'none'")
-ARRIVAL = Arrival(ImportedMessage("user", (text_part("changed"),), "m", b"raw"), b"m", b"digest")
+ARRIVAL = arrived(ImportedMessage("user", (text_part("changed"),), "m", b"raw"))
 ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
 
 

@@ -1,20 +1,20 @@
-"""What an entry of a source is known by again, and what it took. Pure."""
+"""What an entry of a source is known by again, what of it is stored, and what it took. Pure."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 
-from moot.types.canonical import JsonObject
+from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import Arrival
-from moot.types.usage import Usage
+from moot.types.usage import NO_USAGE, Usage
 
 __all__ = ["arrived", "digest_of", "digest_of_record", "key_of", "record_key", "took"]
 
 _LONGEST = 128
 """Bytes of a key."""
 _DIGEST = 16
-_NOTHING = Usage()
+_UNREADABLE = b'[{"type":"data-unreadable","data":{}}]'
 
 
 def digest_of(raw: bytes | memoryview) -> bytes:
@@ -39,25 +39,49 @@ def record_key(digest: bytes, occurrence: int) -> bytes:
 
 
 def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arrival:
-    """The entry with all of that; `occurrence` is how often a record was in its conversation before."""
+    """The entry with all of that, encoded; `occurrence` is how often a record was in its conversation before."""
     if isinstance(entry, ImportedRecord):
         digest = digest_of_record(entry)
-        return Arrival(entry, record_key(digest, occurrence), digest)
-    return Arrival(entry, key_of(entry.source_id), digest_of(entry.raw), *took(entry.metadata))
+        said = {"problem": entry.problem} if entry.problem else {}
+        body = _encoded({"record": entry.body, **said}, dumps({"record": None, **said}))
+        return Arrival(record_key(digest, occurrence), digest, entry.raw, body, entry.problem)
+    usage, cost, unpriced = took(entry.metadata)
+    return Arrival(
+        key_of(entry.source_id),
+        digest_of(entry.raw),
+        entry.raw,
+        b"",
+        role=entry.role,
+        parts=_encoded(entry.parts, _UNREADABLE),
+        metadata=_encoded(entry.metadata, b"{}"),
+        parent=None if entry.parent is None else key_of(entry.parent),
+        created_at=entry.created_at,
+        usage=usage,
+        cost=cost,
+        unpriced=unpriced,
+    )
+
+
+def _encoded(value: object, instead: bytes) -> bytes:
+    """The canonical bytes; of what can't be kept as JSON (nested too deeply) the raw alone stays."""
+    try:
+        return dumps(value)
+    except ValueError:
+        return instead
 
 
 def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
     """What the steps of a message took: tokens, nano-dollars (None = no step has a price), whether one has tokens and no price."""
-    usage, cost, unpriced = _NOTHING, None, False
+    usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
         if not isinstance(step, dict):
             continue
         told = step.get("usage")
-        of_step = Usage.from_json(told) if isinstance(told, dict) else _NOTHING
-        usage = of_step if usage is _NOTHING else usage + of_step
+        of_step = Usage.from_json(told) if isinstance(told, dict) else NO_USAGE
+        usage = of_step if usage is NO_USAGE else usage + of_step
         if type(spent := step.get("cost")) is int:
             cost = spent if cost is None else cost + spent
         else:
-            unpriced = unpriced or of_step != _NOTHING
+            unpriced = unpriced or of_step != NO_USAGE
     return usage, cost, unpriced

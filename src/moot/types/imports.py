@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
-from moot.types.format import ImportedMessage, ImportedRecord
+from moot.types.event import Raw
+from moot.types.message import Role
 from moot.types.recording import Recording
-from moot.types.usage import Usage
+from moot.types.usage import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,26 @@ class Received:
     """Of the format that last read it to its end; 0 = none has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """An entry, with what it is known by again."""
+class Arrival(NamedTuple):
+    """A message or record of a source on its way into the store: what it is known by again, and its JSON as it is stored."""
 
-    entry: ImportedMessage | ImportedRecord
     key: bytes
     digest: bytes
     """Of its raw."""
-    usage: Usage = field(default_factory=Usage)
+    raw: Raw
+    body: bytes
+    """Of the event of a record; empty for a message, whose body is put together once its ids are known."""
+    problem: str = ""
+    """What is wrong with the record; empty = nothing is."""
+    role: Role | None = None
+    """None = a record that is no message, and nothing of what follows."""
+    parts: bytes = b""
+    metadata: bytes = b""
+    parent: bytes | None = None
+    """Key of the message that it hangs on; None = a first one."""
+    created_at: int = 0
+    """ms since the epoch; 0 = the source does not say."""
+    usage: Usage = NO_USAGE
     cost: int | None = None
     unpriced: bool = False
     """It took something, and nobody knows what that cost."""

@@ -50,6 +50,8 @@ class Usage:
         )
 
 
+NO_USAGE = Usage()
+"""Nothing is known."""
 _NAMES = tuple(field.name for field in fields(Usage))
 
 

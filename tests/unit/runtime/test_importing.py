@@ -38,7 +38,8 @@ async def told(store: Store) -> JsonObject:
         "/".join(_way(messages, message)): [list(message.parts), message.metadata, raws[message.id].decode(), message.created_at]
         for message in messages.values()
     }
-    records = sorted((event.raw or b"").decode() for event in events if event.kind == "meta")
+    # one that was read before its line's end was written stays as it was read
+    records = sorted((event.raw or b"").rstrip(b"\n").decode() for event in events if event.kind == "meta")
     head = messages[conversation.head or ""]
     return {"said": said, "records": records, "head": _way(messages, head), "title": conversation.title}  # type: ignore[dict-item]
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import anyio.to_thread
 
 from moot.errors import UsageError
+from moot.runtime.importing.apart import reading_of
 from moot.runtime.importing.intake import Intake, Wanted
-from moot.runtime.importing.pricing import Prices
-from moot.runtime.importing.reading import pieces_of
+from moot.runtime.importing.reading import Reading, pieces_of
 from moot.runtime.importing.reports import Report
 from moot.runtime.importing.sources import Source, mark_of
 from moot.runtime.importing.whole import recorded_in
@@ -35,23 +35,38 @@ async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, r
     found = await listed(sources)
     report.sources += len(found)
     report.bytes += sum(source.mark.size for source in found)
-    prices = Prices()
-    for source in found:
-        await bring_one(holdings, source, wanted, prices, report)
+    left = [source for source in found if not await _is_done(holdings, source, wanted, report)]
+    async with reading_of(left) as reading:
+        for source in left:
+            await _bring(holdings, source, wanted, reading, report)
 
 
-async def bring_one(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> None:
+async def bring_one(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:
     """The same with one source, which the report counts already."""
+    if not await _is_done(holdings, source, wanted, report):
+        await _bring(holdings, source, wanted, reading, report)
+
+
+async def _bring(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:
     report.current = str(source.path)
     before = report.bytes_done
-    if source.problem:
-        report.fail(str(source.path), source.format.name, source.problem)
-    elif not await _is_passed_over(holdings, source, wanted, report):
-        await _read(holdings, source, wanted, prices, report)
+    await _read(holdings, source, wanted, reading, report)
     report.done += 1
     report.bytes_done = before + source.mark.size
     report.current = ""
     report.heard()
+
+
+async def _is_done(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:
+    """Whether there is nothing to be read of it; then the report says so."""
+    if source.problem:
+        report.fail(str(source.path), source.format.name, source.problem)
+    elif not await _is_passed_over(holdings, source, wanted, report):
+        return False
+    report.done += 1
+    report.bytes_done += source.mark.size
+    report.heard()
+    return True
 
 
 async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:
@@ -67,7 +82,7 @@ async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, re
     return False
 
 
-async def _read(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> None:
+async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:
     if isinstance(source.format, Recorder):
         async with aclosing(recorded_in(holdings, source, source.format, wanted)) as recordings:
             try:
@@ -80,7 +95,7 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, prices: Pric
         words = f"the format {source.format.name!r} says itself whose words they are; --agent-type is for captures"
         raise UsageError(words, fix="leave it out")
     before, problems = sum(report.conversations.values()), report.problems
-    unfinished, problem = await _pieces(holdings, source, wanted, prices, report)
+    unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
     if problem:
         report.fail(str(source.path), source.format.name, problem)
     elif not unfinished and not wanted.dry_run and not wanted.since:
@@ -88,11 +103,11 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, prices: Pric
         await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
 
 
-async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, prices: Prices, report: Report) -> tuple[bool, str]:
+async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> tuple[bool, str]:
     """Whether it is still being written, and why it could not be read to its end."""
     intake: Intake | None = None
     unfinished = False
-    async with pieces_of(source, prices) as pieces:
+    async with pieces_of(source, reading) as pieces:
         async for piece in pieces:
             if piece.is_first or intake is None:
                 conversation = piece.conversation

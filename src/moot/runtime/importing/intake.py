@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from moot.convert.arriving import key_of
 from moot.runtime.importing.reading import Piece
 from moot.runtime.importing.reports import NOTES, Brought, Outcome, fidelity_json
 from moot.runtime.importing.sources import Source
 from moot.runtime.naming import first_line
-from moot.types.canonical import JsonObject
+from moot.types.canonical import JsonObject, loads
 from moot.types.conversation import Conversation
-from moot.types.format import ImportedFacts, ImportedRecord, OfAgent
+from moot.types.format import ImportedFacts, OfAgent
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Arriving, Received, Settled, Taken
+from moot.types.part import Part
 from moot.types.store import Holdings
 
 __all__ = ["Intake", "Wanted"]
@@ -103,28 +105,27 @@ class Intake:
 
     def _look(self, arrival: Arrival) -> bool:
         """Takes note of an entry; False for one that is left for the next time."""
-        entry = arrival.entry
-        if isinstance(entry, ImportedRecord):
-            return self._look_at_record(entry)
+        if arrival.role is None:
+            return self._look_at_record(arrival)
         self.messages += 1
         self.unpriced += arrival.unpriced
         self.last = arrival.key
-        if entry.created_at:
-            self.first_at = min(self.first_at or entry.created_at, entry.created_at)
-            self.last_at = max(self.last_at, entry.created_at)
-        if not self.title and entry.role == "user":
-            self.title = first_line(entry.parts)
+        if arrival.created_at:
+            self.first_at = min(self.first_at or arrival.created_at, arrival.created_at)
+            self.last_at = max(self.last_at, arrival.created_at)
+        if not self.title and arrival.role == "user":
+            self.title = first_line(cast("list[Part]", loads(arrival.parts)))
         return True
 
-    def _look_at_record(self, entry: ImportedRecord) -> bool:
-        if not entry.problem:
+    def _look_at_record(self, record: Arrival) -> bool:
+        if not record.problem:
             return True
-        if entry.raw and not entry.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
+        if record.raw and not record.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
             self.unfinished = True
             return False
         self.problems += 1
         if len(self.notes) < NOTES:
-            self.notes.append(entry.problem)
+            self.notes.append(record.problem)
         return True
 
     def _is_wanted(self) -> bool:

@@ -1,15 +1,15 @@
-"""A source read by its format, in a thread of its own, in pieces behind a bounded queue.
+"""A source read by its format, in a thread or a process of its own, in pieces behind a bounded queue.
 
-A piece has at most 128 entries or half a megabyte, or one entry that is larger; two wait at most. Then the thread waits too, so memory
+A piece has at most 128 entries or half a megabyte, or one entry that is larger; two wait at most. Then the reader waits too, so memory
 holds a few pieces, however long a conversation is.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import anyio
 import anyio.from_thread
@@ -23,7 +23,7 @@ from moot.runtime.importing.sources import Source
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedMessage, together
 from moot.types.imports import Arrival
 
-__all__ = ["Piece", "Pieces", "pieces_of"]
+__all__ = ["Here", "Piece", "Pieces", "Reading", "Send", "pieces_of", "read"]
 
 _ENTRIES = 128
 _BYTES = 512 << 10
@@ -60,34 +60,56 @@ class Pieces:
         return self.receive
 
 
-_Send: TypeAlias = Callable[[Piece], None]
+Send: TypeAlias = Callable[[Piece], Coroutine[None, None, None]]
+"""Waits as long as nobody has room for the piece. Raises BrokenResourceError when nobody wants it."""
+
+
+class Reading(Protocol):
+    """Whoever reads sources."""
+
+    async def read(self, source: Source, send: Send) -> str:
+        """Hands over each piece in order; what went wrong, empty = nothing."""
+        ...
+
+
+class Here:
+    """`Reading` in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._prices = Prices()
+
+    async def read(self, source: Source, send: Send) -> str:
+        def sent(piece: Piece) -> None:
+            anyio.from_thread.run(send, piece)
+
+        return await anyio.to_thread.run_sync(read, source, self._prices, sent)
 
 
 @asynccontextmanager
-async def pieces_of(source: Source, prices: Prices) -> AsyncGenerator[Pieces, None]:
+async def pieces_of(source: Source, reading: Reading) -> AsyncGenerator[Pieces, None]:
     """The pieces of a source, while it is read. What its reader raises ends them and is their `problem`."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_reading, source, prices, pieces, send)
+        tasks.start_soon(_reading, source, reading, pieces, send)
         async with receive:
             yield pieces
 
 
-async def _reading(source: Source, prices: Prices, pieces: Pieces, send: MemoryObjectSendStream[Piece]) -> None:
-    def sent(piece: Piece) -> None:
-        anyio.from_thread.run(send.send, piece)
-
+async def _reading(source: Source, reading: Reading, pieces: Pieces, send: MemoryObjectSendStream[Piece]) -> None:
     async with send:
-        pieces.problem = await anyio.to_thread.run_sync(_read, source, prices, sent)
+        pieces.problem = await reading.read(source, send.send)
 
 
-def _read(source: Source, prices: Prices, send: _Send) -> str:
-    """What went wrong; empty = nothing."""
+_Take: TypeAlias = Callable[[Piece], None]
+
+
+def read(source: Source, prices: Prices, take: _Take) -> str:
+    """Hands over each piece in order; what went wrong, empty = nothing. Blocks."""
     conversations = source.format.read(source.path)
     try:
         for conversation in conversations:
-            _conversation(conversation, prices, send)
+            _conversation(conversation, prices, take)
     except anyio.BrokenResourceError:
         return "nobody wants to know any more"
     except MootError as error:
@@ -140,14 +162,14 @@ class _Gathered:
         return self.facts[0]
 
 
-def _conversation(conversation: ImportedConversation, prices: Prices, send: _Send) -> None:
+def _conversation(conversation: ImportedConversation, prices: Prices, take: _Take) -> None:
     gathered, is_first = _Gathered(), True
     for entry in conversation.entries:
         gathered.add(entry, prices)
         if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:
-            send(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, False))
+            take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, False))
             gathered.arrivals, gathered.size, is_first = [], 0, False
-    send(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, True))
+    take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, True))
 
 
 def _sound(entry: ImportedMessage, prices: Prices) -> ImportedMessage:

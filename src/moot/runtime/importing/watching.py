@@ -19,7 +19,7 @@ from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
 from moot.runtime.importing.bringing import bring_one, listed
 from moot.runtime.importing.intake import Wanted
-from moot.runtime.importing.pricing import Prices
+from moot.runtime.importing.reading import Here
 from moot.runtime.importing.reports import Report
 from moot.runtime.importing.sources import Places, Source, mark_of
 from moot.types.store import Holdings
@@ -49,7 +49,7 @@ class Watcher:
     wanted: Wanted
     told: Callable[[Report], None]
     """Called after each import of which there is something to say."""
-    prices: Prices = field(default_factory=Prices)
+    reading: Here = field(default_factory=Here)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
     """Sources with news, oldest first."""
@@ -181,7 +181,7 @@ class Watcher:
         report.bytes += sum(source.mark.size for source in sources)
         for source in sources:
             began = time.monotonic()
-            await bring_one(self.holdings, source, self.wanted, self.prices, report)
+            await bring_one(self.holdings, source, self.wanted, self.reading, report)
             took = time.monotonic() - began
             self._rest[source.path] = began + took + max(_LEAST, took * _REST)
             changed = changed or report.taken.changed

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
-from moot.convert.arriving import digest_of, key_of, took
+from moot.convert.arriving import digest_of, took
 from moot.convert.growing import continues, grown, growth
 from moot.store import lookup
 from moot.store.importing.finding import Variant, variants
-from moot.store.rows import kept_object, message_of
+from moot.store.rows import kept, kept_object, message_of, parts_of
 from moot.store.transaction import Entry, Transaction, insert_many, quick
 from moot.types.canonical import JsonObject, dumps
-from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Taken
-from moot.types.message import Message
+from moot.types.message import Message, Role
 from moot.types.usage import Usage
 
-__all__ = ["Prepared", "prepared", "take"]
+__all__ = ["take"]
 
 _MESSAGE: LiteralString = (
     "INSERT INTO message (id, conversation, parent_id, role, parts, metadata, status, first_seq, last_seq, folded_through, created_at)"
@@ -49,41 +48,14 @@ _MESSAGE_ROW = (
 )
 
 
-class Prepared(NamedTuple):
-    """An arrival with what is stored of it encoded already: that takes longer than anything else and must not hold up the writer."""
-
-    arrival: Arrival
-    parts: bytes = b""
-    metadata: bytes = b""
-    body: bytes = b""
-    """Of a record; of a message it is put together once its ids are known."""
-
-
-def prepared(arrival: Arrival) -> Prepared:
-    """The same, encoded."""
-    entry = arrival.entry
-    if isinstance(entry, ImportedMessage):
-        return Prepared(arrival, _encoded(list(entry.parts), b'[{"type":"data-unreadable","data":{}}]'), _encoded(entry.metadata, b"{}"))
-    said = {"problem": entry.problem} if entry.problem else {}
-    return Prepared(arrival, body=_encoded({"record": entry.body, **said}, dumps({"record": None, **said})))
-
-
-def _encoded(value: object, instead: bytes) -> bytes:
-    """The canonical bytes; of what can't be kept as JSON (nested too deeply) the raw alone stays."""
-    try:
-        return dumps(value)
-    except ValueError:
-        return instead
-
-
 @dataclass(slots=True)
 class _Said:
     """A message that is to be inserted."""
 
     id: str
     parent: str | None
-    prepared: Prepared
-    entry: ImportedMessage
+    arrival: Arrival
+    role: Role
     at: int
     """Its event among those of the piece."""
 
@@ -105,83 +77,74 @@ class _Piece:
     """The newest message."""
 
 
-def take(whose: tuple[str, str], arrivals: Sequence[Prepared], anew: bool, transaction: Transaction) -> Taken:
+def take(whose: tuple[str, str], arrivals: Sequence[Arrival], anew: bool, transaction: Transaction) -> Taken:
     """As `Imports.take`; with `anew` messages that are known letter for letter are looked at, for another version has read them.
 
     `whose`: a conversation and its owner; NotFound is raised for one of somebody else.
     """
     no = lookup.number(transaction, *whose)
-    parents = [_parent_key(one.arrival) for one in arrivals]
-    keys = [one.arrival.key for one in arrivals]
-    known = variants(transaction, no, (key for key in (*keys, *parents) if key is not None))
+    keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)
+    known = variants(transaction, no, keys)
     latest = {key: told[-1].message for key, told in known.items()}
     piece = _Piece(no)
-    for one, parent in zip(arrivals, parents, strict=True):
-        told = known.setdefault(one.arrival.key, [])
-        if isinstance(one.arrival.entry, ImportedMessage):
-            hangs_on = latest.get(parent) if parent is not None else None
-            piece.taken += Taken(loose=int(parent is not None and hangs_on is None))
-            latest[one.arrival.key] = _message(transaction, piece, one, one.arrival.entry, told, hangs_on, anew=anew)
+    for one in arrivals:
+        told = known.setdefault(one.key, [])
+        if one.role is not None:
+            hangs_on = latest.get(one.parent) if one.parent is not None else None
+            piece.taken += Taken(loose=int(one.parent is not None and hangs_on is None))
+            latest[one.key] = _message(transaction, piece, one, one.role, told, hangs_on, anew=anew)
         elif told:
             piece.taken += Taken(known=1)
         else:
-            piece.entries.append(Entry("meta", one.arrival.entry.raw, one.body))
-            _note(piece, one.arrival, told, None)
+            piece.entries.append(Entry("meta", one.raw, one.body))
+            _note(piece, one, told, None)
             piece.taken += Taken(records=1)
     _store(transaction, piece)
     _sum_up(transaction, piece)
     return piece.taken
 
 
-def _parent_key(arrival: Arrival) -> bytes | None:
-    entry = arrival.entry
-    return key_of(entry.parent) if isinstance(entry, ImportedMessage) and entry.parent is not None else None
-
-
 def _message(
-    transaction: Transaction, piece: _Piece, one: Prepared, entry: ImportedMessage, told: list[Variant], parent: str | None, *, anew: bool
+    transaction: Transaction, piece: _Piece, one: Arrival, role: Role, told: list[Variant], parent: str | None, *, anew: bool
 ) -> str | None:
     """The message of ours that this one is from now on."""
-    digest = one.arrival.digest
-    same = next((variant for variant in told if variant.digest == digest), None)
+    same = next((variant for variant in told if variant.digest == one.digest), None)
     if same is not None and not anew:
         piece.taken += Taken(known=1)
         return same.message
     if told:
-        found = _told_further(transaction, piece, one, entry, told, same)
+        found = _told_further(transaction, piece, one, told, same)
         if found is not None:
             return found
     id = new_id()
-    at = entry.created_at * 1000
-    piece.said.append(_Said(id, parent, one, entry, len(piece.entries)))
-    piece.entries.append(Entry("message", entry.raw, _body(id, parent, entry.role, one), at))
+    piece.said.append(_Said(id, parent, one, role, len(piece.entries)))
+    piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
     piece.taken += Taken(rewritten=1) if told else Taken(added=1)
-    _note(piece, one.arrival, told, id)
-    _count(piece, one.arrival)
+    _note(piece, one, told, id)
+    _count(piece, one)
     piece.last = id
     return id
 
 
-def _body(id: str, parent: str | None, role: str, one: Prepared) -> bytes:
+def _body(id: str, parent: str | None, role: str, one: Arrival) -> bytes:
     """As `message_body` has it, without encoding anything twice."""
     hangs = b"null" if parent is None else b'"%s"' % parent.encode()
     return b'{"id":"%s","role":"%s","parent":%s,"parts":%s,"metadata":%s}' % (id.encode(), role.encode(), hangs, one.parts, one.metadata)
 
 
 def _note(piece: _Piece, arrival: Arrival, told: list[Variant], message: str | None) -> None:
-    length = len(arrival.entry.raw)
+    length = len(arrival.raw)
     told.append(Variant(arrival.digest, length, message))
     piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
 
 
 def _count(piece: _Piece, arrival: Arrival) -> None:
-    entry = arrival.entry
     piece.usage += arrival.usage
     piece.unpriced += arrival.unpriced
     if arrival.cost is not None:
         piece.costs.append(arrival.cost)
-    if isinstance(entry, ImportedMessage) and entry.created_at:
-        piece.times.append(entry.created_at)
+    if arrival.created_at:
+        piece.times.append(arrival.created_at)
 
 
 def _count_more(piece: _Piece, arrival: Arrival, before: Message) -> None:
@@ -196,11 +159,9 @@ def _count_more(piece: _Piece, arrival: Arrival, before: Message) -> None:
 # ── what was told before ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _told_further(
-    transaction: Transaction, piece: _Piece, one: Prepared, entry: ImportedMessage, told: list[Variant], same: Variant | None
-) -> str | None:
+def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: list[Variant], same: Variant | None) -> str | None:
     """The message that goes on with this; None when it is another one, which becomes a sibling."""
-    raw = memoryview(entry.raw)
+    raw = memoryview(one.raw)
     variant = same or next((old for old in reversed(told) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
     is_prefix = variant is not None
     variant = variant or told[-1]
@@ -210,20 +171,19 @@ def _told_further(
         piece.taken += Taken(known=1)
         return variant.message or ""
     before = message_of(row)
-    if not is_prefix and not continues(before.parts, entry.parts):
+    parts = parts_of(kept(one.parts))
+    if not is_prefix and not continues(before.parts, parts):
         return None
-    body = growth(before.id, (before.parts, before.metadata), (entry.parts, kept_object(one.metadata)))
+    body = growth(before.id, (before.parts, before.metadata), (parts, kept_object(one.metadata)))
     if same is not None and len(body) == 2 and not body["parts"] and body["keep"] == len(before.parts):
         piece.taken += Taken(known=1)
         return before.id
     fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)
     _grow(transaction, piece, before, body if is_prefix else {**body, "anew": True}, fresh_raw)
-    transaction.execute(
-        "DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.arrival.key, variant.digest)
-    )
+    transaction.execute("DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.key, variant.digest))
     told.remove(variant)
-    _note(piece, one.arrival, told, before.id)
-    _count_more(piece, one.arrival, before)
+    _note(piece, one, told, before.id)
+    _count_more(piece, one, before)
     piece.taken += Taken(grown=1)
     return before.id
 
@@ -246,9 +206,9 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
         first = transaction.add_said(piece.no, piece.entries).start
         rows = [
             (
-                *(one.id, piece.no, one.parent, one.entry.role, quick(one.prepared.parts), quick(one.prepared.metadata)),
+                *(one.id, piece.no, one.parent, one.role, quick(one.arrival.parts), quick(one.arrival.metadata)),
                 *[first + one.at] * 3,
-                one.entry.created_at or transaction.now_ms,
+                one.arrival.created_at or transaction.now_ms,
             )
             for one in piece.said
         ]

@@ -1,4 +1,4 @@
-"""`Imports` on SQLite: what is known is looked up on the thread that reads, where entries are encoded too; the writer only stores."""
+"""`Imports` on SQLite: what is known is looked up on the thread that reads; the writer only stores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from moot.store import lookup
 from moot.store.connect import Connection
-from moot.store.importing.adding import Prepared, prepared, take
+from moot.store.importing.adding import take
 from moot.store.importing.finding import fresh, made_by, place_of, variants
 from moot.store.importing.recordings import add
 from moot.store.importing.settling import receive, settle
@@ -24,8 +24,6 @@ from moot.types.token import LOCAL_USER
 __all__ = ["StoredImports"]
 
 _MARK = "format, version, path, size, modified_at, inode, conversations, problems, read_at"
-_SMALL = 32 << 10
-"""Bytes of raw that are encoded in less time than it takes to wake another thread."""
 
 
 class StoredImports:
@@ -54,11 +52,8 @@ class StoredImports:
     async def take(self, received: Received, arrivals: Sequence[Arrival], *, anew: bool = False, dry_run: bool = False) -> Taken:
         if dry_run and received.is_new:
             return _would_take(arrivals, arrivals, ())
-
         if received.is_new:  # nothing of it can be known; whose it is, the transaction looks up
-            size = sum(len(arrival.entry.raw) for arrival in arrivals)
-            ready = _prepared(arrivals) if size < _SMALL else await self._reader.call(partial(_prepared, arrivals))
-            return await self._writer.write(partial(take, (received.id, self._owner), ready, anew), received.id)
+            return await self._writer.write(partial(take, (received.id, self._owner), arrivals, anew), received.id)
 
         def look(connection: Connection) -> tuple[list[Arrival], list[bytes]]:
             no = lookup.number(connection, received.id, self._owner)
@@ -71,8 +66,7 @@ class StoredImports:
             return _would_take(arrivals, unknown, told)
         if not unknown:
             return known
-        ready = await self._reader.call(partial(_prepared, unknown))
-        return known + await self._writer.write(partial(take, (received.id, self._owner), ready, anew), received.id)
+        return known + await self._writer.write(partial(take, (received.id, self._owner), unknown, anew), received.id)
 
     async def settle(self, received: Received, settled: Settled) -> Conversation:
         return await self._writer.write(partial(settle, received.id, self._owner, settled), received.id)
@@ -107,10 +101,6 @@ def _would_receive(connection: Connection, arriving: Arriving, owner: str) -> Re
         return Received(found.id, closed=found.deleted, version=found.version)
     ours = made_by(connection, owner, arriving)
     return Received("", is_new=True) if ours is None else Received(ours, closed=True)
-
-
-def _prepared(arrivals: Sequence[Arrival]) -> list[Prepared]:
-    return [prepared(arrival) for arrival in arrivals]
 
 
 def _would_take(arrivals: Sequence[Arrival], unknown: Sequence[Arrival], told: Sequence[bytes]) -> Taken:

@@ -1,0 +1,140 @@
+"""Sources read by a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from import_stage import HEAD, ONE, USER, source, stored, take
+from moot.formats.claude.format import ClaudeFormat
+from moot.runtime.importing import Report, Wanted, bring
+from moot.runtime.importing.apart import Apart, reading_of
+from moot.runtime.importing.reading import Here, Piece, Reading, pieces_of
+from moot.runtime.importing.sources import Source
+from moot.types.part import text_of
+from talk_format import Talk
+
+pytestmark = pytest.mark.anyio
+
+SESSION = "0d0a7c62-0d6a-4c1b-9f6e-2f3a4b5c6d7e"
+
+
+def session(path: Path, *texts: str) -> Path:
+    """A session file in which each of these is a prompt."""
+    file, parent = path / f"{SESSION}.jsonl", None
+    with file.open("w") as lines:
+        for number, text in enumerate(texts):
+            uuid = f"00000000-0000-4000-8000-{number:012}"
+            said = {"parentUuid": parent, "isSidechain": False, "sessionId": SESSION, "type": "user", "uuid": uuid}
+            lines.write(json.dumps({**said, "message": {"role": "user", "content": text}}) + "\n")
+            parent = uuid
+    return file
+
+
+def children() -> set[int]:
+    """Processes that read for this one."""
+    found = set[int]()
+    for task in Path("/proc/self/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            if b"moot.runtime.importing.reader" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.add(child)
+    return found
+
+
+async def read(reading: Reading, source: Source) -> tuple[list[Piece], str]:
+    async with pieces_of(source, reading) as pieces:
+        found = [piece async for piece in pieces]
+    return found, pieces.problem
+
+
+async def test_a_process_of_its_own_says_what_a_thread_says_and_is_gone_at_the_end(tmp_path: Path) -> None:
+    path = session(tmp_path, "first", "x" * 600_000, "and more")
+    with path.open("ab") as file:
+        file.write(b'{"type":"mode"}\n{"deep":' + b"[" * 900 + b"]" * 900 + b"}\nno json\n")
+    whole = source(path, ClaudeFormat())
+    here, problem = await read(Here(), whole)
+    async with reading_of([whole], worth=0) as apart:
+        for _ in range(2):  # one process reads one source after the other
+            told, its_problem = await read(apart, whole)
+            assert [piece.arrivals for piece in told] == [piece.arrivals for piece in here]
+            assert [piece.facts for piece in told] == [piece.facts for piece in here]
+            assert [(piece.is_first, piece.is_last) for piece in told] == [(True, False), (False, True)]
+            assert told[0].conversation.source_id == SESSION
+            assert problem == its_problem == ""
+        assert len(children()) == 1
+    assert not children()
+
+
+async def test_what_a_process_of_its_own_can_not_read_is_said_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"nothing of the kind\n")
+    nothing = source(path, ClaudeFormat())
+    async with reading_of([nothing], worth=0) as apart:
+        assert await read(apart, nothing) == await read(Here(), nothing)
+        path.unlink()
+        assert await read(apart, nothing) == await read(Here(), nothing)
+
+
+async def test_a_reader_that_dies_costs_the_source_that_it_was_at_and_no_other(tmp_path: Path) -> None:
+    long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
+    apart = Apart()
+    async with pieces_of(long, apart) as pieces:
+        async for _ in pieces:
+            for child in children():
+                os.kill(child, signal.SIGKILL)
+    assert pieces.problem == "the process that read it ended by signal 9"
+    told, problem = await read(apart, long)
+    assert (sum(len(piece.arrivals) for piece in told), problem) == (40, "")
+    await apart.close()
+    assert not children()
+
+
+async def test_who_wants_no_more_pieces_leaves_no_process_behind(tmp_path: Path) -> None:
+    long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
+    apart = Apart()
+    with anyio.fail_after(10):
+        async with pieces_of(long, apart) as pieces:
+            await anext(aiter(pieces))
+        assert not children()
+        with anyio.CancelScope() as scope:
+            async with pieces_of(long, apart) as pieces:
+                await anext(aiter(pieces))
+                scope.cancel()
+                await anyio.sleep_forever()
+    assert not children()
+
+
+async def test_a_format_that_only_this_process_has_is_read_here(tmp_path: Path) -> None:
+    class Own(Talk):
+        pass
+
+    path = tmp_path / "a.talk"
+    path.write_bytes(HEAD + USER + ONE)
+    for format in (Own(), Talk()):  # one that can't be named, and one whose file the other process does not find
+        here = source(path, format)
+        async with reading_of([here], worth=0) as apart:
+            told, problem = await read(apart, here)
+        assert (sum(len(piece.arrivals) for piece in told), problem) == (3, "")
+
+
+async def test_a_large_import_comes_in_by_way_of_the_other_process(tmp_path: Path) -> None:
+    texts = ["hello", "long " * 3_500_000, "the end"]
+    file = session(tmp_path, *texts)
+    async with stored(tmp_path / "home") as store:
+        seen = set[int]()
+        report = Report(heard=lambda: seen.update(children()))
+        await bring(store, [source(file, ClaudeFormat())], Wanted(), report)
+        assert (report.taken.added, report.problems, report.failed, len(seen)) == (3, 0, [], 1)
+        (conversation,) = (await store.conversations.list()).items
+        branch = await store.conversations.branch(conversation.id)
+        assert [text_of(message.parts) for message in branch] == texts
+        with file.open("ab") as more:
+            more.write(file.read_bytes().splitlines(keepends=True)[-1].replace(b"000002", b"000003").replace(b"the end", b"one more"))
+        report = await take(store, file, format=ClaudeFormat())
+        assert (report.taken.added, report.taken.known) == (1, 3)
+        assert (await take(store, file, format=ClaudeFormat())).unchanged == 1
