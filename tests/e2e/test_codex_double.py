@@ -22,6 +22,7 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import dumps, loads_object
 from moot.types.event import SENT, Event
+from moot.types.ids import exchange_id
 from moot.types.message import Message
 from moot.types.part import is_tool, text_of
 from moot.types.run import Run
@@ -172,6 +173,28 @@ async def test_a_run_that_waits_is_stopped_and_superseded_with_its_process(stage
                     await anyio.sleep(0.02)
             assert (await on.engine.store.records.run(submitted.run.id)).status == "cancelled"
             assert await on.engine.store.records.approvals(run=submitted.run.id) == []
+            exchange = await on.engine.store.records.exchange(exchange_id(submitted.run.id, 1, 0))
+            assert exchange is not None and exchange.ended == ("cancelled" if how == "cancel" else "cut")
+            log = await services.Stage(on.engine, on.directory).events(submitted.run)
+            (end,) = [event.body for event in log if event.kind == "exchange" and event.phase == "end"]
+            assert isinstance(end, dict) and (how == "cancel" or "superseded by a new prompt" in str(end["error"]))
+
+
+async def test_a_turn_that_a_crash_cut_off_is_closed_when_another_prompt_takes_its_place(stage: Any) -> None:
+    async with stage([], agents=agents()) as on:
+        on.engine.settings.agents["tried"] = on.engine.settings.agents["answer"]
+        here = services.Stage(on.engine, on.directory)
+        leg = await services.leg_of(here, "go")
+        turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
+        begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
+        words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
+        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        await on.engine.store.records.interrupt(leg.fence.run, owner=leg.request.run.owner, fence=leg.fence.number)
+        await on.ask("something else", agent="answer", conversation=leg.request.conversation.id)
+        exchange = await on.engine.store.records.exchange(exchange_id(leg.fence.run, 1, 0))
+        assert exchange is not None and exchange.ended == "cut"
+        message = await on.engine.store.conversations.message(leg.fence.message)
+        assert message.status == "cancelled" and [part.get("state") for part in message.parts[1:]] == ["done", "output-error"]
 
 
 async def test_what_is_said_meanwhile_is_a_turn_of_its_own(stage: Any) -> None:

@@ -16,13 +16,16 @@ from e2e.orphans import orphan, reach
 from moot.config.settings import Permissions
 from moot.engine import open_engine
 from moot.guard.processes import process_started
+from moot.plugins import DIALECTS
 from moot.testing.scripted import Recorded, Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.event import Event
+from moot.types.exchange import Exchange, ExchangeOptions, start_body
+from moot.types.ids import exchange_id, llm_key
 from moot.types.limits import Limits
 from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
-from moot.types.store import Fence, InboxItem, Store, Took
+from moot.types.store import Fence, InboxItem, OpenExchange, Store, Took
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +58,35 @@ async def test_what_a_superseded_run_took_is_in_the_sums(stage: Any) -> None:
         assert (old.status, old.usage.input, old.usage.output) == ("cancelled", 100, 10)
         usage = (await on.engine.store.conversations.get(waiting.conversation)).usage
         assert (usage.input, usage.output) == (101, 12)
+
+
+async def test_a_model_call_that_a_crash_cut_off_is_closed_when_another_prompt_takes_its_place(stage: Any) -> None:
+    async with stage([Reply(text="fresh", times=0)]) as on:
+        dead = await orphan(on)
+        translator = DIALECTS.make("openai-chat").translator
+        request = await on.engine.store.blobs.put(b"{}", "application/json")
+        exchange = Exchange(
+            *(exchange_id(dead.run.id, 1, 0), dead.run.id, dead.conversation.id, "answer", "openai-chat"),
+            *(f"{translator.name}/{translator.version}", "mine", "scripted", ExchangeOptions("1.0", 1), {"pieces": [request.sha256]}),
+        )
+        head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(1, 0), body=start_body(exchange, "scripted@mine"))
+        raw = b'data: {"choices":[{"index":0,"delta":{"content":"Half of"}}]}\n\n'
+        _, chunks = translator.feed(translator.open(exchange.options), raw)
+        border = Event("chunks", ({"type": "start", "messageId": dead.run.message},), phase="start", key="run")
+        said = Event("raw", chunks, raw, exchange=exchange.id)
+        await on.engine.store.log.append(
+            dead.conversation.id,
+            [event._replace(run=dead.run.id) for event in (border, head, said)],
+            fence=dead.fence,
+            changes=[OpenExchange(exchange)],
+        )
+        await on.ask("go on", conversation=dead.conversation.id)
+        stored = await on.engine.store.records.exchange(exchange.id)
+        assert stored is not None and stored.ended == "cut"
+        old = await on.engine.store.records.run(dead.run.id)
+        message = await on.engine.store.conversations.message(dead.run.message)
+        assert (old.status, old.cost, message.status, text_of(message.parts)) == ("cancelled", None, "cancelled", "Half of")
+        assert all(part.get("state") != "streaming" for part in message.parts)
 
 
 async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it_goes_on(stage: Any) -> None:

@@ -15,6 +15,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `arriving.py` | what an entry of a source is known by again, and what it took |
 | `growing.py` | a message that its source has written on |
 | `wire.py` | wire captures: both sides of a pipe, with direction and time |
+| `cutting.py` | the end of an exchange that nobody ended |
 | `closing.py` | the chunks that close what a broken stream left open |
 | `contract.py` | whether an answer fits the JSON Schema that was asked for |
 | `given.py`, `found.py` | conversations, messages and runs as faces give them out; hits |

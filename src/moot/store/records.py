@@ -14,7 +14,7 @@ from moot.store.events import Events
 from moot.store.grants import change_grants
 from moot.store.lookup import ASKED_OF_THEM, OF_THEIRS
 from moot.store.reader import Reader
-from moot.store.rows import APPROVAL, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
+from moot.store.rows import APPROVAL, EXCHANGE, RUN, RUN_TABLES, approval_of, exchange_of, kept, optional, run_of
 from moot.store.standing import called_off, standing
 from moot.store.submit import no_room, post, submit
 from moot.store.supersede import WITHDRAWN, supersede
@@ -122,12 +122,7 @@ class RunReader:
 
     async def exchange(self, id: str) -> Exchange | None:
         def work(connection: Connection) -> Exchange | None:
-            row = connection.execute(
-                "SELECT e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format,"
-                " e.ended FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
-                f" WHERE e.id = ?{OF_THEIRS}",
-                (id, self._owner),
-            ).fetchone()
+            row = connection.execute(f"SELECT {EXCHANGE} WHERE e.id = ?{OF_THEIRS}", (id, self._owner)).fetchone()
             return None if row is None else exchange_of(row)
 
         return await self._reader.read(work)

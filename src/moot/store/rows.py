@@ -42,6 +42,10 @@ APPROVAL = (
     "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions,"
     " parts, patterns, edited, edited_digest, outside"
 )
+EXCHANGE = (
+    "e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format, e.ended"
+    " FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
+)
 EVENT = 'id, at, run, exchange, kind, chunks, raw, phase, key, body, "check"'
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -192,7 +196,7 @@ def _texts(data: bytes | None) -> tuple[str, ...]:
 
 
 def exchange_of(row: Any) -> Exchange:
-    """Of `exchange AS e JOIN conversation AS c`: e.id, e.run, c.id, e.purpose … e.ended."""
+    """Of a row of `EXCHANGE`."""
     options = kept_object(row[8])
     ids, step, extra = options.get("tool_call_ids"), options.get("step"), options.get("extra")
     values: list[Any] = [*row]

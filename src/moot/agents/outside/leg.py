@@ -6,20 +6,18 @@ not run again by itself, for nobody knows what it has done. The run ends then, a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from moot.convert.rebuilding import rebuild
-from moot.convert.translators import translator_of
+from moot.convert.cutting import Cut
 from moot.guard.processes import Child, kill_leftover
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import Result, RunContext, Unknown
 from moot.types.crash import point
 from moot.types.event import Event
-from moot.types.exchange import Ending, ExchangeOptions, Failure, end_body
-from moot.types.ids import exchange_id, llm_key
+from moot.types.exchange import Ending, ExchangeOptions, Failure
+from moot.types.ids import exchange_id
 from moot.types.part import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange, Took
@@ -145,30 +143,22 @@ async def _take_down(cut: Unknown) -> None:
 
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
     """After `kill -9` the exchange has a start and no end: it is closed with what its raw lines say is open."""
-    exchange, key = exchange_id(request.run.id, number, 0), llm_key(number, 0)
+    exchange = exchange_id(request.run.id, number, 0)
     events = [event for event in await context.journal() if event.exchange == exchange]
-    if [event.phase for event in events if event.kind == "exchange"] != ["start"]:
+    begun = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
+    if begun is None:
         return
-    chunks, ending = _again(number, events)
-    failure = Failure(CUT_OFF, kind="cut")
-    ending = dataclasses.replace(ending, finish_reason="error", error=failure)
-    end = Event("exchange", chunks, None, None, exchange, "end", key, end_body(ending, "cut", ending.cost, failure))
-    await context.append(end, changes=(CloseExchange(exchange, "cut"),), fold=True)
-    point("agent.cut")
+    cut = Cut(exchange, str(begun.get("converter")), _options(number, begun.get("options")))
+    for event in events:
+        cut.take(event)
+    if cut.is_open:
+        end = cut.end(None, Failure(CUT_OFF, kind="cut"))
+        await context.append(end, changes=(CloseExchange(exchange, "cut"),), fold=True)
+        point("agent.cut")
 
 
-def _again(number: int, events: Sequence[Event]) -> tuple[tuple[Chunk, ...], Ending]:
-    """How the translator that was at it closes; nothing of it where that one is here no more."""
-    bodies = [event.body for event in events if event.phase == "start" and isinstance(event.body, dict)]
-    begun: JsonObject = bodies[0] if bodies else {}
-    translator = translator_of(str(begun.get("converter")))
-    if translator is None:
-        return (), Ending("error")
-    told = begun.get("options")
+def _options(number: int, told: Json) -> ExchangeOptions:
     options = told if isinstance(told, dict) else {}
     ids, extra = options.get("tool_call_ids"), options.get("extra")
-    given = ExchangeOptions(
-        f"{number}.0", number, tuple(str(id) for id in ids) if isinstance(ids, list) else (), extra if isinstance(extra, dict) else {}
-    )
-    rebuilt = rebuild(translator, given, [event for event in events if event.kind == "raw"], "cut")
-    return rebuilt.closing, rebuilt.ending
+    used = tuple(str(id) for id in ids) if isinstance(ids, list) else ()
+    return ExchangeOptions(f"{number}.0", number, used, extra if isinstance(extra, dict) else {})

@@ -11,11 +11,10 @@ from moot.store import segments
 from moot.store.connect import Queries
 from moot.store.events import Events
 from moot.store.forgetting.needles import Needles
-from moot.store.rows import exchange_of, kept_object
+from moot.store.rows import EXCHANGE, exchange_of, kept_object
 from moot.store.stored import Row, former, tombstone
 from moot.store.transaction import Transaction
 from moot.store.unindexing import unindex
-from moot.store.verify.exchanges import EXCHANGE
 from moot.store.verify.rows import log_rows
 from moot.types.canonical import JsonObject, dumps
 from moot.types.exchange import row_digest

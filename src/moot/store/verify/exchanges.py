@@ -8,7 +8,7 @@ from moot.convert.differences import Difference, first_difference
 from moot.convert.translators import Again, TranslatorFailed
 from moot.store.connect import Queries
 from moot.store.overlays import newest_of
-from moot.store.rows import exchange_of, kept_object
+from moot.store.rows import EXCHANGE, exchange_of, kept_object
 from moot.store.verify.findings import Findings
 from moot.store.verify.rows import Row, read_chunks, read_object
 from moot.types.canonical import Json, JsonObject, dumps
@@ -16,12 +16,8 @@ from moot.types.chunk import Chunk
 from moot.types.exchange import OURS, Ending, Exchange, converter_of
 from moot.types.verify import Translators
 
-__all__ = ["EXCHANGE", "ExchangeJudge"]
+__all__ = ["ExchangeJudge"]
 
-EXCHANGE = (
-    "e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format, e.ended"
-    " FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
-)
 _ENDED = ("eof", "cut", "cancelled")
 _ALWAYS = ("raw_reason", "usage", "cost", "metadata")
 """Of an ending: what only the translator knows."""
