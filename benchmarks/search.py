@@ -1,8 +1,11 @@
 """What a search costs beside a bare FTS5 query over the same texts in the same run, and how fast the index fills.
 
 A store of so many messages is made by the store's own code: messages in conversations, then `Search.index`. Texts are stretches of
-Debian's installed documentation and of Python's library, of the length that messages have; a few hold a word that is nowhere else.
-Beside it stands a database with nothing but one FTS5 table over the same texts. Figures are CPU, all threads of the process.
+Debian's installed documentation and of Python's library, of the length that messages have; a few hold a word that is nowhere else, some
+a line of Chinese. Beside it stands a database with nothing but one FTS5 table over the same texts, asked twice: `bare` fetches the row's
+number and a snippet, `shown` also what else a hit shows (conversation, id, title, role, time) from a table beside it, and asks for the
+same words (for a piece of a word: those that hold it, which a bare index of words finds nothing for). Figures are CPU, all threads of
+the process.
 
     python benchmarks/search.py [--messages 100000] [--folder FOLDER]
 
@@ -23,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
 
@@ -31,9 +34,14 @@ import uvloop
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
+from moot.store.connect import connect
 from moot.store.library import sqlite
+from moot.store.searching.finding import ENOUGH
+from moot.store.searching.query import parse
+from moot.store.searching.vocabulary import Parts
+from moot.store.words import phrase, spaced
 from moot.types.canonical import JsonObject
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.message import Message
 from moot.types.part import Part, text_part
 
@@ -43,7 +51,18 @@ CHARACTERS = 60_000_000
 TOGETHER = 500
 IN_CONVERSATION = 100
 RARE = "quokkaword"
-QUERIES = ("the", "license", "python", "the license", "exit code", '"public license"', RARE, "uokkawor", "icens", "nowherefound")
+QUERIES = (
+    *("the", "license", "python", "the license", "exit code", '"public license"', RARE, f"{RARE} the"),
+    *("uokkawor", "icens", "nowherefound", "检索", "会话模型", "license 检索"),
+)
+CONDITIONS = (
+    *("license role:user has:tool", "in:reasoning license", "after:2d", "has:tool -license", "cost:>0.09 license"),
+    *("license agent:claude-code", "license project:shop-3", "license before:30d", "agent:claude-code project:shop-3 before:30d the"),
+    *(f"{RARE} agent:default", "the model:small before:60d after:90d"),
+)
+CHINESE = ["检索", "会话", "模型", "日志", "重放", "导出", "备份", "费用", "图片", "代码"]
+AGENTS = ("default", "default", "claude-code")
+PROJECTS = 10
 MEAN = 450
 
 
@@ -71,7 +90,9 @@ def texts(count: int) -> Iterator[str]:
     for number in range(count):
         start = chance.randrange(len(whole) - 5000)
         length = min(int(chance.expovariate(1 / MEAN)) + 20, 4000)
-        yield f"{whole[start : start + length]}{f' {RARE}' if number % 10_000 == 0 else ''}"
+        rare = f" {RARE} the" if number % 10_000 == 0 else ""
+        chinese = f" {''.join(chance.choices(CHINESE, k=6))}" if number % 50 == 0 else ""
+        yield f"{whole[start : start + length]}{rare}{chinese}"
 
 
 def parts_of(number: int, text: str) -> tuple[Part, ...]:
@@ -86,17 +107,24 @@ async def fill(store: SqliteStore, count: int) -> None:
     """A message a minute, the last one now."""
     began = int(time.time() * 1000) - count * 60_000
     said = texts(count)
+    for number in range(PROJECTS):
+        await store.projects.create(Project(f"shop-{number}", f"shop-{number}"))
     for start in range(0, count, TOGETHER):
         numbers = range(start, min(start + TOGETHER, count))
         heads = [number for number in numbers if number % IN_CONVERSATION == 0]
-        await asyncio.gather(*(store.conversations.create(Conversation(f"c{head}", title=f"Conversation {head}")) for head in heads))
+        made = [Conversation(f"c{head}", title=title_of(head), project=f"shop-{head // IN_CONVERSATION % PROJECTS}") for head in heads]
+        await asyncio.gather(*(store.conversations.create(conversation) for conversation in made))
         messages = [
             Message(
                 f"m{number}",
                 "assistant" if number % 2 else "user",
                 parts_of(number, next(said)),
-                {"agent": "default", "model": "small@test", "steps": [{"step": 0, "model": "small@test", "cost": number % 1000 * 100_000}]},
-                conversation=f"c{number - number % IN_CONVERSATION}",
+                {
+                    "agent": AGENTS[number // IN_CONVERSATION % 3],
+                    "model": "small@test",
+                    "steps": [{"step": 0, "model": "small@test", "cost": number % 1000 * 100_000}],
+                },
+                conversation=f"c{head_of(number)}",
                 parent=f"m{number - 1}" if number % IN_CONVERSATION else None,
                 created_at=began + number * 60_000,
             )
@@ -105,19 +133,30 @@ async def fill(store: SqliteStore, count: int) -> None:
         await asyncio.gather(*(store.conversations.add_message(message) for message in messages))
 
 
+def head_of(number: int) -> int:
+    return number - number % IN_CONVERSATION
+
+
+def title_of(head: int) -> str:
+    return f"Conversation {head}"
+
+
 def fill_bare(path: Path, count: int) -> float:
     """Seconds of CPU for an FTS5 table and its texts."""
     db = sqlite.connect(str(path), isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')")
-    said = list(enumerate(texts(count), 1))
-    began = time.process_time()
-    for start in range(0, count, TOGETHER):
+    db.execute("CREATE TABLE message (no INTEGER PRIMARY KEY, conversation TEXT, id TEXT, title TEXT, role TEXT, at INTEGER)")
+    said, taken = enumerate(texts(count)), 0.0
+    while some := [(number + 1, spaced(text)) for number, text in islice(said, TOGETHER)]:
+        began = time.process_time()
         db.execute("BEGIN")
-        db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", said[start : start + TOGETHER])
+        db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", some)
         db.execute("COMMIT")
-    taken = time.process_time() - began
+        taken += time.process_time() - began
+        about = [(no, f"c{head_of(no - 1)}", f"m{no - 1}", title_of(head_of(no - 1)), "user", no * 60_000) for no, _ in some]
+        db.executemany("INSERT INTO message (no, conversation, id, title, role, at) VALUES (?, ?, ?, ?, ?, ?)", about)
     db.close()
     return taken
 
@@ -133,6 +172,32 @@ class Bare:
         sql = f"SELECT rowid, snippet(words, 0, '', '', '…', 20) FROM words WHERE words MATCH ? ORDER BY {order} LIMIT 50"
         return self._db.execute(sql, (query,)).fetchall()
 
+    def count(self, query: str) -> int:
+        return self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).fetchone()[0]
+
+    def shown(self, query: str, order: str) -> list[tuple[object, ...]]:
+        """The same with all that a hit shows."""
+        sql = (
+            "SELECT words.rowid, m.conversation, m.id, m.title, m.role, m.at, snippet(words, 0, '', '', '…', 20)"
+            f" FROM words JOIN message AS m ON m.no = words.rowid WHERE words MATCH ? ORDER BY {order} LIMIT 50"
+        )
+        return self._db.execute(sql, (query,)).fetchall()
+
+
+def meant(home: Path, bare: Bare, query: str) -> str:
+    """The query in the language of FTS5; where moot looks inside of words, with those that hold a piece."""
+    terms = parse(query, now=0).terms
+    found = [[phrase(term)] for term in terms]
+    if bare.count(joined(found)) < ENOUGH:
+        connection = connect(home / "data" / "moot.db")
+        found = [Parts(connection).phrases(term) for term in terms]
+        connection.close()
+    return joined(found)
+
+
+def joined(found: list[list[str]]) -> str:
+    return " AND ".join(f"({' OR '.join(phrases)})" for phrases in found)
+
 
 async def middle(call: Callable[[], Awaitable[object]]) -> float:
     """ms of CPU, all threads, of as many calls as fit into a second or so: what others use the machine for does not count."""
@@ -145,17 +210,21 @@ async def middle(call: Callable[[], Awaitable[object]]) -> float:
     return median(spent)
 
 
-async def compare(store: SqliteStore, bare: Bare, query: str, *, best: bool) -> None:
-    order = "rank" if best else "rowid DESC"
-
-    async def plain() -> object:
-        return await asyncio.to_thread(bare.search, query, order)
-
+async def compare(store: SqliteStore, home: Path, bare: Bare, query: str, *, best: bool) -> None:
     search = partial(store.search.search, query, best=best)
     hits = len((await search()).hits)
-    floor, ours, again = await middle(plain), await middle(search), await middle(plain)
-    floor = (floor + again) / 2
-    row("best" if best else "newest", query, str(hits), f"{ours:.2f}", f"{floor:.2f}", f"{ours / floor:.1f}")
+    said, order = meant(home, bare, query), "rank" if best else "rowid DESC"
+
+    def plain() -> Awaitable[object]:
+        return asyncio.to_thread(bare.search, query if query.isascii() else said, order)
+
+    def shown() -> Awaitable[object]:
+        return asyncio.to_thread(bare.shown, said, order if best else f"words.{order}")
+
+    floor, more, ours = await middle(plain), await middle(shown), await middle(search)
+    floor, more = (floor + await middle(plain)) / 2, (more + await middle(shown)) / 2
+    figures = (f"{ours:.2f}", f"{floor:.2f}", f"{ours / floor:.1f}", f"{more:.2f}", f"{ours / more:.1f}")
+    row("best" if best else "newest", query, str(hits), *figures)
 
 
 def row(*cells: str) -> None:
@@ -201,12 +270,12 @@ async def run(folder: Path, count: int) -> None:
         speeds = f"{done / taken:,.0f} in a second of CPU ({done / wall:,.0f} of time); bare FTS5: {count / plain:,.0f}"
         sys.stdout.write(f"indexed {done:,} of {total:,} messages: {speeds}\n")
     sys.stdout.write(f"the store takes {(home / 'data' / 'moot.db').stat().st_size / 1e6:,.0f} MB\n")
-    row("order", "query", "hits", "moot ms", "bare ms", "ratio")
+    row("order", "query", "hits", "moot ms", "bare ms", "ratio", "shown ms", "ratio")
     bare = Bare(beside)
     for best in (False, True):
         for query in QUERIES:
-            await compare(store, bare, query, best=best)
-    for query in ("license role:user has:tool", "in:reasoning license", "after:2d", "has:tool -license", "cost:>0.09 license"):
+            await compare(store, home, bare, query, best=best)
+    for query in CONDITIONS:
         for best in (False, True):
             taken = await middle(partial(store.search.search, query, best=best))
             row("best" if best else "newest", query, "", f"{taken:.2f}")

@@ -15,6 +15,7 @@ from moot.store.reader import Reader
 from moot.store.searching.filling import Entry, Filler, pending
 from moot.store.searching.finding import Asked, find, tally
 from moot.store.searching.query import parse
+from moot.store.unindexing import merge_some
 from moot.store.writer import LONGEST, Writer
 from moot.types.search import SearchPage
 
@@ -23,6 +24,8 @@ __all__ = ["FullText"]
 _LOOK_AGAIN = 0.02
 _BULK = 0.25
 """Seconds of a transaction where nobody waits for another: the index then has fewer pieces to merge."""
+_MUCH, _SHARE = 2000, 10
+"""Messages taken up since the index was in one piece, and one in how many of all, with which it is worth to bring it there again."""
 
 
 class FullText:
@@ -35,6 +38,8 @@ class FullText:
         self._owner = owner
         self._events = Events()
         self._filler = Filler()
+        self._fresh = 0
+        """Messages taken up since the index was brought into one piece."""
 
     async def search(
         self,
@@ -63,7 +68,9 @@ class FullText:
         if await self._reader.call(lambda: self._lock.take(wait=False)):
             try:
                 self._filler.forget()
-                await self._fill(time.monotonic() + seconds, bulk, told)
+                until = time.monotonic() + seconds
+                await self._fill(until, bulk, told)
+                await self._merge(until)
             finally:
                 self._lock.release()
         return await self._reader.read(self._tally)
@@ -101,8 +108,21 @@ class FullText:
             began, others = time.monotonic(), self._writer.others()
             count = await self._writer.write(partial(self._filler.fill, entries, _BULK if bulk and not others else LONGEST / 2))
             self._filler.filled(entries[:count])
+            self._fresh += count
             entries = entries[count:]
             if others:  # as long as it took: others want to write too
+                await anyio.sleep(time.monotonic() - began)
+
+    async def _merge(self, until: float) -> None:
+        """Brings the index into one piece behind much that was taken up: a word is looked for in each of them, which takes its time."""
+        if self._fresh < _MUCH or self._fresh * _SHARE < (await self._reader.read(self._tally))[0]:
+            return
+        while time.monotonic() < until:
+            began, others = time.monotonic(), self._writer.others()
+            if not await self._writer.write(partial(merge_some, True)):
+                self._fresh = 0
+                return
+            if others:
                 await anyio.sleep(time.monotonic() - began)
 
     def _tally(self, connection: Connection) -> tuple[int, int]:

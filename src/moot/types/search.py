@@ -56,7 +56,7 @@ class Search(Protocol):
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
-        """Newest first, or the best. First indexes what is missing, for at most `wait` seconds.
+        """Newest first (to the second, then as they were written), or the best. First indexes what is missing, for at most `wait` seconds.
 
         `conversation` is the only one to look in, `but_not` one to leave out. Raises UsageError for a query that can't be meant.
         """

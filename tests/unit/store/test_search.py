@@ -137,6 +137,8 @@ async def test_much_is_indexed_in_bulk_and_told_of(store: SqliteStore) -> None:
     assert await store.search.index(bulk=True, told=lambda done, total: told.append((done, total))) == (5000, 5000)
     assert told == sorted(told) and told[-1] == (5000, 5000) and len(told) > 1
     assert await found(store, "word4999") == ["m4999"]
+    pieces = "SELECT (SELECT count(DISTINCT segid) FROM search_words_idx), (SELECT count(DISTINCT segid) FROM search_infix_idx)"
+    assert await store._reader.read(lambda connection: connection.execute(pieces).fetchone()) == (1, 1)
 
 
 @pytest.mark.anyio
@@ -305,6 +307,25 @@ async def test_pages_follow_each_other_without_a_gap_while_others_write(store: S
     assert sorted(seen) == sorted(f"m{number}" for number in range(40) if number not in (5, 20))
     with pytest.raises(UsageError, match="no cursor of this search"):
         await store.search.search(query, cursor="p1" if best else "wb1.1", best=best)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("best", [False, True])
+async def test_a_page_is_full_though_most_of_what_fits_is_deleted(store: SqliteStore, best: bool) -> None:
+    await fill(store, *(f"{'word ' * (number + 1)} tail" for number in range(60)))
+    await store.tree.delete("a", [f"m{number}" for number in range(10, 60)])
+    page = await store.search.search("word", limit=4, best=best)
+    assert [hit.message for hit in page.hits] == ["m9", "m8", "m7", "m6"]
+    rest = await store.search.search("word", limit=40, cursor=page.next_cursor, best=best)
+    assert [hit.message for hit in rest.hits] == ["m5", "m4", "m3", "m2", "m1", "m0"]
+    assert rest.next_cursor is None
+
+
+@pytest.mark.anyio
+async def test_an_accent_is_marked_beside_a_match_without_one(store: SqliteStore) -> None:
+    await fill(store, f"{'far away — ' * 30} the crème and the creme")
+    (hit,) = (await store.search.search("creme")).hits
+    assert hit.snippet.endswith("the \x02crème\x03 and the \x02creme\x03")
 
 
 @pytest.mark.anyio

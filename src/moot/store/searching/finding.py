@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
 from typing import Any, LiteralString
 
 from moot.errors import UsageError
 from moot.store.connect import Connection
 from moot.store.searching.expression import expression
-from moot.store.searching.query import COLUMNS, Condition, Query
+from moot.store.searching.query import COLUMNS, Column, Condition, Query
 from moot.store.searching.snippets import Marker
 from moot.store.searching.vocabulary import Parts
 from moot.store.words import phrase
@@ -29,11 +28,18 @@ _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
 _END = (1 << 63) - 1
 _TIE_BITS = 20
-_BM25 = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
-_HIT = (
-    "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_seq, t.text, t.tools, t.reasoning"
-    " FROM search AS s JOIN search_text AS t ON t.no = s.no JOIN conversation AS c ON c.no = s.conversation"
-    " JOIN message AS m ON m.no = s.message"
+_BM25: LiteralString = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
+_WHERE: LiteralString = " FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?"
+_TEXTS: dict[Column, LiteralString] = {"text": ", t.text", "tools": ", t.tools", "reasoning": ", t.reasoning"}
+_HIT: LiteralString = "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_seq"
+_HITS: LiteralString = (
+    " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value JOIN search_text AS t ON t.no = s.no"
+    " JOIN conversation AS c ON c.no = s.conversation JOIN message AS m ON m.no = s.message"
+    " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL ORDER BY e.id"
+)
+_TALLY = (
+    "SELECT (SELECT value FROM tally WHERE name = 'indexed'), (SELECT value FROM tally WHERE name = 'messages')"
+    " - (SELECT count(*) FROM run WHERE status IN ('queued', 'running', 'waiting', 'interrupted'))"
 )
 
 
@@ -77,6 +83,22 @@ class _Search:
     whole: bool = True
     """Whether pieces of words don't count."""
 
+    @property
+    def ranked(self) -> bool:
+        return self.asked.best and bool(self.query.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """What fits a query."""
+
+    places: list[int]
+    """In the order of the answer: of a ranking from its top, else from where the page begins."""
+    count: int
+    """How many were looked at: of a ranking all that are ranked."""
+    newest: int = 0
+    """The place of the newest that is ranked."""
+
 
 def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
     """A page, without what is deleted. Raises UsageError for a wrong cursor or an unknown project."""
@@ -88,22 +110,24 @@ def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
         return SearchPage((), done, total)
     parts = Parts(connection)
     search = _search(connection, query, asked, place.before)
+    matches = None if place.parts else _matches(search, place)
     if place.parts is None:
-        wide = bool(query.terms) and len(_newest(search, ENOUGH, place.before)) < ENOUGH
-        place = replace(place, parts=wide)
+        place = replace(place, parts=bool(query.terms) and matches is not None and matches.count < ENOUGH)
     if place.parts:
-        match = _match(connection, query, asked, [parts.phrases(term) for term in query.terms])
-        search = replace(search, match=match, whole=False)
-    page = _best(search, place) if asked.best and query.terms else _by_time(search, place)
+        terms = [parts.phrases(term) for term in query.terms]
+        if matches is None or any(len(phrases) > 1 for phrases in terms):
+            search = replace(search, match=_match(connection, query, asked, terms), whole=False)
+            matches = None
+    matches = _matches(search, place) if matches is None else matches
+    page = _best(search, place, matches) if search.ranked else _by_time(search, place, matches)
     return replace(page, done=done, total=total, cut=parts.cut)
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
     """How many messages are indexed, and how many could be: those of runs that have not ended can't."""
     if owner is None:
-        rows = dict(connection.execute("SELECT name, value FROM tally").fetchall())
-        live = connection.execute("SELECT count(*) FROM run WHERE status IN ('queued', 'running', 'waiting', 'interrupted')").fetchone()[0]
-        return rows["indexed"], rows["messages"] - live
+        done, could = connection.execute(_TALLY).fetchone()
+        return done, could
     total = connection.execute("SELECT coalesce(sum(message_count), 0) FROM conversation WHERE owner_id = ?", (owner,)).fetchone()[0]
     missing: dict[bool, int] = dict(
         connection.execute(
@@ -189,86 +213,79 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
     return found
 
 
-def _newest_of(checks: LiteralString) -> LiteralString:
-    return f"SELECT rowid FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks} ORDER BY rowid DESC LIMIT ?"
-
-
-def _scored(checks: LiteralString) -> LiteralString:
-    return (
-        f"SELECT rowid, {_BM25} FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks}"
-        " ORDER BY rowid DESC LIMIT ?"
-    )
+def _matches(search: _Search, place: _Place) -> _Matches:
+    """Enough for a page, and to tell whether there are enough."""
+    if search.ranked:
+        return _ranking(search, place.offset + search.asked.limit)
+    places = _newest(search, max(ENOUGH, search.asked.limit + 1), place.before)
+    return _Matches(places, len(places))
 
 
 def _newest(search: _Search, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
-        _newest_of(search.checks),
+        f"SELECT rowid{_WHERE}{search.checks} ORDER BY rowid DESC LIMIT ?",
         (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
     )
     return [row[0] for row in rows]
 
 
-def _by_time(search: _Search, place: _Place) -> SearchPage:
-    limit, before = search.asked.limit, place.before
-    hits: list[tuple[int, Hit]] = []
-    while len(hits) <= limit:
-        places = _newest(search, limit + 1, before)
-        hits += _hits(search, places)
-        if len(places) <= limit:
-            break
-        before = places[-1]
-    cursor = f"{_letter(place)}{hits[limit - 1][0]:x}" if len(hits) > limit else None
-    return SearchPage(tuple(hit for _, hit in hits[:limit]), 0, 0, cursor)
-
-
-def _best(search: _Search, place: _Place) -> SearchPage:
-    """The ranking is made anew for each page, of what was there at the first one."""
+def _ranking(search: _Search, wanted: int) -> _Matches:
+    """The best of what is ranked, the newest of equals first."""
     rows = search.connection.execute(
-        _scored(search.checks),
-        (search.match, *search.between, *search.values, RANKED),
+        f"WITH ranked AS MATERIALIZED (SELECT rowid AS no, {_BM25} AS score{_WHERE}{search.checks} ORDER BY rowid DESC LIMIT ?)"
+        " SELECT no, (SELECT count(*) FROM ranked), (SELECT max(no) FROM ranked) FROM ranked ORDER BY score, no DESC LIMIT ?",
+        (search.match, *search.between, *search.values, RANKED, wanted),
     ).fetchall()
-    limit, offset = search.asked.limit, place.offset
-    ranked = nsmallest(offset + limit + 1, rows, key=_score)
-    hits: list[tuple[int, Hit]] = []
-    taken = offset
-    while len(hits) < limit and taken < len(rows):
-        if taken >= len(ranked):
-            ranked = sorted(rows, key=_score)
-        some = [row[0] for row in ranked[taken : taken + limit - len(hits)]]
-        hits += _hits(search, some)
+    return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
+
+
+def _by_time(search: _Search, place: _Place, matches: _Matches) -> SearchPage:
+    limit, places = search.asked.limit, matches.places[: search.asked.limit + 1]
+    rows = _rows(search, places)
+    while len(rows) <= limit < len(places):  # some are deleted
+        places = _newest(search, limit + 1, places[-1])
+        rows += _rows(search, places)
+    cursor = f"{_letter(place)}{rows[limit - 1][0]:x}" if len(rows) > limit else None
+    return SearchPage(_hits(search, rows[:limit]), 0, 0, cursor)
+
+
+def _best(search: _Search, place: _Place, matches: _Matches) -> SearchPage:
+    """The ranking is made anew for each page, of what was there at the first one."""
+    limit, taken = search.asked.limit, place.offset
+    rows: list[Any] = []
+    while len(rows) < limit and taken < matches.count:
+        if taken >= len(matches.places):  # some are deleted
+            matches = _ranking(search, matches.count)
+        some = matches.places[taken : taken + limit - len(rows)]
+        rows += _rows(search, some)
         taken += len(some)
-    top = rows[0][0] + 1 if rows and place.before == _END else place.before
-    cursor = f"{_letter(place)}b{top:x}.{taken}" if taken < len(rows) else None
-    return SearchPage(tuple(hit for _, hit in hits), 0, 0, cursor, ranked=len(rows) if len(rows) == RANKED else None)
-
-
-def _score(row: tuple[int, float]) -> tuple[float, int]:
-    """Best first, newest of equals."""
-    return row[1], -row[0]
+    top = matches.newest + 1 if matches.count and place.before == _END else place.before
+    cursor = f"{_letter(place)}b{top:x}.{taken}" if taken < matches.count else None
+    return SearchPage(_hits(search, rows), 0, 0, cursor, ranked=matches.count if matches.count == RANKED else None)
 
 
 def _letter(place: _Place) -> str:
     return "p" if place.parts else "w"
 
 
-def _hits(search: _Search, places: Sequence[int]) -> list[tuple[int, Hit]]:
-    """What is shown of each, in their order, without what is deleted."""
+def _rows(search: _Search, places: Sequence[int]) -> list[Any]:
+    """What there is to be shown of each, in their order, without what is deleted."""
     if not places:
         return []
-    rows = search.connection.execute(
-        f"{_HIT} WHERE s.no IN ({', '.join('?' * len(places))}) AND c.deleted_at IS NULL AND m.deleted_at IS NULL", places
-    ).fetchall()
-    at = {row[0]: row for row in rows}
-    make = _hit_of(search.query, whole=search.whole)
-    return [(place, make(at[place])) for place in places if place in at]
+    texts: LiteralString = "".join(_TEXTS[column] if column in search.query.columns else ", ''" for column in COLUMNS)
+    return search.connection.execute(f"{_HIT}{texts}{_HITS}", (dumps(places).decode(),)).fetchall()
+
+
+def _hits(search: _Search, rows: Sequence[Any]) -> tuple[Hit, ...]:
+    return tuple(map(_hit_of(search.query, whole=search.whole), rows))
 
 
 def _hit_of(query: Query, *, whole: bool) -> Callable[[Any], Hit]:
     marker = Marker(query.terms, whole=whole)
 
     def hit(row: Any) -> Hit:
-        texts = [text if column in query.columns else "" for column, text in zip(COLUMNS, row[7:10], strict=True)]
-        best = marker.best(texts) if any(texts) else 0
-        return Hit(*row[1:6], snippet=marker.snippet(texts[best]), column=COLUMNS[best], seq=row[6])
+        _, conversation, message, title, role, at, seq, *texts = row
+        best = marker.best(texts)
+        return Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq)
 
     return hit

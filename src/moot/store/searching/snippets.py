@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from moot.store.words import folded, is_cjk, tokens
@@ -23,24 +23,35 @@ class Marker:
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
 
     def best(self, texts: Sequence[str]) -> int:
-        """Which of the texts holds most of the terms; the first of equals, of those that are not empty."""
-        if sum(map(bool, texts)) == 1:
-            return next(place for place, text in enumerate(texts) if text)
-        held = [(sum(1 for term in self._each if term.search(plain)) if (plain := folded(text)) else -1) for text in texts]
+        """Which of the texts holds most of the terms; the first of equals, of those that are not empty, if there are any."""
+        filled = [place for place, text in enumerate(texts) if text]
+        if len(filled) < 2:
+            return filled[0] if filled else 0
+        held = [(sum(1 for term in self._each if term.search(plain)) if (plain := self._plain(text)) else -1) for text in texts]
         return held.index(max(held))
 
     def snippet(self, text: str) -> str:
         """The text around the place where most of the terms are, on one line, matches between U+0002 and U+0003."""
-        plain = folded(text)
+        plain = self._plain(text)
         start = self._densest(plain)
         begin, end = max(start - _BEFORE, 0), min(start + _AFTER, len(text))
+        if not text.isascii():
+            plain = f"{plain[:begin]}{folded(text[begin:end])}{plain[end:]}"
         pieces: list[str] = []
         at = begin
-        for first, last in _joined(match.span() for term in self._each for match in term.finditer(plain, begin, end)):
+        for first, last in _joined([match.span() for term in self._each for match in term.finditer(plain, begin, end)]):
             pieces += (text[at:first], "\x02", text[first:last], "\x03")
             at = last
-        shown = " ".join(f"{''.join(pieces)}{text[at:end]}".split())
+        pieces.append(text[at:end])
+        shown = " ".join("".join(pieces).split())
         return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
+
+    def _plain(self, text: str) -> str:
+        """The text in lower case, without accents where a term is not found with them: letter by letter they take ten times as long."""
+        lowered = text.lower()
+        if text.isascii() or (len(lowered) == len(text) and all(term.search(lowered) for term in self._each)):
+            return lowered
+        return folded(text)
 
     def _densest(self, plain: str) -> int:
         """Where the stretch begins that holds most different terms, the first of such; 0 when there are none."""
@@ -49,14 +60,21 @@ class Marker:
             return first.start() if first else 0
         found = [(match.start(), term) for term, each in enumerate(self._each) for match in islice(each.finditer(plain), _LOOKED_AT)]
         found.sort()
-        held = [len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER}) for at, (start, _) in enumerate(found)]
-        return found[held.index(max(held))][0] if found else 0
+        best, most = 0, 0
+        for at, (start, _) in enumerate(found):
+            held = len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER})
+            if held > most:
+                best, most = start, held
+            if most == len(self._each):  # no other stretch can hold more
+                break
+        return best
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Those that are not empty, in order; those that touch are one."""
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
+    spans.sort()
+    for first, last in spans:
         if joined and first <= joined[-1][1]:
             joined[-1] = joined[-1][0], max(last, joined[-1][1])
         elif first < last:

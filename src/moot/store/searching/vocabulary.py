@@ -95,6 +95,6 @@ class Parts:
 
 
 def _grams(piece: str) -> str:
-    """Threes that cover the piece."""
-    starts = [*range(0, len(piece) - _GRAM, _GRAM), len(piece) - _GRAM]
-    return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in starts))
+    """Threes of the piece: what has them all is few words, which are looked at."""
+    last = len(piece) - _GRAM
+    return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last)))
