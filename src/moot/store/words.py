@@ -45,10 +45,11 @@ def is_cjk(text: str) -> bool:
 
 
 def phrase(term: str) -> str:
-    """The term in the language of FTS5, as words that follow each other; a lone character stands at the start of some pair."""
-    alone = _CJK_RUN.fullmatch(term) and len(term) == 1
-    text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=False) or [run[0]])} ", term)
-    return f"{quoted(text.strip())}{' *' if alone else ''}"
+    """The term in the language of FTS5, as words that follow each other; a run of characters at its end may go on in the text."""
+    runs = list(_CJK_RUN.finditer(term))
+    last = runs[-1] if runs and not _TOKEN.search(term, runs[-1].end()) else None
+    text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=last is None or run.start() < last.start()) or [run[0]])} ", term)
+    return f"{quoted(text.strip())}{' *' if last is not None and len(last[0]) == 1 else ''}"
 
 
 def quoted(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from dataclasses import replace
 from typing import Any
@@ -377,42 +376,3 @@ async def test_messages_of_one_second_are_in_the_order_in_which_they_came(store:
     assert await found(store, "same limit") == []
     page = await store.search.search("same", limit=200)
     assert [hit.message for hit in page.hits] == [f"m{number}" for number in reversed(range(200))]
-
-
-@pytest.mark.anyio
-async def test_two_characters_of_chinese_are_found_in_a_store_of_others(store: SqliteStore) -> None:
-    await chinese(store, 2000)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-@pytest.mark.anyio
-async def test_ten_words_of_two_characters_are_found_among_a_hundred_thousand_messages(store: SqliteStore) -> None:
-    await chinese(store, 100_000)
-
-
-async def chinese(store: SqliteStore, count: int) -> None:
-    """Each of ten words stands in just the messages that a look at every text says, at their head and in their middle."""
-    words = ["检索", "会话", "模型", "日志", "重放", "导出", "备份", "费用", "图片", "代码"]
-    signs = [*(chr(code) for code in range(0x4E00, 0x4E00 + 600)), *"".join(words)]
-    chance = random.Random(7)
-    texts: dict[str, str] = {}
-    await store.conversations.create(Conversation("a"))
-    for start in range(0, count, 1000):
-        messages: list[Message] = []
-        for number in range(start, min(start + 1000, count)):
-            text = (
-                "".join(chance.choices(signs, k=24))
-                + (chance.choice(words) if number % 40 == 0 else "")
-                + "".join(chance.choices(signs, k=9))
-            )
-            texts[f"m{number}"] = text
-            messages.append(Message(f"m{number}", "user", (text_part(text),), conversation="a", created_at=(number + 1) * 1000))
-        await asyncio.gather(*(store.conversations.add_message(message) for message in messages))
-    await store.search.index(seconds=200)
-    for word in words:
-        expected = [id for id, text in reversed(texts.items()) if word in text]
-        assert expected
-        page = await store.search.search(word, limit=200)
-        assert [hit.message for hit in page.hits] == expected[:200], word
-        assert all(f"\x02{word}\x03" in hit.snippet for hit in page.hits)

@@ -30,7 +30,7 @@ _END = (1 << 63) - 1
 _TIE_BITS = 20
 _BM25: LiteralString = "bm25(search_words, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0)"
 _WHERE: LiteralString = " FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?"
-_TEXTS: dict[Column, LiteralString] = {"text": ", t.text", "tools": ", t.tools", "reasoning": ", t.reasoning"}
+_TEXTS: dict[Column, LiteralString] = {"text": "t.text", "tools": "t.tools", "reasoning": "t.reasoning"}
 _HIT: LiteralString = "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_seq"
 _HITS: LiteralString = (
     " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value JOIN search_text AS t ON t.no = s.no"
@@ -221,9 +221,24 @@ def _matches(search: _Search, place: _Place) -> _Matches:
     return _Matches(places, len(places))
 
 
+def _newest_of(checks: LiteralString) -> LiteralString:
+    return f"SELECT rowid{_WHERE}{checks} ORDER BY rowid DESC LIMIT ?"
+
+
+def _best_of(checks: LiteralString) -> LiteralString:
+    return (
+        f"WITH ranked AS MATERIALIZED (SELECT rowid AS no, {_BM25} AS score{_WHERE}{checks} ORDER BY rowid DESC LIMIT ?)"
+        " SELECT no, (SELECT count(*) FROM ranked), (SELECT max(no) FROM ranked) FROM ranked ORDER BY score, no DESC LIMIT ?"
+    )
+
+
+def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralString) -> LiteralString:
+    return f"{_HIT}, {text}, {tools}, {reasoning}{_HITS}"
+
+
 def _newest(search: _Search, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
-        f"SELECT rowid{_WHERE}{search.checks} ORDER BY rowid DESC LIMIT ?",
+        _newest_of(search.checks),
         (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
     )
     return [row[0] for row in rows]
@@ -232,8 +247,7 @@ def _newest(search: _Search, wanted: int, before: int) -> list[int]:
 def _ranking(search: _Search, wanted: int) -> _Matches:
     """The best of what is ranked, the newest of equals first."""
     rows = search.connection.execute(
-        f"WITH ranked AS MATERIALIZED (SELECT rowid AS no, {_BM25} AS score{_WHERE}{search.checks} ORDER BY rowid DESC LIMIT ?)"
-        " SELECT no, (SELECT count(*) FROM ranked), (SELECT max(no) FROM ranked) FROM ranked ORDER BY score, no DESC LIMIT ?",
+        _best_of(search.checks),
         (search.match, *search.between, *search.values, RANKED, wanted),
     ).fetchall()
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
@@ -272,8 +286,8 @@ def _rows(search: _Search, places: Sequence[int]) -> list[Any]:
     """What there is to be shown of each, in their order, without what is deleted."""
     if not places:
         return []
-    texts: LiteralString = "".join(_TEXTS[column] if column in search.query.columns else ", ''" for column in COLUMNS)
-    return search.connection.execute(f"{_HIT}{texts}{_HITS}", (dumps(places).decode(),)).fetchall()
+    texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
+    return search.connection.execute(_shown_of(*texts), (dumps(places).decode(),)).fetchall()
 
 
 def _hits(search: _Search, rows: Sequence[Any]) -> tuple[Hit, ...]:
