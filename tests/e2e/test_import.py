@@ -150,7 +150,8 @@ def test_moots_own_data_and_what_is_no_file_are_refused(moot: MootProcess) -> No
     assert moot.run("import").returncode == 2
 
 
-def test_what_an_agent_writes_is_here_while_it_writes_until_ctrl_c(moot: MootProcess) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_what_an_agent_writes_is_here_while_it_writes_until_somebody_ends_it(moot: MootProcess, ending: signal.Signals) -> None:
     file = session(moot)
     file.write_bytes(talk(0, 2))
     watching = moot.start("import", "--all", "-f", "claude", "--watch", "--json")
@@ -167,5 +168,7 @@ def test_what_an_agent_writes_is_here_while_it_writes_until_ctrl_c(moot: MootPro
     file.parent.mkdir(parents=True)
     file.write_bytes(talk(0, 2) + record(2, "live words") + record(3, "and on", "assistant"))
     assert json.loads(watching.stdout.readline())["counts"]["added"] == 1
-    watching.send_signal(signal.SIGINT)
-    assert watching.wait(15) == 130
+    watching.send_signal(ending)
+    _, heard = watching.communicate(timeout=30)
+    assert watching.returncode == 130
+    assert heard.decode().endswith("moot: ended; 4 new messages came in\n")

@@ -19,6 +19,7 @@ from moot.cli.parameters import Parameter
 from moot.cli.times import beginning
 from moot.config.files import write_atomically
 from moot.engine import Engine
+from moot.engine.servers import serving
 from moot.errors import UsageError
 from moot.plugins import Registry
 from moot.runtime.importing import Places, Report, Source, Wanted, bring, places_here, sources_at, sources_here
@@ -62,9 +63,12 @@ async def import_(
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
         wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
+        if watch and all and (server := serving(engine.settings.home)) is not None and server.follows:
+            output.say(f"moot: the server at {server.url} follows what the agents on this machine write already (imports.watch)", "yellow")
+            watch, all = bool(source), not source
         if watch:
             places = Places(partial(_roots, source, format, all=all), partial(_sources, source, report, engine, format, all=all))
-            await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
+            return await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
         report.heard = progress.show
         found = _sources(source, report, engine, format, all=all)

@@ -96,6 +96,8 @@ async def _say(output: Output, as_json: bool, place: Serving) -> None:
     if as_json:
         output.json({"url": place.url, "pid": place.pid})
     output.say(f"moot: serving {place.url}; `moot web` opens it, Ctrl+C stops it")
+    if place.follows:
+        output.say("moot: what the agents on this machine write comes in by itself (imports.watch)", "dim")
     _say_missing(output, place)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from moot.config.settings import Models, Permissions, ProviderSettings, Rule, ServerSettings, Settings, Storage
+from moot.config.settings import ImportSettings, Models, Permissions, ProviderSettings, Rule, ServerSettings, Settings, Storage
 from moot.types.agent import Agent, HistorySettings
 from moot.types.canonical import JsonObject
 from moot.types.limits import Limits
@@ -36,6 +36,7 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         ),
         storage=Storage(**whole["storage"]),
         retention=_retention(whole["retention"]),
+        imports=ImportSettings(**whole["imports"]),
         server=_server(whole["server"]),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
         tools=whole["tools"],

@@ -151,6 +151,10 @@ class RetentionPart(KeepingPart):
     projects: dict[str, KeepingPart] = {}
 
 
+class ImportsPart(_Part):
+    watch: bool = False
+
+
 class LimitsPart(_Part):
     runs_per_user: Count = 3
     subagents_per_user: Count = 20
@@ -193,6 +197,7 @@ class Configuration(_Part):
     server: ServerPart = ServerPart()
     storage: StoragePart = StoragePart()
     retention: RetentionPart = RetentionPart()
+    imports: ImportsPart = ImportsPart()
     limits: LimitsPart = LimitsPart()
     ui: UiPart = UiPart()
 
@@ -212,6 +217,7 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("storage",): StoragePart,
     ("retention",): RetentionPart,
     ("retention", "projects", "*"): KeepingPart,
+    ("imports",): ImportsPart,
     ("limits",): LimitsPart,
     ("ui",): UiPart,
 }

@@ -17,6 +17,7 @@ SECTIONS = (
     "server",
     "storage",
     "retention",
+    "imports",
     "limits",
     "ui",
 )

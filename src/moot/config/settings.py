@@ -102,6 +102,14 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """What comes in by itself."""
+
+    watch: bool = False
+    """A server follows what the agents on its machine write."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One configuration, resolved."""
 
@@ -117,6 +125,7 @@ class Settings:
     storage: Storage = field(default_factory=Storage)
     server: ServerSettings = field(default_factory=ServerSettings)
     retention: Retention = field(default_factory=Retention)
+    imports: ImportSettings = field(default_factory=ImportSettings)
     limits: Limits = field(default_factory=Limits)
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])

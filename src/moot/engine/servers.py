@@ -15,6 +15,10 @@ from moot.types.canonical import dumps, loads_object
 __all__ = ["Serving", "claimed", "serving"]
 
 
+_SIZE = 512
+"""Bytes of what is said; the rest of them are blanks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """A server that answers."""
@@ -24,6 +28,8 @@ class Serving:
     pid: int
     built: bool = True
     """Whether it has a page to show."""
+    follows: bool = False
+    """Whether what the agents on its machine write comes in by itself."""
     code: Callable[[], Awaitable[str]] | None = None
     """A code for signing in; None when the server is another process."""
 
@@ -69,7 +75,9 @@ def _file(home: Path) -> Path:
 
 
 def _write(file: int, place: Serving) -> None:
-    os.pwrite(file, dumps({"url": place.url, "pid": place.pid, "built": place.built}), 0)
+    """In one piece, and over all that was there before: whoever reads meanwhile sees the one or the other."""
+    said = dumps({"url": place.url, "pid": place.pid, "built": place.built, "follows": place.follows})
+    os.pwrite(file, said.ljust(_SIZE), 0)
 
 
 def _read(file: int) -> Serving | None:
@@ -78,7 +86,9 @@ def _read(file: int) -> Serving | None:
     except ValueError:
         return None
     url, pid = said.get("url"), said.get("pid")
-    return Serving(url, pid, said.get("built") is True) if isinstance(url, str) and isinstance(pid, int) else None
+    if not isinstance(url, str) or not isinstance(pid, int):
+        return None
+    return Serving(url, pid, said.get("built") is True, said.get("follows") is True)
 
 
 def _taken(home: Path) -> Busy:

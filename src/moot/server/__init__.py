@@ -20,6 +20,8 @@ to somebody from `caller.store` and from nowhere else. Every error becomes a pro
 | `metrics.py` | what the server counts |
 | `configuration.py` | the configuration in force, read again when it changes |
 | `importing.py` | imports that were asked for, one after the other |
+| `uploading.py` | files that are sent for an import, as long as it takes |
+| `following.py` | what agents on the machine write, brought in while they write it |
 | `serving.py`, `sockets.py` | runs it all until a signal; the address it listens on |
 | `connection.py` | what is read from a caller, with bounds on the head of a request |
 | `changing.py` | changes of the configuration that come over the wire |

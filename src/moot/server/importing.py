@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
-import anyio.to_thread
 
 from moot.errors import Busy, MootError, NotFound
 from moot.runtime.importing import Report, Source, Wanted, bring
+from moot.server.uploading import Upload
 from moot.types.ids import new_id
 from moot.types.store import Holdings
 
@@ -33,10 +31,11 @@ class ImportJob:
 
     owner: str
     holdings: Holdings
-    sources: Callable[[], Iterable[Source]]
+    sources: Callable[[Report], Iterable[Source]]
+    """Tells the report what is nobody's."""
     wanted: Wanted
-    folder: Path | None = None
-    """What was uploaded for it; gone with its end."""
+    sent: Upload | None = None
+    """Gone with its end."""
     id: str = field(default_factory=new_id)
     state: State = "queued"
     error: str = ""
@@ -54,10 +53,14 @@ class ImportJobs:
         self._waiting: deque[ImportJob] = deque()
         self._asked = anyio.Event()
 
-    def ask(self, job: ImportJob) -> ImportJob:
-        """Puts it behind the others. Raises Busy when there are too many."""
+    def check(self) -> None:
+        """Raises Busy when too many are waiting."""
         if len(self._waiting) >= _WAITING:
             raise Busy(f"{_WAITING} imports are waiting already", fix="wait for one to end")
+
+    def ask(self, job: ImportJob) -> ImportJob:
+        """Puts it behind the others. Raises Busy when there are too many."""
+        self.check()
         self._jobs.append(job)
         self._waiting.append(job)
         self._asked.set()
@@ -85,15 +88,13 @@ class ImportJobs:
     async def _do(self, job: ImportJob) -> None:
         job.state = "running"
         try:
-            await bring(job.holdings, job.sources(), job.wanted, job.report)
+            await bring(job.holdings, job.sources(job.report), job.wanted, job.report)
             if job.report.taken.changed and not job.wanted.dry_run:
                 await job.holdings.search.index(seconds=_INDEX)
-            job.state = "finished"
         except MootError as error:
-            job.state, job.error = "failed", error.advice()
+            job.error = error.advice() if job.sent is None else job.sent.said(error.advice())
         finally:
-            job.ended_at = int(time.time() * 1000)
-            if job.folder is not None:
-                folder = job.folder
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+            if job.sent is not None:
+                await job.sent.drop()
+        job.ended_at = int(time.time() * 1000)
+        job.state = "failed" if job.error else "finished"

@@ -8,9 +8,11 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import anyio
+import anyio.to_thread
 import uvicorn
 from fastapi import FastAPI
 
@@ -27,6 +29,7 @@ from moot.server.origins import hosts_of
 from moot.server.pages import is_built
 from moot.server.sockets import BACKLOG, bind, check_remote, raise_file_limit, url_of
 from moot.server.state import Limits, Server
+from moot.server.uploading import clear_uploads
 from moot.types.token import LOCAL_USER
 
 CONNECTIONS = 10_000
@@ -60,6 +63,7 @@ async def run(
     settings = loader.current.settings
     raise_file_limit()
     with claimed(settings.home) as told:
+        await anyio.to_thread.run_sync(clear_uploads, settings.home)
         async with open_engine(settings, resume=True) as engine:
             listens = settings.server
             check_remote(listens.host, allowed=remote, fixed=fixed, tokens=len(await engine.store.tokens.list()))
@@ -73,7 +77,9 @@ async def run(
                 hosts=hosts_of(listens.host, port, listens),
                 limits=Limits(body=listens.max_body),
             )
-            place = Serving(url_of(listens.host, port), os.getpid(), is_built(), partial(server.tokens.code, LOCAL_USER))
+            code = partial(server.tokens.code, LOCAL_USER)
+            place = Serving(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
+            server.following.told = lambda follows: told(replace(place, follows=follows))
             await warm(engine)
             async with anyio.create_task_group() as group:
                 group.start_soon(_heed_signals, server, group.cancel_scope)
@@ -106,6 +112,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.look))
         group.start_soon(server.configuration.watch)
         group.start_soon(server.imports.work)
+        group.start_soon(server.following.work)
         group.start_soon(_take_up, server.engine)
         group.start_soon(_stop, server, listener)
         try:

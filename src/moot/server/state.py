@@ -13,6 +13,7 @@ from moot.config.settings import ServerSettings
 from moot.engine import Engine
 from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
+from moot.server.following import Following
 from moot.server.given import Given
 from moot.server.importing import ImportJobs
 from moot.server.metrics import Metrics
@@ -54,6 +55,7 @@ class Server:
     """The answers that callers of `/v1` may go on from."""
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
+    following: Following = field(init=False)
     changing: anyio.Lock = field(default_factory=anyio.Lock)
     """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
     logins: Tries = field(init=False)
@@ -63,6 +65,7 @@ class Server:
     """Set when the server is about to stop: open streams say so and end."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "following", Following(self.engine))
         object.__setattr__(self, "logins", Tries(self.limits.logins))
         object.__setattr__(self, "guesses", Tries(self.limits.guesses))
         object.__setattr__(self, "views", Tries(self.limits.views, what="requests for shared pages"))

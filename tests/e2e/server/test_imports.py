@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from e2e.server.asking import Json, got
 from e2e.server.conftest import LiveServer
 from e2e.server.streaming import messages, read, say, text
+from moot.server.state import Limits
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,8 @@ async def test_a_file_that_is_sent_comes_in_and_its_report_can_be_read(open_serv
         done = await over(server, asked["id"])
         assert (done["state"], done["added"], done["conversations"]) == ("finished", 2, {"added": 1})
         (one,) = done["brought"]
-        assert one["path"].endswith("/talk.json")
+        assert one["path"] == "talk.json"
+        assert (await got(server.client, f"/api/conversations/{one['conversation']}"))["origin"]["path"] == "talk.json"
         messages = await got(server.client, f"/api/chat/{one['conversation']}/messages")
         texts = ["".join(part.get("text", "") for part in message["parts"]) for message in messages]
         assert texts == ["sent words", "an answer"]
@@ -43,12 +45,68 @@ async def test_a_file_that_is_sent_comes_in_and_its_report_can_be_read(open_serv
         assert (listed["id"], listed["brought"]) == (asked["id"], [])
 
 
-async def test_what_nobody_can_read_is_an_import_that_failed(open_server: Callable[..., Any]) -> None:
+def left(server: LiveServer) -> list[Path]:
+    """What of files that were sent still lies about."""
+    return list((server.engine.settings.home / "state" / "uploads").glob("*"))
+
+
+@pytest.mark.parametrize("name", ["x", "..", "/etc/passwd", "a\\b.json", "ü" * 250, "\x1b[31m.json"])
+async def test_what_nobody_can_read_is_an_import_that_failed_and_says_no_place(open_server: Callable[..., Any], name: str) -> None:
     async with open_server() as server:
-        async with server.client.post("/api/imports", params={"name": "x"}, data=b"\x00\x01") as answer:
+        async with server.client.post("/api/imports", params={"name": name}, data=b"\x00\x01") as answer:
             asked = await answer.json()
+            assert answer.status == 202, asked
         done = await over(server, asked["id"])
         assert (done["state"], "no format knows" in done["error"]) == ("failed", True)
+        assert "uploads" not in str(done) and "/" not in done["error"].partition(";")[0]
+        assert left(server) == []
+
+
+async def test_the_same_file_sent_again_adds_nothing_though_its_folder_would_name_it(open_server: Callable[..., Any]) -> None:
+    talk = b'{"role": "user", "content": "%s", "timestamp": "2026-11-20T10:00:00"}\n'
+    async with open_server() as server:
+        for said, added in ((b"one", 1), (b"one", 0), (b"other", 1)):
+            async with server.client.post("/api/imports", params={"name": "conversation.jsonl"}, data=talk % said) as answer:
+                asked = await answer.json()
+            assert (await over(server, asked["id"]))["added"] == added
+
+
+async def test_a_file_that_is_too_large_or_never_ends_leaves_nothing(open_server: Callable[..., Any]) -> None:
+    async def pieces(count: int) -> AsyncGenerator[bytes, None]:
+        for _ in range(count):
+            yield b" " * 8_000
+        await anyio.sleep_forever()
+
+    async with open_server(bounds=Limits(body=100_000, silence=60)) as server:
+        async with server.client.post("/api/imports", params={"name": "x.json"}, data=pieces(40)) as answer:
+            assert answer.status == 413
+        assert left(server) == []
+        with anyio.move_on_after(60), anyio.CancelScope() as going:
+            async with anyio.create_task_group() as tasks:
+
+                async def go_away() -> None:
+                    while not left(server):
+                        await anyio.sleep(0.02)
+                    going.cancel()
+
+                tasks.start_soon(go_away)
+                async with server.client.post("/api/imports", params={"name": "x.json"}, data=pieces(3)):
+                    pytest.fail("it was answered")
+        with anyio.fail_after(30):
+            while left(server):
+                await anyio.sleep(0.02)
+        assert (await got(server.client, "/api/imports"))["data"] == []
+
+
+async def test_a_folder_of_the_machine_tells_of_what_nobody_knows(open_server: Callable[..., Any], directory: Path) -> None:
+    async with open_server() as server:
+        (directory / "talk.json").write_bytes(FILE)
+        (directory / "letter.txt").write_text("Dear machine,")
+        async with server.client.post("/api/imports", json={"path": str(directory)}) as answer:
+            asked = await answer.json()
+        done = await over(server, asked["id"])
+        assert (done["added"], done["unclaimed"]["count"]) == (2, 1)
+        assert done["unclaimed"]["some"][0].endswith("letter.txt")
 
 
 async def test_files_of_the_machine_are_for_those_who_may_everything(open_server: Callable[..., Any], directory: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from import_stage import stored
 from machine_of_agents import COMING, GIVEN, RECORDED, assemble
-from moot.runtime.importing import Report, Source, sources_at
+from moot.runtime.importing import Report, Source, Wanted, bring, sources_at
 
 NOTEBOOKS = {"mtm": 1, "mtm-1": 1}
 """Whose folder only an editor knows: in a copy they are known by what they say."""
@@ -81,4 +83,28 @@ def test_links_in_a_copied_home_lead_nowhere(tmp_path: Path, machine: Path) -> N
     (folder / ".claude").symlink_to(machine / ".claude")
     (folder / ".codex").mkdir()
     (folder / ".codex" / "sessions").symlink_to(machine / ".codex" / "sessions")
+    assert found(folder)[0] == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("log", [False, True])
+async def test_a_database_that_is_named_by_a_link_is_read_and_one_met_on_the_way_is_not(tmp_path: Path, machine: Path, log: bool) -> None:
+    away, folder = tmp_path / "away" / "opencode.db", tmp_path / "folder"
+    away.parent.mkdir()
+    folder.mkdir()
+    shutil.copyfile(machine / ".local/share/opencode/opencode.db", away)
+    owner = sqlite3.connect(away)
+    if log:  # what was written last lies beside it, and it is in use
+        owner.execute("PRAGMA journal_mode = WAL")
+        owner.execute("UPDATE session SET title = title")
+        owner.commit()
+    link = folder / "link.db"
+    link.symlink_to(away)
+    (source,) = found(link)[0]
+    assert (source.format.name, source.mark.size >= away.stat().st_size) == ("opencode", True)
+    async with stored(tmp_path / "home") as store:
+        report = Report()
+        await bring(store, [source], Wanted(), report)
+    assert (report.conversations["added"], report.failed) == (COMING["opencode"], [])
+    owner.close()
     assert found(folder)[0] == []

@@ -44,12 +44,31 @@ export interface Import {
   conversations: Record<string, number>
   brought: Brought[]
   failed: { path: string; problem: string }[]
+  unclaimed: { count: number; some: string[] }
+}
+
+/** What comes in while the agents on the server's machine write it. */
+export interface Watch {
+  wanted: boolean
+  since: number | null
+  sources: number
+  messages: number
+  last_at: number | null
+  problem: string
 }
 
 export function useFound() {
   return useQuery({
     queryKey: ['imports', 'found'],
     queryFn: ({ signal }) => api.get<Page<Found>>('/imports/found', { signal }),
+  })
+}
+
+export function useWatch() {
+  return useQuery({
+    queryKey: ['imports', 'watch'],
+    queryFn: ({ signal }) => api.get<Watch>('/imports/watch', { signal }),
+    refetchInterval: 5000,
   })
 }
 

@@ -10,6 +10,7 @@ import {
   useFound,
   useImport,
   useImports,
+  useWatch,
 } from '@/data/imports'
 import { Area } from '@/settings/Area'
 import { Button } from '@/ui/Button'
@@ -53,6 +54,7 @@ export default function ImportView() {
       }
     >
       <div className="space-y-6">
+        <Watching />
         {shown && <Shown one={shown} />}
         {found.error ? (
           <Failed error={found.error} again={() => void found.refetch()} />
@@ -63,6 +65,27 @@ export default function ImportView() {
         )}
       </div>
     </Area>
+  )
+}
+
+/** Whether what agents write comes in by itself, and how to have that. */
+function Watching() {
+  const { data: watch } = useWatch()
+  if (!watch) return null
+  if (!watch.wanted) {
+    return (
+      <p className="text-sm text-muted">
+        To have what the agents here write come in as they write it, put{' '}
+        <code className="font-mono text-xs">imports: {'{watch: true}'}</code> into the configuration.
+      </p>
+    )
+  }
+  return (
+    <p role="status" className={watch.problem ? 'text-sm break-words text-danger' : 'text-sm text-muted'}>
+      {watch.problem
+        ? `What the agents here write is not followed: ${watch.problem}`
+        : `What the agents here write comes in as they write it${watch.messages ? `; ${plural(watch.messages, 'message')} since the server began` : ''}.`}
+    </p>
   )
 }
 
@@ -114,6 +137,12 @@ function Shown({ one }: { one: Import }) {
           {failed.path}: {failed.problem}
         </p>
       ))}
+      {one.unclaimed.count > 0 && (
+        <p className="mt-2 break-words text-muted">
+          {plural(one.unclaimed.count, 'file')} that no format knows: {one.unclaimed.some.slice(0, 3).join(', ')}
+          {one.unclaimed.count > 3 && ` and ${count(one.unclaimed.count - 3)} more`}
+        </p>
+      )}
       {one.brought.length > 0 && (
         <details className="mt-3">
           <summary className="cursor-pointer py-1 text-muted max-md:py-3">

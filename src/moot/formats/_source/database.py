@@ -29,13 +29,13 @@ _PAUSE = 0.05
 
 @contextmanager
 def opened(path: Path) -> Generator[sqlite3.Connection]:
-    """A connection to a copy, whose rows are found by name; gone with the block.
+    """A connection to a copy, whose rows are found by name; gone with the block. A link is what it leads to: it was named.
 
     Raises UsageError for what can't be read or is damaged, in the block too.
     """
     with tempfile.TemporaryDirectory(prefix="moot-") as folder:
         try:
-            copy = _copied(path, Path(folder))
+            copy = _copied(path.resolve(), Path(folder))
         except OSError as error:
             raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
         try:
@@ -59,6 +59,7 @@ def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
     """`tables` of a file, for looking whose it is; empty when it can't be said. It is copied only when what it holds lies beside it yet."""
     if not head.startswith(SQLITE):
         return {}
+    path = path.resolve()
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
             connection.row_factory = sqlite3.Row

@@ -48,7 +48,7 @@ async def bring_one(holdings: Holdings, source: Source, wanted: Wanted, reading:
 
 
 async def _bring(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:
-    report.current = str(source.path)
+    report.current = source.name
     before = report.bytes_done
     await _read(holdings, source, wanted, reading, report)
     report.done += 1
@@ -60,7 +60,7 @@ async def _bring(holdings: Holdings, source: Source, wanted: Wanted, reading: Re
 async def _is_done(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:
     """Whether there is nothing to be read of it; then the report says so."""
     if source.problem:
-        report.fail(str(source.path), source.format.name, source.problem)
+        report.fail(source.name, source.format.name, source.problem)
     elif not await _is_passed_over(holdings, source, wanted, report):
         return False
     report.done += 1
@@ -89,7 +89,7 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Rea
                 async for one in recordings:
                     report.add(one)
             except UsageError as error:
-                report.fail(str(source.path), source.format.name, error.advice())
+                report.fail(source.name, source.format.name, source.said(error.advice()))
         return
     if wanted.agent_type:
         words = f"the format {source.format.name!r} says itself whose words they are; --agent-type is for captures"
@@ -97,8 +97,8 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Rea
     before, problems = sum(report.conversations.values()), report.problems
     unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
     if problem:
-        report.fail(str(source.path), source.format.name, problem)
-    elif not unfinished and not wanted.dry_run and not wanted.since:
+        report.fail(source.name, source.format.name, source.said(problem))
+    elif not unfinished and not wanted.dry_run and not wanted.since and not source.called:
         count = sum(report.conversations.values()) - before
         await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
 

@@ -62,7 +62,7 @@ class Claims:
         """Whether it is there, below the folder, with no link on the way."""
         if self.folder not in place.parents or not place.exists() or place in self._taken:
             return False
-        return not any(path.is_symlink() for path in (place, *place.parents) if self.folder in path.parents)
+        return not linked(place, self.folder)
 
     def _below(self, folder: Path, depth: int) -> Iterator[Claim]:
         if folder.resolve() == self.data or folder in self._taken:
@@ -152,8 +152,13 @@ def _kept_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
         yield Claim(place, format)
         return
     for path in format.sources(place):
-        if data not in path.resolve().parents and not path.is_symlink() and (path.is_file() or path.is_dir()):
+        if data not in path.resolve().parents and not linked(path, place) and (path.is_file() or path.is_dir()):
             yield Claim(path, format)
+
+
+def linked(path: Path, folder: Path) -> bool:
+    """Whether a link lies on the way from the folder to what is below it."""
+    return any(one.is_symlink() for one in (path, *path.parents) if folder in one.parents)
 
 
 def _closed(folder: Path, depth: int = DEPTH) -> Iterable[tuple[Path, str]]:

@@ -125,7 +125,7 @@ class Intake:
             return False
         self.problems += 1
         if len(self.notes) < NOTES:
-            self.notes.append(record.problem)
+            self.notes.append(self.source.said(record.problem))
         return True
 
     def _is_wanted(self) -> bool:
@@ -176,7 +176,7 @@ class Intake:
             "format": format.name,
             "version": format.version,
             "source_id": self.source_id,
-            "path": str(self.source.path),
+            "path": self.source.name,
             "directory": facts.directory,
             "placed": self.source.placed,
         }
@@ -206,7 +206,7 @@ class Intake:
         return Brought(
             outcome,
             format.name,
-            str(self.source.path),
+            self.source.name,
             self.source_id,
             conversation,
             format.agent_type if isinstance(format, OfAgent) else "",

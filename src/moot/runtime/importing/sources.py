@@ -33,6 +33,16 @@ class Source:
     """It lies where its program keeps it on this machine."""
     problem: str = ""
     """Why it can't be read; empty = nothing speaks against it."""
+    called: str = ""
+    """What it is to be called, of one that lies at its path for a moment only and is not remembered; empty = its path."""
+
+    @property
+    def name(self) -> str:
+        return self.called or str(self.path)
+
+    def said(self, text: str) -> str:
+        """The text, with what it is called where its path is named."""
+        return text.replace(str(self.path), self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ def mark_of(format: Format, path: Path) -> SourceMark:
     """The source as it stands; of a folder all that is in it. Raises OSError."""
     about = path.stat()
     size, modified = about.st_size, about.st_mtime_ns
-    beside: Iterable[Path] = [path.with_name(f"{path.name}-wal")]
+    real = path.resolve() if path.is_symlink() else path
+    beside: Iterable[Path] = [real.with_name(f"{real.name}-wal")]
     if stat.S_ISDIR(about.st_mode):
         size, beside = 0, _files(path)
     for file in beside:

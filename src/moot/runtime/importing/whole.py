@@ -42,7 +42,7 @@ async def _one(holdings: Holdings, source: Source, recording: Recording, wanted:
         grown = len(recording.events) - had if isinstance(had, int) else 0
         return _brought("known", source, recording, known, max(grown, 0))
     renamed = _renamed(recording, wanted.directory)
-    origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": str(source.path)}
+    origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
     origin |= {
         "directory": recording.conversation.directory,
         "events": len(recording.events),
@@ -62,7 +62,7 @@ def _brought(outcome: Outcome, source: Source, recording: Recording, conversatio
     return Brought(
         outcome,
         source.format.name,
-        str(source.path),
+        source.name,
         recording.source_id,
         conversation,
         recording.conversation.agent_type,

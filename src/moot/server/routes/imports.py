@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable
-from functools import partial
-from pathlib import Path, PurePath
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
 import anyio.to_thread
 from fastapi import Query, Request
 from pydantic import ValidationError
 
-from moot.errors import Refused, UsageError
-from moot.guard.terminal import clean
-from moot.runtime.importing import Source, Wanted, sources_at, sources_here
+from moot.errors import Busy, Refused, UsageError
+from moot.runtime.importing import Report, Source, Wanted, sources_at, sources_here
 from moot.server.auth import Admin, Chatter, Reader
 from moot.server.importing import ImportJob
 from moot.server.routing import Router
 from moot.server.state import Here, Server
+from moot.server.uploading import Upload, upload
 from moot.server.wire.base import ListOut, shown_path
-from moot.server.wire.imports import ImportIn, ImportOut, MachineOut, import_out
+from moot.server.wire.imports import ImportIn, ImportOut, MachineOut, WatchOut, import_out, watch_out
 
 router = Router(prefix="/api/imports", tags=["imports"])
 
@@ -47,11 +45,13 @@ async def ask_import(
 ) -> ImportOut:
     """Brings in a file, which is the body and has that `name`; or, told as JSON and with the scope `admin`, what is on the machine."""
     if name:
-        folder = await _kept(here, request, PurePath(clean(name)).name or "upload")
-        (file,) = folder.iterdir()
-        data = here.engine.settings.database.parent
-        job = ImportJob(caller.owner_id, caller.store, partial(sources_at, file, format, data), Wanted(), folder)
-        return import_out(here.imports.ask(job))
+        here.imports.check()
+        sent = await upload(here.engine.settings.home, name, request.stream())
+        try:
+            return import_out(here.imports.ask(ImportJob(caller.owner_id, caller.store, _of_sent(here, sent, format), Wanted(), sent)))
+        except Busy:
+            await sent.drop()
+            raise
     if not caller.may("admin"):
         raise Refused("to read files of this machine a token needs the scope 'admin'", fix="send a file, with its `name`")
     try:
@@ -81,6 +81,12 @@ async def list_found(here: Here, caller: Admin) -> ListOut[MachineOut]:
     return ListOut(data=[_found(name, [source for source in found if source.format.name == name], counts.get(name, 0)) for name in names])
 
 
+@router.get("/watch")
+async def get_watch(here: Here, caller: Reader) -> WatchOut:
+    """Tells whether what agents on the server's machine write comes in by itself, and how much has come."""
+    return watch_out(here.following)
+
+
 @router.get("/{import_id}")
 async def get_import(here: Here, caller: Reader, import_id: str) -> ImportOut:
     """Gives an import as it stands: how far it is, and what became of each conversation."""
@@ -98,22 +104,16 @@ def _found(name: str, sources: list[Source], here: int) -> MachineOut:
     )
 
 
-def _sources(here: Server, wanted: ImportIn) -> Callable[[], Iterable[Source]]:
+def _of_sent(here: Server, sent: Upload, format: str) -> Callable[[Report], Iterable[Source]]:
+    data = here.engine.settings.database.parent
+    return lambda report: (replace(source, called=sent.name) for source in sources_at(sent.file, format, data, report))
+
+
+def _sources(here: Server, wanted: ImportIn) -> Callable[[Report], Iterable[Source]]:
     data = here.engine.settings.database.parent
     if wanted.all:
-        return partial(sources_here, Path.home(), os.environ, data, wanted.format)
+        return lambda _: sources_here(Path.home(), os.environ, data, wanted.format)
     path = Path(wanted.path or "")
     if not path.is_absolute():
         raise UsageError(f"{wanted.path!r} is no absolute path", fix="name a file or folder of the server's machine")
-    return partial(sources_at, path, wanted.format, data)
-
-
-async def _kept(here: Server, request: Request, name: str) -> Path:
-    """A folder of its own with the body as a file."""
-    place = here.engine.settings.home / "state" / "uploads"
-    await anyio.Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(dir=place)))
-    async with await anyio.open_file(folder / name, "wb") as file:
-        async for piece in request.stream():
-            await file.write(piece)
-    return folder
+    return lambda report: sources_at(path, wanted.format, data, report)

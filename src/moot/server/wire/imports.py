@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from moot.runtime.importing import Brought
+from moot.server.following import Following
 from moot.server.importing import ImportJob
 from moot.server.wire.base import In, Out, shown_path
 
@@ -75,6 +76,28 @@ class FailedOut(Out):
     problem: str
 
 
+class WatchOut(Out):
+    """What of the agents on the server's machine comes in while they write it."""
+
+    wanted: bool
+    """What `imports.watch` says."""
+    since: int | None
+    """null = nothing is followed."""
+    sources: int
+    messages: int
+    """That came, or went on, since."""
+    last_at: int | None
+    problem: str
+    """Why nothing is followed though it is wanted."""
+
+
+class UnclaimedOut(Out):
+    """Files below a folder that no format knows."""
+
+    count: int
+    some: list[str]
+
+
 class ImportOut(Out):
     """An import, as it stands."""
 
@@ -100,6 +123,18 @@ class ImportOut(Out):
     brought: list[BroughtOut]
     """At most 500, the newest."""
     failed: list[FailedOut]
+    unclaimed: UnclaimedOut
+
+
+def watch_out(following: Following) -> WatchOut:
+    return WatchOut(
+        wanted=following.engine.runtime.settings.imports.watch,
+        since=following.since or None,
+        sources=following.sources,
+        messages=following.messages,
+        last_at=following.last_at or None,
+        problem=following.problem,
+    )
 
 
 def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
@@ -123,6 +158,7 @@ def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
         conversations=dict(report.conversations),
         brought=[_brought(one) for one in report.brought[-_SHOWN:]] if conversations else [],
         failed=[FailedOut(path=shown_path(one.path), problem=one.problem) for one in report.failed[-_SHOWN:]] if conversations else [],
+        unclaimed=UnclaimedOut(count=report.unclaimed, some=[shown_path(path) for path in report.strangers]),
     )
 
 

@@ -1,0 +1,80 @@
+"""A server that follows what the agents on its machine write."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.server.conftest import ServedHome
+from e2e.test_import import record, session, talk
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def asked(served: ServedHome, path: str) -> Any:
+    with urllib.request.urlopen(urllib.request.Request(served.url + path, headers=served.headers), timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def until(claim: Callable[[], bool]) -> None:
+    """Waits for it as long as even a busy machine takes."""
+    ends = time.monotonic() + 40
+    while not claim():
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
+def hits(served: ServedHome, words: str) -> int:
+    return len(asked(served, f"/api/search?q={urllib.parse.quote(words)}")["data"])
+
+
+def test_what_an_agent_writes_is_found_over_http_and_others_leave_it_to_the_server(
+    serve_home: Callable[..., ServedHome],
+) -> None:
+    served = serve_home(config="imports: {watch: true}\n")
+    file = session(served.moot)
+    file.write_bytes(talk(0, 2))
+    served.start()
+    until(lambda: hits(served, "word1") == 1)
+    with file.open("ab") as writing:
+        writing.write(record(2, "wherever the heron stands"))
+    until(lambda: hits(served, "heron") == 1)
+    until(lambda: asked(served, "/api/imports/watch")["messages"] == 3)
+    second = served.moot.run("import", "--all", "-f", "claude", "--watch")
+    assert (second.returncode, f"the server at {served.url} follows" in second.stderr.decode()) == (0, True)
+    turn(served, "false")
+    until(lambda: asked(served, "/api/imports/watch")["since"] is None)
+    watching = served.moot.start("import", "--all", "-f", "claude", "--watch")
+    assert watching.stderr is not None
+    until(lambda: b"watching" in watching.stderr.readline() if watching.stderr else False)
+    said = served.stop()
+    assert "what the agents on this machine write comes in by itself" in said
+
+
+def turn(served: ServedHome, word: str) -> None:
+    """Writes the setting anew, as a person does."""
+    file: Path = served.moot.home / "config.yaml"
+    file.write_text(file.read_text().replace("watch: true", f"watch: {word}"))
+
+
+def test_nothing_comes_in_by_itself_unless_somebody_says_so(serve_home: Callable[..., ServedHome]) -> None:
+    served = serve_home()
+    session(served.moot).write_bytes(talk(0, 2))
+    served.start()
+    assert asked(served, "/api/imports/watch") == {
+        "wanted": False,
+        "since": None,
+        "sources": 0,
+        "messages": 0,
+        "last_at": None,
+        "problem": "",
+    }
+    assert asked(served, "/api/conversations")["data"] == []
+    assert "comes in by itself" not in served.stop()
