@@ -15,6 +15,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `connect`, `faults`, `locks` | connections; the library's errors in our words; locks between processes |
 | `migrations/`, `migrate` | the schema's numbered steps; who applies them: under a lock, backed up, all or nothing |
 | `units`, `writer`, `reader` | work for the two threads and how its outcome comes back |
+| `folding` | keeping the write-ahead log short beside the writer |
 | `transaction`, `stored` | numbering and inserting events; an event as it is stored |
 | `rows`, `lookup`, `messages` | rows to values; finding rows by what people call them; rows of messages |
 | `log`, `changes` | `Log`: append with fence and changes; what each change does |

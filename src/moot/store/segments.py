@@ -33,6 +33,11 @@ _EVENTS = 512
 _BYTES = 1 << 20
 """Of one frame, before it is compressed."""
 _CACHED = 16 << 20
+_GAP = 0.00005
+"""Seconds between a few events that are packed in the background: a thread that has the interpreter lets go of it after 5 ms, unless it
+sleeps, and then an append would wait so long for each of the threads that it goes through."""
+_AT_ONCE = 32
+"""Events."""
 _REPLACE: LiteralString = (
     'UPDATE event SET at = ?, run = ?, exchange = ?, kind = ?, chunks = ?, raw = ?, phase = ?, key = ?, body = ?, "check" = ? WHERE id = ?'
 )
@@ -71,6 +76,16 @@ class _Place(NamedTuple):
     digest: str
     bytes: int
     """What its events say."""
+
+
+class _Gently(list[Row]):
+    """Rows that are gone through with gaps."""
+
+    def __iter__(self) -> Iterator[Row]:
+        for place, row in enumerate(super().__iter__()):
+            if not place % _AT_ONCE:
+                time.sleep(_GAP)
+            yield row
 
 
 class FrameCache:
@@ -184,7 +199,7 @@ def packed(events: Sequence[Row], share: float = 1.0) -> Packed:
     data = bytearray()
     for group in _grouped(events):
         began = time.monotonic()
-        frame = codec.pack(group)
+        frame = codec.pack(_Gently(group) if share < 1 else group)
         back = codec.unpack(frame, codec.dictionary, group[0].id - group[0].seq, group[0].seq)
         if len(back) != len(group) or not all(
             one[:10] == row[:10] and one[10] in (None, row.check) for one, row in zip(back, group, strict=False)

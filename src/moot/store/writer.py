@@ -24,6 +24,7 @@ from anyio.lowlevel import current_token
 from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import Connection, connect
 from moot.store.faults import FOREIGN, distrusted, translated
+from moot.store.folding import LIMIT, Folding
 from moot.store.library import sqlite
 from moot.store.locks import SCRUBBING, FileLock, Presence
 from moot.store.migrate import version_of
@@ -46,8 +47,6 @@ _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
 """Units in one transaction."""
-_WAL_PAGES = 2000
-"""Pages that gather before they are folded into the file, 8 MB: the few that every commit changes are then folded once for many."""
 
 
 class Writer:
@@ -71,6 +70,7 @@ class Writer:
         self._full = durability == "full"
         self._version = version
         self._protection = protection
+        self._folding = None if protection else Folding(path)
         self._loop = asyncio.get_running_loop()
         self._backend = current_token().backend_class
         """What `anyio.lowlevel` looks up anew at each call, at six times the price of the call."""
@@ -157,6 +157,8 @@ class Writer:
                 self._loop.call_soon_threadsafe(settle, finished)
             except RuntimeError:  # the loop is closed, so nobody waits any more
                 return
+            if self._folding is not None and self._connection is not None:
+                self._folding.committed(self._connection)
 
     def _gather(self) -> list[Unit[object]]:
         """What waits, oldest first: a unit that wants to be outside of transactions, or those of the next one. Empty = the end."""
@@ -307,7 +309,8 @@ class Writer:
                 self._presence = Presence(self._presence_path)
             connection = connect(self._path, writing=True)
             self._file = self._path.stat()
-            connection.execute(f"PRAGMA wal_autocheckpoint = {0 if self._protection else _WAL_PAGES}")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute(f"PRAGMA journal_size_limit = {LIMIT}")
             if self._suspect:
                 self._verify(connection)
             # opening waits long, for another process may be recovering the log of one that was killed; see _begin for the rest
@@ -359,6 +362,8 @@ class Writer:
 
     def _disconnect(self) -> None:
         connection, self._connection, self._transaction = self._connection, None, None
+        if self._folding is not None:
+            self._folding.stop()  # the connection that goes last folds all of the log
         if connection is not None:
             with self._protection or nullcontext():
                 connection.close()
@@ -368,6 +373,8 @@ class Writer:
 
     def _by_itself(self, work: Callable[[Connection], T]) -> T:
         connection, _ = self._connected()
+        if self._folding is not None:
+            self._folding.stop()  # nobody waits for a checkpoint that another connection is at: it is refused
         with self._protection or nullcontext():
             connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE * 1000)}")
             try:
