@@ -22,6 +22,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `events`, `segments` | the one reader over sealed segments and rows, folding live messages; segments read, written and rewritten |
 | `frames`, `zstd` | a frame of a segment as columns; how it is compressed, with dictionaries that come with releases |
 | `upkeep`, `sealing`, `sizes` | `Upkeep`: who seals and gives pages back; rows that become a segment; what takes how much |
+| `scrubbing` | writing the whole file anew, so that nothing lies on in it that was deleted |
 | `records`, `submit`, `supersede` | `Records`: runs, inboxes, approvals; storing a prompt; ending a run that a new prompt replaces |
 | `standing` | what a run stands at, for whoever takes it up |
 | `projects` | `Projects`: folders of conversations, and the default one of each owner |

@@ -141,7 +141,7 @@ class SqliteStore:
     @property
     def upkeep(self) -> Upkeep:
         """What keeps it small."""
-        return SELDOM.load("upkeep")(self._writer, self._reader, self._sealer, self._clock)
+        return SELDOM.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def is_forgetting(self) -> bool:
         """Whether a purge or redaction is not done."""

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from functools import partial
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
@@ -15,11 +16,13 @@ from moot.store import lookup, segments
 from moot.store.connect import Connection
 from moot.store.locks import FileLock
 from moot.store.reader import Reader
+from moot.store.scrubbing import emptied, written_anew
 from moot.store.sealing import Due, due, put, stretch
 from moot.store.segments import said
 from moot.store.sizes import measured
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
+from moot.types.backup import Tell
 from moot.types.ids import Clock
 from moot.types.upkeep import Sealed, Sizes
 
@@ -30,6 +33,8 @@ _PAGES = 256
 _REST = 0.2
 """Seconds behind a segment of many events, when it is not in a hurry: reading and replacing them took a twentieth of that."""
 _MANY = 512
+_PATIENCE = 20.0
+"""Seconds that readers of an old state are waited for."""
 
 log = logging.getLogger("moot.store")
 
@@ -37,9 +42,10 @@ log = logging.getLogger("moot.store")
 class StoreUpkeep:
     """`Upkeep` on SQLite."""
 
-    def __init__(self, writer: Writer, reader: Reader, lock: FileLock, clock: Clock) -> None:
+    def __init__(self, writer: Writer, reader: Reader, path: Path, lock: FileLock, clock: Clock) -> None:
         self._writer = writer
         self._reader = reader
+        self._path = path
         self._lock = lock
         self._clock = clock
 
@@ -94,8 +100,10 @@ class StoreUpkeep:
             yield max(left - keep, 0)
             await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
 
-    async def write_anew(self) -> None:
-        await self._writer.alone(_write_anew)
+    async def write_anew(self, tell: Tell) -> None:
+        await written_anew(self._writer, self._reader, self._path, tell)
+        if not await emptied(self._writer, self._path, tell, _PATIENCE):
+            log.warning("the write-ahead log is emptied as soon as nobody reads an old state any more")
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
         return await measured(self._reader, largest, owner)
@@ -109,13 +117,3 @@ def _free(connection: Connection) -> int:
 
 def _give_back(transaction: Transaction) -> None:
     transaction.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
-
-
-def _write_anew(connection: Connection) -> None:
-    # what it sorts would otherwise lie in memory, all of it
-    connection.execute("PRAGMA temp_store = FILE")
-    try:
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    finally:
-        connection.execute("PRAGMA temp_store = MEMORY")

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
+from moot.types.backup import Tell
 from moot.types.canonical import Json, JsonObject
 
 __all__ = ["ConversationSize", "Extent", "Sealed", "Sizes", "Upkeep"]
@@ -110,8 +111,8 @@ class Upkeep(Protocol):
         """Makes the file smaller by its free pages but for `keep` bytes, in short transactions; the bytes that are left to give back."""
         ...
 
-    async def write_anew(self) -> None:
-        """Writes the whole database anew: nothing is left in pages that are free. Nobody else writes meanwhile."""
+    async def write_anew(self, tell: Tell) -> None:
+        """Writes the whole database anew: nothing is left in pages that are free. Nobody else writes meanwhile. Raises StoreFull."""
         ...
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:

@@ -18,7 +18,6 @@ writes emptied. One process at a time does any of this.
 | `said`, `beside` | what was typed in a conversation; drafts, typed lines and logs |
 | `reaching` | copies of the store that lie elsewhere: those before an upgrade, backups |
 | `retention` | which conversations are over by the rules of the configuration |
-| `scrubbing` | cleaning the database file |
 """
 
 from moot.store.forgetting.forgetter import Forgetter

@@ -23,10 +23,10 @@ from moot.store.forgetting.beside import forget_typed, redact_files
 from moot.store.forgetting.needles import Needles
 from moot.store.forgetting.retention import over
 from moot.store.forgetting.said import prompts
-from moot.store.forgetting.scrubbing import scrub, truncated
 from moot.store.forgetting.works import Work
-from moot.store.locks import FORGETTING, SCRUBBING, FileLock
+from moot.store.locks import FORGETTING, FileLock
 from moot.store.reader import Reader
+from moot.store.scrubbing import emptied, written_anew
 from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
@@ -190,15 +190,14 @@ class Forgetter:
         while unindexed and await self._writer.write(partial(merge_some, first)):
             first = False
             tell("cleaning the search index")
-        tell("writing the database anew")
-        lock = FileLock(self._state / SCRUBBING)
         try:
-            receipt.bytes_before, receipt.bytes_after = await self._writer.alone(partial(scrub, self._path, lock, unindexed))
+            sizes = await written_anew(self._writer, self._reader, self._path, tell, unindexed=unindexed)
         except StoreFull as error:
             receipt.left.append(error.message)
             return receipt
+        receipt.bytes_before, receipt.bytes_after = sizes
         point("forget.scrubbed")
-        if not await self._writer.alone(partial(truncated, self.patience)):
+        if not await emptied(self._writer, self._path, tell, self.patience):
             receipt.left.append("the write-ahead log, which another program still reads; it is emptied as soon as that has ended")
             return receipt
         await self._writer.write(lambda transaction: works.save(transaction, work, done=True), sync=True)
