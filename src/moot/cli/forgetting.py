@@ -240,6 +240,7 @@ def receipt_lines(receipt: Forgotten, *, dry_run: bool = False) -> list[str]:
     if receipt.bytes_before:
         lines.append(f"{'database':<13} written anew: {receipt.bytes_before:,} bytes before, {receipt.bytes_after:,} now")
     lines += [f"{'left':<13} {words}" for words in receipt.left]
+    lines += [f"{'not seen':<13} {words}" for words in receipt.unseen]
     if receipt.done_at is None and not dry_run:
         lines.append("not done yet: it is gone on with by itself, or with moot purge --finish")
     return lines

@@ -13,6 +13,7 @@ from moot.types.retention import Retention
 
 __all__ = [
     "MARK",
+    "UNSEEN",
     "CopyKind",
     "Expiry",
     "FileFate",
@@ -25,6 +26,12 @@ __all__ = [
 
 MARK = "[redacted]"
 """Stands where a string was taken out."""
+
+UNSEEN = (
+    "what is compressed, encrypted or drawn: archives, PDF, pictures, sound",
+    "base64 in base64, hexadecimal, quoted-printable",
+)
+"""Where a redaction does not look."""
 
 CopyKind: TypeAlias = Literal["backup", "export"]
 
@@ -87,6 +94,8 @@ class Forgotten:
     files: list[FileFate] = field(default_factory=_files)
     left: list[str] = field(default_factory=list[str])
     """What was not reached, and why, in words."""
+    unseen: list[str] = field(default_factory=list[str])
+    """Where a redaction did not look, in words."""
     bytes_before: int = 0
     """Of the database."""
     bytes_after: int = 0
@@ -103,6 +112,7 @@ class Forgotten:
             "blob_bytes": self.blob_bytes,
             "files": list[Json]([file.to_json() for file in self.files]),
             "left": list[Json](self.left),
+            "not_looked_into": list[Json](self.unseen),
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
         }

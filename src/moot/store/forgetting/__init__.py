@@ -8,7 +8,8 @@ writes emptied. One process at a time does any of this.
 | file | what it holds |
 |---|---|
 | `places` | every table: which columns may hold words, and which rows hang on a conversation |
-| `needles`, `patterns` | what is looked for in all its spellings; regular expressions whose cost is bounded |
+| `needles`, `spelling`, `encoded` | what is looked for in all its spellings: escaped, and in base64 |
+| `patterns` | regular expressions whose cost is bounded |
 | `works` | a work and its receipt as they are stored |
 | `forgetter` | the steps of both, and what was cut off |
 | `purging` | the transaction in which a conversation goes |

@@ -43,22 +43,18 @@ def redact_files(state: Path, needles: Needles) -> list[FileFate]:
     """Puts x in the place of every letter of them; nobody who has a file open, or appends to it, is disturbed."""
     fates: list[FileFate] = []
     for path in _files(state):
-        count = _blank(path, needles)
-        if count:
+        if path.stat().st_size > _LARGEST:
+            fates.append(FileFate(str(path), "left", f"not looked into: it has more than {_LARGEST >> 20} MB"))
+        elif count := _blank(path, needles):
             fates.append(FileFate(str(path), "rewritten", f"{count} {'place' if count == 1 else 'places'}"))
     return fates
-
-
-def held_in(path: Path, needles: Needles) -> int:
-    """In how many places of a file they stand."""
-    return len(needles.spans(path.read_bytes().decode("utf-8", "surrogateescape"))) if path.stat().st_size <= _LARGEST else 0
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for place, _, names in os.walk(folder):  # links are not followed
         for name in sorted(names):
             path = Path(place) / name
-            if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= _LARGEST:
+            if path.is_file() and not path.is_symlink() and path.stat().st_size:
                 yield path
 
 

@@ -31,7 +31,7 @@ from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
 from moot.types.crash import point
-from moot.types.forgetting import Expiry, FileFate, Forgotten, KeptCopy, Secret, Tell
+from moot.types.forgetting import UNSEEN, Expiry, FileFate, Forgotten, KeptCopy, Secret, Tell
 from moot.types.ids import Clock
 from moot.types.retention import Retention
 
@@ -88,7 +88,7 @@ class Forgetter:
     ) -> Forgotten:
         Needles(secret)
         say = tell or _silent
-        work = Work(Forgotten("redact"), secret=secret, whole=conversation is None)
+        work = Work(Forgotten("redact", unseen=list(UNSEEN)), secret=secret, whole=conversation is None)
         work.conversations = await self._reader.read(lambda connection: redacting.scope(connection, conversation, None))
         if dry_run:
             return await redacting.Redaction(self._writer, self._reader, self._files, say).look(work)

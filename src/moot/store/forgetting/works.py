@@ -114,6 +114,7 @@ def receipt_of(no: int, data: bytes) -> Forgotten:
         int(value.get("blob_bytes") or 0),
         [FileFate(str(file["path"]), file["what"], str(file.get("why") or "")) for file in value.get("files") or ()],
         [str(words) for words in value.get("left") or ()],
+        [str(words) for words in value.get("not_looked_into") or ()],
         int(value.get("bytes_before") or 0),
         int(value.get("bytes_after") or 0),
     )

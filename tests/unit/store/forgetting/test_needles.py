@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import string
 import time
 import urllib.parse
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from moot.errors import UsageError
@@ -50,6 +51,77 @@ def test_it_is_found_in_base64_and_the_rest_of_that_stays(before: bytes, secret:
     left = json.loads(found)["url"].removeprefix("data:text/plain;base64,")
     assert encoded not in found
     assert left == MARK or secret.encode() not in base64.b64decode(left)
+
+
+def wrapped(data: bytes, width: int, end: str) -> str:
+    encoded = base64.b64encode(data).decode()
+    return end.join(encoded[at : at + width] for at in range(0, len(encoded), width))
+
+
+BYTES = st.binary(min_size=30, max_size=120)
+LINES = st.sampled_from(["\n", "\r\n", "\n    "])
+
+
+@settings(max_examples=40)
+@given(
+    BYTES,
+    st.text(string.ascii_letters + "äöü €", min_size=8, max_size=30),
+    BYTES,
+    st.sampled_from([40, 60, 64, 76]),
+    LINES,
+    st.integers(0, 2),
+)
+def test_it_is_found_in_base64_over_several_lines(before: bytes, secret: str, behind: bytes, width: int, end: str, depth: int) -> None:
+    assume(secret.encode() not in before + behind)
+    text = f"Look:\n{wrapped(before + secret.encode() + behind, width, end)}\nthat is all"
+    needles = Needles(Secret((secret,)))
+    for _ in range(depth):
+        text = json.dumps(text)
+    assert needles.spans(text)
+    found = needles.text(text)
+    assert not needles.spans(found)
+    for _ in range(depth):
+        found = json.loads(found)
+    head, middle, tail = found.partition("Look:\n")[2].partition("\nthat is all")
+    assert (tail, middle) == ("", "\nthat is all")
+    assert MARK in head or secret.encode() not in base64.b64decode(head)
+
+
+@pytest.mark.parametrize("width", [0, 64])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_patterns_are_found_in_base64(width: int, depth: int) -> None:
+    data = b"x" * 50 + b" key: sk-abcdefghij, and that is all of it"
+    text = wrapped(data, width or 1000, "\n")
+    for _ in range(depth):
+        text = json.dumps(text)
+    needles = Needles(Secret(patterns=("sk-[a-z]{8,20}",)))
+    found = needles.text(text)
+    for _ in range(depth):
+        found = json.loads(found)
+    assert base64.b64decode(found) == data.replace(b"sk-abcdefghij", MARK.encode())
+    assert needles.spans(text)
+
+
+def test_patterns_make_nothing_of_ids_and_long_words() -> None:
+    needles = Needles(Secret(patterns=("[^A-Za-z0-9_-]{2,9}",)))
+    text = "toolu_01A09q90qw90lq917835lq9-0193a4c5-1111-7222-8333-0123456789ab-internationalization"
+    assert needles.text(text) == text
+
+
+@given(
+    st.text(string.ascii_letters + "<>&'\"äß€/ 😀", min_size=SHORTEST, max_size=30),
+    st.sampled_from(["named", "decimal", "hexadecimal"]),
+    st.booleans(),
+)
+def test_it_is_found_in_a_page(secret: str, how: str, in_json: bool) -> None:
+    text = {
+        "named": html.escape(secret),
+        "decimal": "".join(f"&#{ord(letter)};" for letter in secret),
+        "hexadecimal": "".join(f"&#x{ord(letter):X};" for letter in secret),
+    }[how]
+    text = json.dumps(text).replace("&", "\\u0026") if in_json else text
+    found = Needles(Secret((secret,))).text(text)
+    assert (json.loads(found) if in_json else found) == MARK
 
 
 @given(WORDS, st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
@@ -104,6 +176,19 @@ def test_patterns_with_bounds_are_taken(pattern: str) -> None:
 def test_patterns_that_could_take_for_ever_are_refused(pattern: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         bounded(pattern)
+
+
+@pytest.mark.parametrize("piece", ["A" * 40 + "\n", "A", "\\", "\\u002b", "%2B", "A" * 31 + "\n", "&amp;", "Zmlu\n"])
+def test_what_looks_like_base64_stays_in_step_with_the_text(piece: str) -> None:
+    needles = Needles(Secret(("a secret of some length",), ("b[a-z]{1,9}z",)))
+
+    def took(size: int) -> float:
+        began = time.process_time()
+        needles.text(piece * (size // len(piece)) + "!")
+        return time.process_time() - began
+
+    took(2_000)
+    assert took(80_000) < 40 * max(took(8_000), 0.001)
 
 
 def test_the_worst_pattern_that_is_taken_stays_in_step_with_the_text() -> None:
