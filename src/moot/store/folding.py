@@ -25,8 +25,8 @@ _MOST = 32 << 20
 """Bytes from which on the writer helps, and the thread does not rest."""
 _STEP = 4 << 20
 """Bytes that come before the writer helps again."""
-_LATE = 8
-"""Folds behind which the writer helps also when much is left: the disk is slower than what is written."""
+_LATE = 96 << 20
+"""Bytes that have come behind which the writer helps also when much is left: the disk is slower than what is written."""
 _REST = 0.25
 """Seconds between two folds: what was committed during one of them is left for the next, which is quicker."""
 _FRAME = 4096 + 24
@@ -45,8 +45,8 @@ class Folding:
         """Bytes of the log."""
         self._folded = 0
         """Bytes of it that were folded last."""
-        self._folds = 0
-        """Since it began anew."""
+        self._first = 0
+        """Bytes that it had when it was seen to be long: writing the whole database anew makes it long at once."""
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
         self._ended = threading.Event()
@@ -58,8 +58,9 @@ class Folding:
         if size <= LIMIT:
             self._begin()
             return
-        little = size - self._folded <= LIMIT or self._folds >= _LATE
-        if size > self._help_at and little and self._working.acquire(blocking=False):
+        self._first = self._first or size
+        late = size - self._first > _LATE
+        if size > self._help_at and (late or size - self._folded <= LIMIT) and self._working.acquire(blocking=late):
             self._help_at = size + _STEP
             self._help(connection)
         if self._thread is None:
@@ -79,7 +80,7 @@ class Folding:
         self._begin()
 
     def _begin(self) -> None:
-        self._help_at, self._folded, self._folds = _MOST, 0, 0
+        self._help_at, self._folded, self._first = _MOST, 0, 0
 
     def _help(self, connection: Connection) -> None:
         try:
@@ -105,7 +106,6 @@ class Folding:
                     self._wanted.clear()
                     with self._working:
                         self._folded = fold(connection)
-                        self._folds += 1
                     if self._ended.wait(_REST if self._size() < _MOST else 0):
                         return
         except sqlite.Error as error:  # the log is longer than it need be until the writer folds it

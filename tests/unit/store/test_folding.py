@@ -97,8 +97,8 @@ async def test_the_log_stays_short_while_it_is_written_without_a_gap(store: Sqli
         await written(store, size)
         longest = max(longest, length(tmp_path))
 
-    for _ in range(6):
+    for _ in range(8):
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(looked, 8_000_000)
-    assert longest < 100_000_000
+    assert longest < 200_000_000  # of 256; where the disk keeps up, some 50
