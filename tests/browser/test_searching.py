@@ -46,8 +46,10 @@ def test_a_message_a_thousand_up_is_jumped_to_and_marked_by_keyboard_alone(visit
     page.keyboard.press("Enter")
     expect(page.locator("[data-found]")).to_contain_text(near)
     expect(page.locator("[data-found]")).to_be_in_viewport()
+    expect(page.locator("[data-found]")).to_be_focused()  # so that Tab goes on from there
     address = page.url.partition("#")[0]
     expect(typed(page, far).first).to_be_visible()  # in the conversation that is open already
+    expect(page.locator('[aria-selected="true"]').first).to_contain_text(far)
     page.keyboard.press("Enter")
     expect(page.locator("[data-found]")).to_contain_text(far)
     expect(page.locator("[data-found]")).to_be_in_viewport()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from moot.cli.output import Output
+from moot.cli.things import of_things
 from moot.guard.sharing import Kind
 from moot.runtime.sharing import LeftOut
 from moot.types.canonical import Json
@@ -35,8 +36,8 @@ def say_left_out(left_out: Sequence[LeftOut], output: Output) -> None:
         of_kind = [one for one in left_out if one.kind == kind]
         places = [f"{one.where}{f' ({one.count})' if one.count > 1 else ''}" for one in of_kind if one.where != "all"]
         more = f", and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
-        word = "looked at anew" if kind == "pictures" else "left out"
+        word = "made anew" if kind == "pictures" else "left out"
         where = f": {'; '.join(places[:_PLACES])}{more}" if places else ""
-        output.say(f"  {word}: {sum(one.count for one in of_kind):,} {kind}{where}", "yellow")
+        output.say(f"  {word}: {", ".join(of_things({kind: sum(one.count for one in of_kind)}))}{where}", "yellow")
     if any(one.kind == "pictures" for one in left_out):
         output.say("  pictures lost what stood in their files beside them; look at what they show", "dim")

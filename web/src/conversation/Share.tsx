@@ -5,7 +5,7 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 import { ToldOnce } from '@/ui/ToldOnce'
-import { moment } from '@/ui/words'
+import { moment, ofThings } from '@/ui/words'
 
 interface Props {
   conversation: string
@@ -105,12 +105,12 @@ function Missing({ draft }: { draft: Draft }) {
 
 function Kind({ kind, places }: { kind: string; places: readonly LeftOut[] }) {
   const count = places.reduce((sum, one) => sum + one.count, 0)
-  const words =
-    kind === 'pictures' ? 'pictures made anew, without what stood in their files: look at what they show' : kind
+  const more = kind === 'pictures' ? ' made anew, without what stood in their files: look at what they show' : ''
   return (
     <li>
       <span className="font-medium">
-        {count} {words}
+        {ofThings(count, kind)}
+        {more}
       </span>
       <span className="block text-xs text-muted">{places.map((one) => one.where).join('; ')}</span>
     </li>

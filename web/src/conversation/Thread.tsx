@@ -37,7 +37,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
   const { atEnd, toEnd, letGo, onScroll } = useEnd(scroller, content)
   const ids = useMessageIds()
   const prepended = usePrepended(ids)
-  useGoing(target, ids, list, letGo)
+  useGoing(target, ids, list, scroller, letGo)
 
   return (
     <div className="relative min-h-0 grow">
@@ -63,7 +63,12 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
               <div
                 key={id}
                 data-found={target?.id === id || undefined}
-                className={clsx('flow-root', index === ids.length - 1 && 'last-message', target?.id === id && 'found')}
+                tabIndex={target?.id === id ? -1 : undefined}
+                className={clsx(
+                  'flow-root outline-none',
+                  index === ids.length - 1 && 'last-message',
+                  target?.id === id && 'found',
+                )}
               >
                 <ThreadPrimitive.MessageByIndex index={index} components={COMPONENTS} />
               </div>
@@ -142,11 +147,12 @@ function usePrepended(ids: readonly string[]): boolean {
   return prepended
 }
 
-/** Goes to the message that is wanted, once for each time that it is wanted. */
+/** Goes to the message that is wanted, once for each time that it is wanted, and takes the keyboard along. */
 function useGoing(
   target: Target | null,
   ids: readonly string[],
   list: React.RefObject<VirtualizerHandle | null>,
+  scroller: React.RefObject<HTMLDivElement | null>,
   letGo: () => void,
 ): void {
   const been = useRef<Target | null>(null)
@@ -156,8 +162,13 @@ function useGoing(
     if (at < 0) return
     been.current = target
     letGo()
-    requestAnimationFrame(() => list.current?.scrollToIndex(at, { align: 'start', offset: -24 }))
-  }, [target, ids, list, letGo])
+    requestAnimationFrame(() => {
+      list.current?.scrollToIndex(at, { align: 'start', offset: -24 })
+      requestAnimationFrame(() =>
+        scroller.current?.querySelector<HTMLElement>('[data-found]')?.focus({ preventScroll: true }),
+      )
+    })
+  }, [target, ids, list, scroller, letGo])
 }
 
 /** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */

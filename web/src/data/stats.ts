@@ -13,6 +13,14 @@ export interface Counts {
   cost: number
   unpriced_runs: number
   steps: number
+  /** That models worked, where it is known, and the output tokens of that time. */
+  ms: number
+  timed_output: number
+  /** Sum of the times to the first that was shown, and of how many answers it is known. */
+  first_ms: number
+  firsts: number
+  /** Sum of the input tokens of each answer’s largest model call. */
+  contexts: number
   /** Mean input tokens of an answer’s largest model call. */
   context: number
   /** Mean ms to the first that was shown; null = not known. */
@@ -53,6 +61,7 @@ export interface Stats {
   tools: ToolCounts[]
   errors: { name: string; runs: number }[]
   asides: AsideCounts[]
+  /** Answers that are over and not counted yet: the sums are without them. */
   uncounted: number
 }
 

@@ -5,11 +5,13 @@ import {
   ChevronDown,
   Contrast,
   FolderCog,
+  FolderInput,
   FolderTree,
   Inbox,
   Info,
   Keyboard,
   KeyRound,
+  Link2,
   type LucideIcon,
   MessageSquare,
   Monitor,
@@ -67,6 +69,8 @@ const COMMANDS: readonly Command[] = [
   { words: 'Settings: tools', icon: Wrench, to: '/settings/tools' },
   { words: 'Settings: permissions', icon: ShieldCheck, to: '/settings/permissions' },
   { words: 'Settings: tokens', icon: KeyRound, to: '/settings/tokens' },
+  { words: 'Settings: shared pages', icon: Link2, to: '/settings/shares' },
+  { words: 'Settings: import', icon: FolderInput, to: '/settings/import' },
   { words: 'Usage and cost', icon: ChartNoAxesColumn, to: '/settings/usage' },
   { words: 'About this server', icon: Info, to: '/settings/about' },
   { words: 'Appearance: as the system', icon: Monitor, act: () => choose('system') },
@@ -168,9 +172,9 @@ function Sign({ icon: Icon }: { icon: LucideIcon }) {
 
 function Line({ text, aside }: { text: string; aside?: string }) {
   return (
-    <div className="flex items-baseline gap-3 text-sm">
-      <span className="min-w-0 truncate">{text}</span>
-      {aside && <span className="ml-auto shrink-0 text-xs text-faint">{aside}</span>}
+    <div className="flex items-baseline gap-x-3 text-sm max-sm:flex-col">
+      <span className="max-w-full min-w-0 truncate">{text}</span>
+      {aside && <span className="shrink-0 text-xs text-faint sm:ml-auto">{aside}</span>}
     </div>
   )
 }

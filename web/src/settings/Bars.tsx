@@ -3,6 +3,8 @@ import { steps } from '@/settings/chart'
 
 export interface Bar {
   label: string
+  /** What stands below the axis; else the label. */
+  tick?: string
   value: number
   /** The value in words, as it is read out. */
   words: string
@@ -10,7 +12,7 @@ export interface Bar {
 
 const [HEIGHT, LEFT, BOTTOM] = [220, 56, 26]
 
-/** A chart of bars that is drawn, walked by arrows and read out; the table below it has the same figures. */
+/** A chart of bars that is drawn and read out; the table below it has the same figures. */
 export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[]; tick: (value: number) => string }) {
   const [at, setAt] = useState(-1)
   const figure = useRef<HTMLElement>(null)
@@ -56,7 +58,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
               />
               {index % every === 0 && (
                 <text x={x + width / 2} y={HEIGHT - 8} textAnchor="middle" fontSize="11" fill="var(--muted)">
-                  {bar.label}
+                  {bar.tick ?? bar.label}
                 </text>
               )}
             </g>

@@ -16,7 +16,7 @@ import { Area } from '@/settings/Area'
 import { Button } from '@/ui/Button'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { count, plural } from '@/ui/words'
+import { count, ofThings, plural } from '@/ui/words'
 
 /** Conversations of other programs: what is on this machine, a file from elsewhere, and what became of both. */
 export default function ImportView() {
@@ -189,10 +189,7 @@ function Told({ brought }: { brought: Brought }) {
   const words = (['kept', 'approximated', 'lost'] as const)
     .map((name) => [name, Object.entries(brought.fidelity[name]).filter(([, many]) => many)] as const)
     .filter(([, things]) => things.length)
-    .map(
-      ([name, things]) =>
-        `${name}: ${things.map(([thing, many]) => (many === 1 ? `1 ${singular(thing)}` : `${count(many)} ${thing}`)).join(', ')}`,
-    )
+    .map(([name, things]) => `${name}: ${things.map(([thing, many]) => ofThings(many, thing)).join(', ')}`)
   return (
     <>
       <p className="flex flex-wrap justify-between gap-2">
@@ -217,11 +214,6 @@ function Told({ brought }: { brought: Brought }) {
       ))}
     </>
   )
-}
-
-/** `branch` of `branches`: the things that a report counts are named in the plural. */
-function singular(things: string): string {
-  return things === 'branches' ? 'branch' : things.replace(/s$/, '')
 }
 
 function size(bytes: number): string {

@@ -1,12 +1,14 @@
 import { ChartNoAxesColumn } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useMemo, useState } from 'react'
 import { type AsideCounts, type Counts, type Group, type Stats, type ToolCounts, useStats } from '@/data/stats'
 import { Area } from '@/settings/Area'
 import { Bars } from '@/settings/Bars'
-import { everyDay, sinceOf } from '@/settings/days'
+import { periods, sinceOf, type Unit } from '@/settings/days'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 import { count, money, plural, short } from '@/ui/words'
+
+const HEADS: Record<Unit, string> = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year' }
 
 const SPANS: readonly [words: string, days: number][] = [
   ['7 days', 7],
@@ -56,6 +58,7 @@ export default function Usage() {
 }
 
 function All({ stats, days }: { stats: Stats; days: number }) {
+  const { unit, all } = useMemo(() => periods(stats.days, days), [stats, days])
   if (!stats.total.runs) {
     return (
       <Empty icon={ChartNoAxesColumn} title="Nothing ran in this time">
@@ -63,14 +66,19 @@ function All({ stats, days }: { stats: Stats; days: number }) {
       </Empty>
     )
   }
-  const known = new Map(stats.days.map((day) => [day.name, day]))
   const bars = (figureOf: (counts: Counts) => number, words: (value: number) => string) =>
-    everyDay([...known.keys()], days).map((name) => {
-      const value = known.has(name) ? figureOf(known.get(name) as Counts) : 0
-      return { label: name.slice(5), value, words: words(value) }
+    all.map((period) => {
+      const value = figureOf(period)
+      return { label: period.name, tick: unit === 'day' ? period.name.slice(5) : undefined, value, words: words(value) }
     })
   return (
     <div className="space-y-9">
+      {stats.uncounted > 0 && (
+        <p role="status" className="rounded-lg border border-warn/40 bg-warn-soft px-3 py-2 text-sm">
+          {plural(stats.uncounted, 'answer')} not counted yet; the sums are without{' '}
+          {stats.uncounted === 1 ? 'it' : 'them'}.
+        </p>
+      )}
       <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Sum name="Cost" value={costOf(stats.total)} note={unpriced(stats.total)} />
         <Sum
@@ -81,7 +89,7 @@ function All({ stats, days }: { stats: Stats; days: number }) {
         <Sum
           name="Answers"
           value={count(stats.total.runs)}
-          note={`${perAnswer(stats.total)} steps each${stats.total.failed ? `, ${count(stats.total.failed)} failed` : ''}`}
+          note={`${plural(perAnswer(stats.total), 'step')} each${stats.total.failed ? `, ${count(stats.total.failed)} failed` : ''}`}
         />
         {stats.total.first !== null && (
           <Sum
@@ -96,17 +104,17 @@ function All({ stats, days }: { stats: Stats; days: number }) {
           note={`${stats.conversations === 1 ? 'conversation' : 'conversations'}, ${plural(stats.messages, 'message')}`}
         />
       </dl>
-      <Section title="Tokens by day">
-        <Bars label="Tokens by day" bars={bars(tokens, (value) => `${count(value)} tokens`)} tick={short} />
+      <Section title={`Tokens by ${unit}`}>
+        <Bars label={`Tokens by ${unit}`} bars={bars(tokens, (value) => `${count(value)} tokens`)} tick={short} />
       </Section>
       {stats.total.cost > 0 && (
-        <Section title="Cost by day">
-          <Bars label="Cost by day" bars={bars((counts) => counts.cost, money)} tick={money} />
+        <Section title={`Cost by ${unit}`}>
+          <Bars label={`Cost by ${unit}`} bars={bars((counts) => counts.cost, money)} tick={money} />
         </Section>
       )}
-      <Section title="Context by day">
+      <Section title={`Context by ${unit}`}>
         <Bars
-          label="Context by day"
+          label={`Context by ${unit}`}
           bars={bars(
             (counts) => counts.context,
             (value) => `${count(value)} tokens`,
@@ -138,8 +146,13 @@ function All({ stats, days }: { stats: Stats; days: number }) {
           <Table label="Calls besides" columns={ASIDES} rows={stats.asides} keyOf={(aside) => aside.name} />
         </Section>
       )}
-      <Section title="By day">
-        <Table label="By day" columns={columns('Day')} rows={stats.days} keyOf={(group) => group.name} />
+      <Section title={`By ${unit}`}>
+        <Table
+          label={`By ${unit}`}
+          columns={columns(HEADS[unit])}
+          rows={all.filter((period) => period.runs).reverse()}
+          keyOf={(group) => group.name}
+        />
       </Section>
     </div>
   )
@@ -176,8 +189,8 @@ function unpriced(counts: Counts): string {
   return counts.unpriced_runs ? `${plural(counts.unpriced_runs, 'answer')} without a known price` : ''
 }
 
-function perAnswer(counts: Counts): string {
-  return (counts.steps / counts.runs).toFixed(1).replace('.0', '')
+function perAnswer(counts: Counts): number {
+  return Math.round((10 * counts.steps) / counts.runs) / 10
 }
 
 function time(ms: number): string {

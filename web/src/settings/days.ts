@@ -1,14 +1,79 @@
+import type { Counts, Group } from '@/data/stats'
+
 const DAY = 86_400_000
+/** Days, weeks or months of which a chart still shows each. */
+const MOST = 100
+/** Years: what is older has a clock that was wrong. */
+const LONGEST = 400
 
 /** Midnight (UTC) of the first of so many days that end today; 0 days = the beginning of time. */
 export function sinceOf(days: number, now: number = Date.now()): number {
   return days ? Math.floor(now / DAY) * DAY - (days - 1) * DAY : 0
 }
 
-/** Every day from the first to today as `YYYY-MM-DD`, those on which nothing ran too; at least as many as asked for, at most 366. */
-export function everyDay(names: readonly string[], days: number, now: number = Date.now()): string[] {
-  const earliest = [...names].sort()[0]
-  const first = days ? sinceOf(days, now) : earliest ? Date.parse(earliest) : now
-  const count = Math.min(366, Math.floor(now / DAY) - Math.floor(first / DAY) + 1)
-  return Array.from({ length: count }, (_, at) => new Date(now - (count - 1 - at) * DAY).toISOString().slice(0, 10))
+export type Unit = 'day' | 'week' | 'month' | 'year'
+
+/** The period of that unit in which a day (`YYYY-MM-DD`) lies: a day, a week by its Monday, `YYYY-MM`, `YYYY`. */
+function periodOf(day: string, unit: Unit): string {
+  if (unit === 'month') return day.slice(0, 7)
+  if (unit === 'year') return day.slice(0, 4)
+  const at = Date.parse(day)
+  return unit === 'day' ? day : dayAt(at - ((new Date(at).getUTCDay() + 6) % 7) * DAY)
+}
+
+function dayAt(at: number): string {
+  return new Date(at).toISOString().slice(0, 10)
+}
+
+/** All of the time that is asked for (in days, 0 = since the first), oldest first, in the shortest unit of which a chart can show it all. */
+export function periods(
+  days: readonly Group[],
+  asked: number,
+  now: number = Date.now(),
+): { unit: Unit; all: readonly Group[] } {
+  const known = new Map(days.map((day) => [day.name, day]))
+  const earliest = days.map((day) => day.name).sort()[0]
+  const first = asked ? sinceOf(asked, now) : Math.min(now, earliest ? Date.parse(earliest) : now)
+  const span = Math.floor(now / DAY) - Math.floor(first / DAY) + 1
+  const unit = span <= MOST ? 'day' : span <= MOST * 7 ? 'week' : span <= MOST * 30 ? 'month' : 'year'
+  const grouped = new Map<string, Group[]>()
+  for (let at = Math.floor(first / DAY) * DAY; at <= now; at += DAY) {
+    const day = dayAt(at)
+    const name = periodOf(day, unit)
+    const [within, group] = [grouped.get(name) ?? [], known.get(day)]
+    if (group) within.push(group)
+    grouped.set(name, within)
+  }
+  return { unit, all: [...grouped].slice(-LONGEST).map(([name, within]) => ({ ...joined(within), name })) }
+}
+
+type Sum = Exclude<keyof Counts, 'context' | 'first' | 'rate'>
+const NOTHING: Record<Sum, number> = {
+  runs: 0,
+  failed: 0,
+  input: 0,
+  output: 0,
+  cache_read: 0,
+  cache_write: 0,
+  reasoning: 0,
+  cost: 0,
+  unpriced_runs: 0,
+  steps: 0,
+  ms: 0,
+  timed_output: 0,
+  first_ms: 0,
+  firsts: 0,
+  contexts: 0,
+}
+
+/** What several days came to together: sums, and means over all their answers. */
+function joined(days: readonly Counts[]): Counts {
+  const sum = { ...NOTHING }
+  for (const day of days) for (const name of Object.keys(NOTHING) as Sum[]) sum[name] += day[name]
+  return {
+    ...sum,
+    context: sum.runs ? Math.round(sum.contexts / sum.runs) : 0,
+    first: sum.firsts ? Math.round(sum.first_ms / sum.firsts) : null,
+    rate: sum.ms && sum.timed_output ? (sum.timed_output * 1000) / sum.ms : null,
+  }
 }

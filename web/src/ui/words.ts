@@ -59,3 +59,9 @@ export function short(value: number): string {
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${whole.format(value)} ${value === 1 ? one : many}`
 }
+
+/** `1 branch`, `3 branches`: things that a report counts, which it names in the plural. */
+export function ofThings(value: number, things: string): string {
+  const one = things === 'branches' ? 'branch' : things.replace(/s$/, '')
+  return `${whole.format(value)} ${value === 1 ? one : things}`
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -23,16 +25,23 @@ from moot.server.wire.shares import DraftOut, LeftOutOut, ShareIn, ShareMade, Sh
 
 router = Router(tags=["shares"])
 
+_LOOK = (
+    ":root{color-scheme:light dark}"
+    'body{margin:0 auto;max-width:34rem;padding:18vh 1.25rem 2rem;font:1rem/1.6 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}'
+    "h1{font-size:1.4rem;line-height:1.3;margin:0 0 .5rem}p{margin:0;opacity:.8}"
+)
 _GONE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="robots" content="noindex"><title>Not here</title>'
-    "<h1>There is nothing here</h1><p>The link is wrong, has expired, or was taken back.</p></html>"
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="robots" content="noindex">'
+    f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>There is nothing here</title><style>{_LOOK}</style>'
+    "<main><h1>There is nothing here</h1><p>The link is wrong, has expired, or was taken back. "
+    "Whoever gave it to you can make another one.</p></main></html>"
 )
 _QUIET = {
     "x-robots-tag": "noindex, nofollow, noarchive",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-_NOTHING = "default-src 'none'; frame-ancestors 'none'; sandbox"
+_NOTHING = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_LOOK.encode()).digest()).decode()}'; frame-ancestors 'none'; sandbox"
 
 
 PAGE: dict[int | str, dict[str, Any]] = {
