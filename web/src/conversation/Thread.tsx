@@ -147,6 +147,9 @@ function usePrepended(ids: readonly string[]): boolean {
   return prepended
 }
 
+/** ms until one looks whether the message is in view, and for how long one tries: what is above it has heights only once it was drawn. */
+const [AGAIN, PATIENCE] = [120, 5_000]
+
 /** Goes to the message that is wanted, once for each time that it is wanted, and takes the keyboard along. */
 function useGoing(
   target: Target | null,
@@ -156,19 +159,36 @@ function useGoing(
   letGo: () => void,
 ): void {
   const been = useRef<Target | null>(null)
+  const latest = useRef(ids)
+  const timer = useRef(0)
+  useEffect(() => () => clearTimeout(timer.current), [])
   useEffect(() => {
-    if (!target || been.current === target) return
-    const at = ids.indexOf(target.id)
-    if (at < 0) return
+    latest.current = ids
+    const box = scroller.current
+    if (!box || !target || been.current === target || !ids.includes(target.id)) return
     been.current = target
-    letGo()
-    requestAnimationFrame(() => {
-      list.current?.scrollToIndex(at, { align: 'start', offset: -24 })
-      requestAnimationFrame(() =>
-        scroller.current?.querySelector<HTMLElement>('[data-found]')?.focus({ preventScroll: true }),
-      )
-    })
+    const end = performance.now() + PATIENCE
+    const go = () => {
+      letGo()
+      list.current?.scrollToIndex(latest.current.indexOf(target.id), { align: 'start', offset: -24 })
+      timer.current = window.setTimeout(look, AGAIN)
+    }
+    const look = () => {
+      const found = box.querySelector<HTMLElement>('[data-found]')
+      if (found && isInView(found, box)) found.focus({ preventScroll: true })
+      else if (performance.now() < end) go()
+    }
+    const stay = () => clearTimeout(timer.current)
+    for (const hand of ['wheel', 'touchmove', 'keydown'])
+      box.addEventListener(hand, stay, { once: true, passive: true })
+    clearTimeout(timer.current)
+    timer.current = window.setTimeout(go)
   }, [target, ids, list, scroller, letGo])
+}
+
+function isInView(element: HTMLElement, box: HTMLElement): boolean {
+  const [own, around] = [element.getBoundingClientRect(), box.getBoundingClientRect()]
+  return own.top < around.bottom && own.bottom > around.top
 }
 
 /** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */
