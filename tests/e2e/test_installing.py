@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from e2e.cli_process import MootProcess, make
 from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude.format import ClaudeFormat
 from moot.formats.codex.format import CodexFormat
-from moot.types.part import text_of
+from moot.types.part import text_of, text_part
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -31,20 +32,79 @@ def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
     one.close()
 
 
+def files(moot: MootProcess, format: ClaudeFormat | CodexFormat) -> list[Path]:
+    places = [place for place in format.places(Path("/nowhere"), moot.more) if place.is_dir()]
+    return [path for place in places for path in format.sources(place)]
+
+
+def bring(moot: MootProcess, *said: str) -> None:
+    """A conversation of the same id each time, with those messages."""
+    messages = [
+        {"id": f"m{at}", "role": "assistant" if at % 2 else "user", "parent": f"m{at - 1}" if at else None, "parts": [text_part(text)]}
+        for at, text in enumerate(said)
+    ]
+    about = {"id": "grows", "title": "It grows", "head": f"m{len(said) - 1}"}
+    source = moot.work / "grows.json"
+    source.write_text(json.dumps({"moot": "conversation", "version": 1, "conversation": about, "messages": messages, "children": []}))
+    assert moot.run("import", str(source)).returncode == 0
+
+
+def installed(moot: MootProcess, title: str) -> Any:
+    (one,) = [each for each in json.loads(moot.run("chat", "list", "--json").stdout)["data"] if each["title"] == title]
+    told = moot.run("export", one["id"], "-f", "claude", "--install", "--json")
+    assert told.returncode == 0, told.stderr
+    return {**json.loads(told.stdout), "id": one["id"]}
+
+
 @pytest.mark.parametrize(("format", "program"), [(ClaudeFormat(), "claude --resume"), (CodexFormat(), "codex resume")])
-def test_a_conversation_becomes_a_new_session_each_time_and_what_goes_on_with_it_is_said(
+def test_a_conversation_becomes_one_session_and_what_goes_on_with_it_is_said(
     moot: MootProcess, format: ClaudeFormat | CodexFormat, program: str
 ) -> None:
     told = [moot.run("export", "What is here", "-f", format.name, "--install") for _ in range(2)]
     assert [one.returncode for one in told] == [0, 0], told[0].stderr
-    places = [place for place in format.places(Path("/nowhere"), moot.more) if place.is_dir()]
-    files = [path for place in places for path in format.sources(place)]
-    assert len(files) == 2 and all(path.stat().st_mode & 0o777 == 0o600 for path in files)
-    for said in (one.stdout.decode() for one in told):
-        assert said.startswith(f"cd {moot.work} && {program} ") and said.endswith("\n")
-        assert any(said.split()[-1] in path.name for path in files)
-    first = read_whole(format, files[0])[0]
+    assert told[0].stdout == told[1].stdout and b"wrote" in told[0].stderr and b"there already" in told[1].stderr
+    (file,) = files(moot, format)
+    assert file.stat().st_mode & 0o777 == 0o600
+    said = told[0].stdout.decode()
+    assert said.startswith(f"cd {moot.work} && {program} ") and said.endswith("\n") and said.split()[-1] in file.name
+    first = read_whole(format, file)[0]
     assert text_of(first.messages[0].parts) == "What is here?" and first.facts.title == "What is here"
+
+
+def test_a_session_is_brought_up_to_date_until_somebody_else_has_written_in_it(moot: MootProcess) -> None:
+    bring(moot, "First?", "Second.")
+    one = installed(moot, "It grows")
+    bring(moot, "First?", "Second.", "Third?")
+    grown = installed(moot, "It grows")
+    assert (one["outcome"], grown["outcome"], grown["file"]) == ("written", "replaced", one["file"])
+    assert [text_of(message.parts) for message in read_whole(ClaudeFormat(), Path(one["file"]))[0].messages] == [
+        "First?",
+        "Second.",
+        "Third?",
+    ]
+    with (file := Path(one["file"])).open("ab") as said:
+        said.write(b'{"type":"user","message":{"role":"user","content":"said there"}}\n')
+    before = file.read_bytes()
+    again, once_more = installed(moot, "It grows"), installed(moot, "It grows")
+    assert file.read_bytes() == before
+    assert (again["outcome"], again["beside"]) == ("written", one["file"]) and again["command"] != one["command"]
+    assert (once_more["outcome"], once_more["file"]) == ("unchanged", again["file"])
+    listed = json.loads(moot.run("purge", grown["id"], "--yes", "--json").stdout)["files"]
+    assert {each["path"] for each in listed} == {one["file"], again["file"]} and file.read_bytes() == before
+
+
+@pytest.mark.parametrize("made", [Path.mkdir, lambda path: path.symlink_to("/etc/passwd"), lambda path: path.write_text("not ours")])
+def test_what_is_not_ours_is_left_alone(moot: MootProcess, made: Callable[[Path], Any]) -> None:
+    first = Path(installed(moot, "What is here")["file"])
+    first.unlink()
+    made(first)
+    kept = first.lstat()
+    about = (kept.st_mode, kept.st_size, kept.st_mtime_ns)
+    other = installed(moot, "What is here")
+    assert other["beside"] == str(first) and Path(other["file"]).is_file()
+    now = first.lstat()
+    assert (now.st_mode, now.st_size, now.st_mtime_ns) == about
+    first.rmdir() if first.is_dir() else first.unlink()
 
 
 def test_what_became_of_it_is_told_as_json(moot: MootProcess) -> None:

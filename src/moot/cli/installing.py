@@ -11,22 +11,30 @@ from moot.cli.opening import opened_at
 from moot.cli.output import Output
 from moot.runtime.installing import installed
 from moot.types.canonical import JsonObject
+from moot.types.forgetting import KeptCopy
 from moot.types.format import Format
 
 __all__ = ["install"]
+
+_WORDS = {"written": "wrote", "replaced": "brought up to date:", "unchanged": "there already:"}
 
 
 async def install(which: str, writer: Format, output: Output, *, json: bool) -> int:
     """Writes the session and says what resumes it, on stdout."""
     async with opened_at(which, output) as (engine, found):
-        session = await installed(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
+        done = await installed(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
+        session = done.session
+        await engine.store.forgetting.wrote([KeptCopy(str(session.path), "export", 0, len(session.data), found.id)])
     command = f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}"
     fidelity = session.fidelity
     counts: JsonObject = {"kept": dict(fidelity.kept), "approximated": dict(fidelity.approximated), "lost": dict(fidelity.lost)}
     if json:
         about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": counts}
+        about |= {"outcome": done.outcome, "beside": None if done.beside is None else str(done.beside)}
         output.json({**about, "directory": str(session.directory), "command": list(session.command)})
         return 0
-    output.say(f"moot: wrote {session.path} ({len(session.data):,} bytes); this goes on with it:")
+    if done.beside is not None:
+        output.say(f"moot: {done.beside} stays as it is: it holds what this conversation does not; moot import brings it in", "yellow")
+    output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); this goes on with it:")
     output.line(command)
     return 0

@@ -38,6 +38,6 @@ def say_left_out(left_out: Sequence[LeftOut], output: Output) -> None:
         more = f", and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
         word = "made anew" if kind == "pictures" else "left out"
         where = f": {'; '.join(places[:_PLACES])}{more}" if places else ""
-        output.say(f"  {word}: {", ".join(of_things({kind: sum(one.count for one in of_kind)}))}{where}", "yellow")
+        output.say(f"  {word}: {', '.join(of_things({kind: sum(one.count for one in of_kind)}))}{where}", "yellow")
     if any(one.kind == "pictures" for one in left_out):
         output.say("  pictures lost what stood in their files beside them; look at what they show", "dim")

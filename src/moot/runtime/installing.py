@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import anyio.to_thread
 
@@ -18,15 +21,28 @@ from moot.types.format import ExportedConversation, Format, Placed
 from moot.types.installing import Installable, Session
 from moot.types.store import Holdings
 
-__all__ = ["installed"]
+__all__ = ["Installed", "installed"]
+
+_SPACE = uuid.UUID("2b0d5c1e-8f57-5c43-9a0e-6d1c3e7f4a58")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A session in its place."""
+
+    session: Session
+    outcome: Literal["written", "replaced", "unchanged"]
+    """`replaced`: its own file, all of which is in the new one."""
+    beside: Path | None = None
+    """An earlier one that stays, for it holds what the conversation does not: the program went on with it, or the history was another."""
 
 
 async def installed(
     holdings: Holdings, conversation: Conversation, format: Format, *, home: Path, environ: Mapping[str, str], directory: Path
-) -> Session:
-    """The new session of the format's program, written under an id that nobody has had. Raises UsageError, MootError.
+) -> Installed:
+    """The conversation as a session of the format's program: the same one each time, as long as that takes nothing away from it.
 
-    `directory`: where the program is to go on, for a conversation that has no folder of its own.
+    `directory`: where the program is to go on, for a conversation that has no folder of its own. Raises UsageError, MootError.
     """
     if not isinstance(format, Installable) or not isinstance(format, Placed):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
@@ -36,25 +52,50 @@ async def installed(
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
 
 
-def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Session:
+def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Installed:
     own = Path(whole.conversation.directory)
     where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs look under the folder's real name
     whole = replace(whole, conversation=replace(whole.conversation, directory=str(where)))
-    session = format.session(whole, str(uuid.uuid4()), where, places)
-    _put(session)
-    return session
+    beside: Path | None = None
+    for number in count(1):
+        id = str(uuid.uuid5(_SPACE, f"{whole.conversation.id} {number}"))
+        session = format.session(whole, id, where, places)
+        try:
+            outcome = _put(session)
+        except OSError as error:
+            raise MootError(f"can't write {str(session.path)!r}: {error.strerror}") from error
+        if outcome is not None:
+            return Installed(session, outcome, beside)
+        beside = session.path
+    raise AssertionError("there is always a further id")
 
 
-def _put(session: Session) -> None:
-    """The file whole under its name, which must be free; readable by nobody else."""
+def _put(session: Session) -> Literal["written", "replaced", "unchanged"] | None:
+    """The file whole under its name, readable by nobody else; None where what is there holds a line that it does not. Raises OSError."""
     path = session.path
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    there = path.lstat() if os.path.lexists(path) else None
+    if there is not None and (not stat.S_ISREG(there.st_mode) or not _holds(session.data, path)):
+        return None
+    if there is not None and there.st_size == len(session.data) and path.read_bytes() == session.data:
+        return "unchanged"
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(session.data)
-        os.link(unfinished, path)  # unlike a rename it never takes the place of another file
-    except OSError as error:
-        raise MootError(f"can't write {str(path)!r}: {error.strerror}") from error
+        if there is None:
+            os.link(unfinished, path)  # unlike a rename it never takes the place of another file
+            return "written"
+        if (now := path.lstat()).st_size != there.st_size or now.st_mtime_ns != there.st_mtime_ns:
+            return None  # the program has just written on
+        unfinished.replace(path)
+        return "replaced"
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _holds(data: bytes, path: Path) -> bool:
+    """Whether each line of the file is one of these: nothing of it would be lost."""
+    lines = set(data.splitlines(keepends=True))
+    with path.open("rb") as file:
+        return all(line in lines for line in file)
