@@ -9,21 +9,27 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import orjson
 import spent
 
 WORDS = [*"abcdefgh", "run", "step", "calls", "tools", "reads", "back", "before", "goes", "next", "nobody", "waits", "answer", "folder"]
 RECORD = {"isSidechain": False, "userType": "external", "cwd": "/home/user/project", "version": "2.1.330", "gitBranch": "main"}
+POOL = [random.choice(WORDS) + (str(random.randint(0, 9999)) if random.random() < 0.2 else "") for _ in range(500_000)]
+"""Words as they come: every fifth has a number of its own."""
 
 
 def text(random_: random.Random, length: int) -> str:
-    return " ".join(random_.choice(WORDS) + (str(random_.randint(0, 9999)) if random_.random() < 0.2 else "") for _ in range(length // 6))
+    return " ".join(random_.choices(POOL, k=length // 6))
 
 
 def session(path: Path, size: int, random_: random.Random) -> int:
@@ -77,18 +83,64 @@ def generated(folder: Path, megabytes: int) -> int:
     return messages
 
 
-def imported(home: Path) -> tuple[float, float, float, dict[str, object]]:
-    """Seconds, seconds of CPU, MB at most; what was said."""
+def bare(home: Path) -> tuple[float, float]:
+    """Seconds, and seconds of CPU, of a loop that parses each line and inserts it into a table of SQLite, a transaction for each file."""
+    database = sqlite3.connect(home / "bare.db", isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.execute("CREATE TABLE line (no INTEGER PRIMARY KEY, raw BLOB NOT NULL)")
+    began, cpu = time.monotonic(), time.process_time()
+    for path in home.rglob("*.jsonl"):
+        database.execute("BEGIN")
+        with path.open("rb") as lines:
+            for line in lines:
+                orjson.loads(line)
+                database.execute("INSERT INTO line (raw) VALUES (?)", (line,))
+        database.execute("COMMIT")
+    took = time.monotonic() - began, time.process_time() - cpu
+    database.close()
+    for file in home.glob("bare.db*"):
+        file.unlink()
+    return took
+
+
+@dataclass
+class Imported:
+    """What `moot import` took."""
+
+    seconds: float
+    cpu: float
+    """Seconds, of all its processes."""
+    storing: tuple[float, float]
+    """Seconds of CPU until all was stored: of the program itself, and of the process that reads for it."""
+    peak: float
+    """MB resident in all its processes together; what they share counts for each."""
+    said: dict[str, Any]
+
+
+def imported(home: Path) -> Imported:
     environment = {**os.environ, "HOME": str(home), "MOOT_HOME": str(home / "moot")}
-    began = time.monotonic()
     program = [sys.executable, "-m", "moot", "import", "--all", "--json"]
-    process = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"the import failed: {said[-400:]!r}")
-    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, json.loads(said)
+    seen: list[tuple[float, float, float]] = []
+    with tempfile.TemporaryFile() as output:
+        began = time.monotonic()
+        process = subprocess.Popen(program, env=environment, stdout=output, stderr=subprocess.DEVNULL)
+        peak = reader = 0.0
+        while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
+            own = spent.one(process.pid)
+            reader = max(reader, spent.cpu(process.pid) - own)
+            seen.append((time.monotonic() - began, own, reader))
+            peak = max(peak, spent.memory(process.pid, "VmRSS"))
+            time.sleep(0.05)
+        seconds = time.monotonic() - began
+        output.seek(0)
+        answer = output.read()
+    if ended[1]:
+        raise SystemExit(f"the import failed: {answer[-400:]!r}")
+    said = json.loads(answer)
+    until = seconds - said["seconds"]["indexed"]
+    _, own, reader = max((one for one in seen if one[0] <= until), default=(0.0, 0.0, 0.0))
+    return Imported(seconds, ended[2].ru_utime + ended[2].ru_stime, (own, reader), peak * 1.048576, said)
 
 
 def watched(home: Path, seconds: float = 20.0) -> float:
@@ -109,26 +161,45 @@ def watched(home: Path, seconds: float = 20.0) -> float:
         process.communicate()
 
 
+HEAD = (
+    "    MB    lines messages | storing s    MB/s  lines/s messages/s  CPU s + reader's  MB/s with a core for each"
+    " | index s  CPU s  indexed | peak MB  database MB  load | bare loop s  CPU s"
+)
+
+
 def main() -> None:
     sizes = [int(word) for word in sys.argv[1:]] or [100, 1000]
-    print("    MB  messages  seconds    MB/s messages/s   CPU s  peak MB  database MB  indexed")
+    print(HEAD)
     for size in sizes:
         home = Path(tempfile.mkdtemp(prefix="moot-imports-", dir="/tmp"))
         try:
             generated(home, size)
-            actual = sum(file.stat().st_size for file in home.rglob("*.jsonl")) / 1e6
-            seconds, cpu, memory, said = imported(home)
-            messages, index = int(str(said["messages"])), said["index"]
-            assert isinstance(index, dict)
-            stored = sum(file.stat().st_size for file in (home / "moot" / "data").iterdir() if file.is_file()) / 1e6
-            share = index["done"] / index["total"] if index["total"] else 1.0
-            print(
-                f"{actual:6.0f} {messages:9,} {seconds:8.1f} {actual / seconds:7.1f} {messages / seconds:10,.0f} {cpu:7.1f} {memory:8.0f}"
-                f" {stored:12.0f} {share:8.0%}"
-            )
-            print(f"       watching them while nothing is written: {watched(home):.2f} % of a core")
+            files = list(home.rglob("*.jsonl"))
+            actual = sum(file.stat().st_size for file in files) / 1e6
+            lines = sum(map(count, files))
+            loop, its_cpu = bare(home)
+            print(f"{actual:6.0f} {lines:8,} {row(home, actual, lines, imported(home))} | {loop:11.1f} {its_cpu:6.1f}", flush=True)
+            print(f"       watching them while nothing is written: {watched(home):.2f} % of a core", flush=True)
         finally:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def row(home: Path, size: float, lines: int, took: Imported) -> str:
+    messages, index, seconds = int(took.said["messages"]), took.said["index"], took.said["seconds"]["stored"]
+    own, reader = took.storing
+    stored = sum(file.stat().st_size for file in (home / "moot" / "data").iterdir() if file.is_file()) / 1e6
+    share = index["done"] / index["total"] if index["total"] else 1.0
+    return (
+        f"{messages:8,} | {seconds:9.1f} {size / seconds:7.1f} {lines / seconds:8,.0f} {messages / seconds:10,.0f}"
+        f" {own:6.1f} + {reader:8.1f} {size / max(own, reader):26.1f}"
+        f" | {took.said['seconds']['indexed']:7.1f} {took.cpu - own - reader:6.1f} {share:8.0%}"
+        f" | {took.peak:7.0f} {stored:12.0f} {os.getloadavg()[0]:5.1f}"
+    )
+
+
+def count(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 if __name__ == "__main__":

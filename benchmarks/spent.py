@@ -21,7 +21,7 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def _one(pid: int) -> float:
+def one(pid: int) -> float:
     """Seconds on a CPU. The scheduler counts nanoseconds for each thread that lives; the ticks of the process know ended ones too."""
     folder = PROC / str(pid)
     exact = sum(int((thread / "schedstat").read_text().split()[0]) for thread in (folder / "task").iterdir()) / 1e9
@@ -33,9 +33,9 @@ def _one(pid: int) -> float:
 def cpu(pid: int) -> float:
     """Seconds on a CPU of the whole tree so far."""
     total = 0.0
-    for one in tree(pid):
+    for each in tree(pid):
         with suppress(OSError):
-            total += _one(one)
+            total += one(each)
     return total
 
 

@@ -86,6 +86,7 @@ def test_all_comes_in_is_found_and_is_told_of_and_once_more_is_nothing(moot: Moo
     report = asked(moot, "import", "--all", "--format", "claude")
     assert (report["added"], report["conversations"], report["problems"]) == (4, {"added": 1}, 0)
     assert report["index"] == {"done": 4, "total": 4}
+    assert report["seconds"]["stored"] > 0 and report["seconds"]["indexed"] > 0
     listed = moot.run("chat", "list").stdout.decode().splitlines()
     assert "FROM" in listed[0] and "claude" in listed[1]
     (one,) = report["data"]

@@ -60,11 +60,13 @@ class ImportProgress:
         self._line.close()
 
 
-def report_json(report: Report, indexed: tuple[int, int]) -> JsonObject:
+def report_json(report: Report, indexed: tuple[int, int], seconds: tuple[float, float]) -> JsonObject:
+    """`seconds`: how long storing took, and then the index."""
     done, total = indexed
     return {
         **report.to_json(),
         "index": {"done": done, "total": total},
+        "seconds": {"stored": round(seconds[0], 3), "indexed": round(seconds[1], 3)},
         "data": [
             {**one.to_json(), "conversation": conversation_json(one.conversation, {}) if one.conversation is not None else None}
             for one in report.brought

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -73,13 +74,16 @@ async def import_(
         report.heard = progress.show
         found = _sources(source, report, engine, format, all=all)
         besides = await _besides(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
+        begun = time.monotonic()
         await bring(engine.store, found, wanted, report)
+        stored = time.monotonic()
         done, total = await _indexed(engine, progress) if report.taken.changed and not dry_run else (0, 0)
         progress.close()
+        seconds = stored - begun, time.monotonic() - stored
     _refuse_alone(report, list(source), all=all)
     if json:
         more: JsonObject = {"configuration": besides_json(besides)} if besides is not None else {}
-        output.json(report_json(report, (done, total)) | more)
+        output.json(report_json(report, (done, total), seconds) | more)
     else:
         print_report(report, (done, total), output, verbose=verbose)
         if besides is not None:

@@ -22,7 +22,7 @@ from moot.types.search import SearchPage
 __all__ = ["FullText"]
 
 _LOOK_AGAIN = 0.02
-_BULK = 0.25
+_BULK = 1.0
 """Seconds of a transaction where nobody waits for another: the index then has fewer pieces to merge."""
 _MUCH, _SHARE = 2000, 10
 """Messages taken up since the index was in one piece, and one in how many of all, with which it is worth to bring it there again."""
@@ -86,7 +86,7 @@ class FullText:
 
     async def _fill(self, until: float, bulk: bool, told: Callable[[int, int], None] | None) -> None:
         """Indexes what there is; while some is written, what comes next is read."""
-        entries = await self._reader.read(partial(pending, events=self._events, bulk=bulk))
+        entries = await self._pending((), bulk)
         while entries and time.monotonic() < until:
             following: list[Entry] = []
             try:
@@ -100,7 +100,11 @@ class FullText:
             entries = following
 
     async def _read_on(self, besides: Sequence[Entry], following: list[Entry], bulk: bool) -> None:
-        following.extend(await self._reader.read(partial(pending, events=self._events, besides=besides, bulk=bulk)))
+        following.extend(await self._pending(besides, bulk))
+
+    async def _pending(self, besides: Sequence[Entry], bulk: bool) -> list[Entry]:
+        work = partial(pending, events=self._events, besides=besides, known=self._filler.known, bulk=bulk)
+        return await self._reader.read(work)
 
     async def _put(self, entries: Sequence[Entry], until: float, bulk: bool) -> None:
         """Puts them into the index in short transactions; in bulk in longer ones as long as no other process writes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from moot.store.connect import Connection, Queries
@@ -20,7 +20,7 @@ __all__ = ["Entry", "Filler", "pending", "take_out"]
 
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
-_BULK = 2
+_BULK = 4
 """Times as much is read at once when much is put into one transaction."""
 _SLICE = 64
 _SLICE_CHARACTERS = 64 << 10
@@ -31,10 +31,8 @@ _PENDING = (
     f"SELECT {MESSAGE}, m.no, {WHOSE}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
 )
-_MARK = (
-    "UPDATE message SET is_indexed = 1 FROM json_each(?) AS e WHERE message.no = e.value ->> 0 AND message.last_seq = e.value ->> 1"
-    " AND message.is_indexed = 0 RETURNING message.no"
-)
+_LEFT = "SELECT m.no FROM json_each(?) AS e JOIN message AS m ON m.no = e.value ->> 0 AND m.last_seq = e.value ->> 1 WHERE m.is_indexed = 0"
+_MARK = "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +49,20 @@ class Entry:
     indexed: tuple[str, ...]
     """The columns as FTS5 is given them."""
     words: set[str]
+    """That were not in the vocabulary when it was read."""
 
     @property
     def about(self) -> tuple[str, str, str]:
         return self.document.agent, self.document.model, self.document.facts
 
 
-def pending(connection: Connection, events: Events, besides: Sequence[Entry] = (), *, bulk: bool = False) -> list[Entry]:
-    """Some of the messages that are not indexed, in the order of the index, and not those that are under way already; `bulk`: many."""
+def pending(
+    connection: Connection, events: Events, besides: Sequence[Entry] = (), *, known: Set[str] = frozenset(), bulk: bool = False
+) -> list[Entry]:
+    """Some of the messages that are not indexed, in the order of the index, and not those that are under way already; `bulk`: many.
+
+    `known`: words that need not be kept, for they take more room than the text.
+    """
     found: list[Entry] = []
     size, times = 0, _BULK if bulk else 1
     for row in connection.execute(_PENDING, (dumps([entry.no for entry in besides]).decode(), _BATCH * times)):
@@ -72,7 +76,7 @@ def pending(connection: Connection, events: Events, besides: Sequence[Entry] = (
         for text in indexed[1:]:
             if text:
                 words |= distinct(text)
-        found.append(Entry(no, row[10], place, row[13], message.created_at, document, indexed, words))
+        found.append(Entry(no, row[10], place, row[13], message.created_at, document, indexed, words - known))
         size += sum(map(len, said))
         if size > _BATCH_CHARACTERS * times:
             break
@@ -85,16 +89,25 @@ class Filler:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
+    @property
+    def known(self) -> Set[str]:
+        """Words that are in the vocabulary for certain; grows."""
+        return self._known
+
     def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
         """How many of them fitted into that time, at least some."""
         until = time.monotonic() + seconds
         fresh: set[str] = set()
+        put: list[int] = []
         count = 0
         while count < len(entries) and (not count or time.monotonic() < until):
             some = _some(entries, count)
             count += len(some)
             for entry in _put(transaction, some):
                 fresh |= entry.words
+                put.append(entry.no)
+        # once: for each statement that changes several rows FTS5 writes out what it has gathered, a piece more to be merged
+        transaction.execute(_MARK, (dumps(put).decode(),))
         learn(transaction, fresh - self._known)
         _tell_heads(transaction, {entry.conversation for entry in entries[:count]})
         return count
@@ -144,8 +157,8 @@ def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
 def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
     """Those that nobody else had put there."""
     numbers = dumps([entry.no for entry in entries]).decode()
-    marked = transaction.execute(_MARK, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
-    ours = {row[0] for row in marked}
+    left = transaction.execute(_LEFT, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
+    ours = {row[0] for row in left}
     old = transaction.execute("SELECT message FROM search WHERE message IN (SELECT value FROM json_each(?))", (numbers,)).fetchall()
     for row in old:  # a message that has grown stands in the index as it was
         take_out(transaction, row[0])
@@ -172,8 +185,9 @@ def _free(transaction: Transaction, places: list[int]) -> list[int]:
     found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []
-    for place in places:
-        while place in used or (used and transaction.row("SELECT 1 FROM search WHERE no = ?", (place,))):
+    for wanted in places:
+        place = wanted
+        while place in used or (place != wanted and transaction.row("SELECT 1 FROM search WHERE no = ?", (place,))):
             place += 1
         used.add(place)
         free.append(place)
