@@ -63,6 +63,48 @@ def test_all_that_agents_keep_on_the_machine_is_shown_and_brought_in_by_keyboard
     tab.shot("import-all-desktop-light")
 
 
+def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visit: Visitor, axe: str) -> None:
+    title = f"Talk {uuid4().hex[:6]}"
+    tab = visit("/settings/import")
+    page = tab.page
+    upload(page, "talk.md", TALK.format(title=title))
+    page.get_by_role("region", name="The last import").get_by_text("1 conversation").press("Enter")
+    page.get_by_role("link", name=title).first.press("Enter")
+    expect(page.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
+    whole, field = page.url, page.get_by_role("textbox", name="Message", exact=True)
+    field.fill("say And further")
+    field.press("Enter")
+    log = page.get_by_role("log", name="Messages")
+    expect(log.get_by_text("And further", exact=True)).to_be_visible()
+    expect(log.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
+    expect(page.get_by_text("This goes on in a copy; the original follows md.")).to_be_visible()
+    copy = page.url
+    assert copy != whole
+    assert inaccessible(page, axe) == []
+    tab.shot("copy-of-what-came-in-desktop-light")
+    field.fill("say And more")
+    field.press("Enter")
+    expect(log.get_by_text("And more", exact=True)).to_be_visible()
+    assert page.url == copy
+
+    page.get_by_role("link", name="copied from the original").press("Enter")
+    expect(log.get_by_text("And further", exact=True)).to_have_count(0)
+    assert page.url == whole
+    log.get_by_text("Wo liegt das Protokoll?").hover()
+    page.get_by_role("button", name="Edit").first.press("Enter")
+    page.get_by_role("textbox", name="Edit the message").fill("say Anders")
+    page.get_by_role("textbox", name="Edit the message").press("Control+Enter")
+    expect(log.get_by_text("Anders", exact=True)).to_be_visible()
+    expect(log.get_by_text("Im Ordner Sitzungen.")).to_have_count(0)
+    assert page.url not in (whole, copy)
+    tab.go(whole.removeprefix(tab.origin))
+    expect(log.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
+    page.get_by_role("button", name="Answer again").press("Enter")
+    expect(log.get_by_text("Wo liegt das Protokoll?")).to_be_visible()
+    expect(log.get_by_text("Im Ordner Sitzungen.")).to_have_count(0)
+    assert page.url == copy, "it ends with that very answer, which gets a sibling there"
+
+
 def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question(visit: Visitor, server: Served, axe: str) -> None:
     title = f"Goes {uuid4().hex[:6]}"
     id = server.say("say Hello")
