@@ -59,6 +59,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_claude_facts.py` | its usage, costs, failures and notes |
 | `_thinking.py` | how its models are asked to think |
 | `codex_app_server.py` | Codex by its app-server |
+| `codex_items.py` | the items of Codex's session files |
 | `codex_rollout.py` | the lines of its session files: what it did for one prompt as one message |
 | `codex_exec.py` | what people keep of `codex exec --json` |
 | `_codex_line.py` | one line of either at work: steps, words, calls |

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from moot.convert.codex_rollout import named, outcome_of, thought_of
+from moot.convert.codex_items import named, outcome_of, thought_of
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.part import Part, is_tool, tool_name
 

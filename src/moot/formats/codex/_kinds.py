@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from moot.convert.codex_rollout import CALLS, EXACTLY, OUTPUT_TYPES, asked
+from moot.convert.codex_items import CALLS, OUTPUT_TYPES, asked
+from moot.convert.codex_rollout import EXACTLY
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moot.convert.codex_rollout import Work, asked
+from moot.convert.codex_items import asked
+from moot.convert.codex_rollout import Work
 from moot.formats._source.drafts import NOWHERE, Draft, Drafts
 from moot.formats._source.fields import milliseconds
 from moot.formats._source.lines import Line

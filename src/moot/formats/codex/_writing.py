@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moot.convert.codex_rollout import EXACTLY, asked
+from moot.convert.codex_items import asked
+from moot.convert.codex_rollout import EXACTLY
 from moot.convert.fold import in_history
 from moot.formats._source.fields import iso_of
 from moot.formats._writing import steps_of
