@@ -142,3 +142,20 @@ async def test_what_the_agent_says_after_it_was_brought_in_is_in_neither_copy_no
         assert "Hello once more." in asked and "Another way." not in asked and later.conversation != run.conversation
         program.says("go another way", session)
         assert file.read_bytes().startswith(grown)
+
+
+async def test_a_place_that_the_session_has_no_more_is_told_in_a_new_one(program: Program, models: ScriptedModels, tmp_path: Path) -> None:
+    program.says("say hello")
+    [file] = files(program, tmp_path).values()
+    before = file.read_bytes()
+    async with driven(tmp_path / "moot", program.work, {"own": program.agent()}) as on:
+        (early,) = await bring_in(on, program, tmp_path)
+        assert early.origin is not None
+        program.says("say it again", str(early.origin["source_id"]))
+        (whole,) = await bring_in(on, program, tmp_path)
+        file.write_bytes(before)  # taken back there
+        run, answer = await on.ask("go another way", agent="own", conversation=whole.id)
+        assert (run.status, texts(answer)) == ("finished", "Another way."), run.error
+        asked = heard(models)
+        assert asked.index("say hello") < asked.index("say it again") < asked.index("Hello once more.") < asked.index("go another way")
+        assert file.read_bytes() == before

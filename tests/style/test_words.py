@@ -135,7 +135,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "convert/openai*.py",
         "convert/_openai*.py",
         "convert/ollama_chat.py",
-        "convert/codex_rollout.py",
+        "convert/codex_items.py",
         "formats/codex*",
         "types/facts.py",
         "agents/known/codex.py",

@@ -2,8 +2,8 @@
 
 It answers each prompt by the behaviour that is its first argument, and not by what is said: `answer` says hello, `linger` does that slowly,
 `slow` begins and goes on until it is interrupted, `hang` does that and hears no interrupt, `crash` dies in the middle, `silent` ends
-without a word, `noise` writes what is no JSON around its answer, `flood` writes much, `newer` speaks of what nobody knows yet, `ask` wants
-to run a command, `withdraw` asks and takes it back.
+without a word, `noise` writes what is no JSON around its answer, `flood` writes much, `newer` speaks of what nobody knows yet, `older`
+answers and takes no MCP servers, `ask` wants to run a command, `withdraw` asks and takes it back.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ class _Double:
             elif kind == "control_request" and not (self.deaf and request.get("subtype") == "interrupt"):
                 if request.get("subtype") == "interrupt":
                     self.interrupted.set()
+                if behave is _older and request.get("subtype") == "mcp_set_servers":
+                    refusal = {"subtype": "error", "request_id": message["request_id"], "error": "Unknown request"}
+                    self.write(type="control_response", response=refusal)
+                    continue
                 self.write(type="control_response", response={"subtype": "success", "request_id": message["request_id"], "response": {}})
             elif kind == "control_response":
                 with self._changed:
@@ -135,6 +139,10 @@ def _newer(double: _Double) -> None:
     double.ends("I am newer.", aura="blue")
 
 
+def _older(double: _Double) -> None:
+    _answer(double)
+
+
 def _ask(double: _Double) -> None:
     double.begins()
     arguments = {"command": "ls", "n": 12345678901234567890123}
@@ -169,6 +177,7 @@ BEHAVIOURS: dict[str, Callable[[_Double], None]] = {
     "linger": _linger,
     "newer": _newer,
     "noise": _noise,
+    "older": _older,
     "silent": _silent,
     "slow": _slow,
     "withdraw": _withdraw,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from conformance.services import children
 from moot import testing
 from moot.types.agent import Agent
 from moot.types.approval import Answer
+from moot.types.mcp import McpServer
 
 pytestmark = pytest.mark.anyio
 
@@ -25,11 +26,16 @@ DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("clau
 def stage(tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def opened(
-        behaviour: str, *, mode: Any = "ask", options: dict[str, Any] | None = None, **agent: Any
+        behaviour: str,
+        *,
+        mode: Any = "ask",
+        options: dict[str, Any] | None = None,
+        mcp: Mapping[str, McpServer] | None = None,
+        **agent: Any,
     ) -> AsyncGenerator[Driven, None]:
         given = {"command": [*DOUBLE, behaviour], **(options or {})}
         agents = {"claude": Agent("claude", agent_type="claude-code", options=given, **agent)}
-        async with driven(tmp_path / "moot", tmp_path / "work", agents, mode=mode) as on:
+        async with driven(tmp_path / "moot", tmp_path / "work", agents, mode=mode, mcp=mcp or {}) as on:
             yield on
 
     return opened
@@ -59,6 +65,14 @@ async def test_noise_floods_and_news_do_no_harm_and_are_kept(stage: Callable[...
         assert {"noise": b"\n\n\x1b[2J{not json}\n", "newer": b'"hologram"', "flood": b"x" * 200}[behaviour] in raw
         if behaviour == "newer":
             assert b"moot does not know the request" in b"".join(await on.raw(run, sent=True))
+
+
+async def test_one_that_takes_no_mcp_servers_is_told_of_and_answers_without(stage: Callable[..., Any]) -> None:
+    async with stage("older", mcp={"files": McpServer("files", command="no-matter")}) as on:
+        run, message = await on.ask("go", agent="claude")
+        assert (run.status, texts(message)) == ("finished", "Hello.")
+        (note,) = [part for part in message.parts if part["type"] == "data-note"]
+        assert note["data"] == {"text": "The MCP server 'files' can't be reached: Unknown request"}
 
 
 @pytest.mark.parametrize("behaviour", ["slow", "hang"])

@@ -30,7 +30,7 @@ _CONNECTING = 60.0
 """Seconds that MCP servers get to be there; what is not goes on connecting beside the answer."""
 _TASKS = frozenset({"local_agent", "local_workflow"})
 _TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
-_LOST = "No conversation found with session ID"
+_LOST = ("No conversation found with session ID", "No message found with message.uuid")
 
 
 class Dialogue:
@@ -56,6 +56,8 @@ class Dialogue:
         """Set by the next result, and by the end."""
         self._waits = ""
         """The request whose answer is waited for."""
+        self._wanted: tuple[str, ...] = ()
+        """The MCP servers that it hands over."""
         self._heard = anyio.Event()
         """It came, or nothing comes any more."""
         self._reading = anyio.CancelScope(shield=True)
@@ -82,7 +84,7 @@ class Dialogue:
         await self._say(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
         if servers:  # they are there before the prompt: what it finds then are its tools
             request = self.request(subtype="mcp_set_servers", servers=servers)
-            self._waits = str(request["request_id"])
+            self._waits, self._wanted = str(request["request_id"]), tuple(servers)
             await self._say(request)
             with anyio.move_on_after(_CONNECTING):
                 await self._heard.wait()
@@ -94,8 +96,11 @@ class Dialogue:
         if not self._waits or response.get("request_id") != self._waits:
             return
         self._waits = ""
-        for name, why in as_object(as_object(response.get("response")).get("errors")).items():
-            await self._context.append(unreached(name, str(why)))
+        missing = as_object(as_object(response.get("response")).get("errors"))
+        if response.get("subtype") == "error":  # one that does not take servers in this way
+            missing = dict.fromkeys(self._wanted, response.get("error"))
+        for name, why in missing.items():
+            await self._context.append(unreached(name, str(why or "")))
         self._heard.set()
 
     def request(self, **fields: Json) -> JsonObject:
@@ -151,7 +156,7 @@ class Dialogue:
                 self.results += 1
                 self._answered.set()
                 errors = message.get("errors")
-                self.lost = isinstance(errors, list) and any(_LOST in str(error) for error in errors)
+                self.lost = isinstance(errors, list) and any(lost in str(error) for error in errors for lost in _LOST)
             case _:
                 pass
 
