@@ -93,7 +93,14 @@ async def import_(
 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool) -> Iterator[Source]:
     """What is to be read; a path that can't be is told of at once when it is the only one."""
-    data = engine.settings.database.parent
+    seen: set[Path] = set()
+    for source in _each(paths, report, engine.settings.database.parent, format, all=all):
+        if source.path not in seen:  # a folder and one in it may both be named
+            seen.add(source.path)
+            yield source
+
+
+def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, all: bool) -> Iterator[Source]:
     if all:
         yield from sources_here(Path.home(), os.environ, data, format)
     for path in paths:

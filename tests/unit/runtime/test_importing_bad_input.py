@@ -43,17 +43,20 @@ async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
     bad.write_bytes(b"[]\n")
     good.write_bytes(HEAD + USER)
 
+    class Mistake(Exception):
+        """Of a kind that only the format knows."""
+
     class Broken(Talk):
         def read(self, path: Path) -> Any:
             yield from super().read(good)
-            raise KeyError("a mistake in a format")
+            raise Mistake("in a format")
 
     async with stored(tmp_path / "home") as store:
         report = Report()
         await bring(store, [source(bad), source(bad, Broken()), source(good)], Wanted(), report)
         assert [failed.problem for failed in report.failed] == [
             f"{str(bad)!r} holds no talk",
-            "the format 'talk' failed: KeyError: 'a mistake in a format'",
+            "the format 'talk' failed: Mistake: in a format",
         ]
         assert (report.conversations["added"], report.done) == (1, 3)
 

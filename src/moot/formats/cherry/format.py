@@ -44,7 +44,7 @@ class Cherry:
         """The newest database: what stands in older ones was taken over by it."""
         for name in DATABASES:
             file = folder / name
-            if file.is_file() and self.sniff(file, _head(file)):
+            if (head := _head(file)) and self.sniff(file, head):
                 yield file
                 return
 

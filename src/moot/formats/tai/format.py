@@ -35,7 +35,7 @@ class Tai:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return (path / DATABASE).is_file() and self.sniff(path / DATABASE, _head(path / DATABASE))
+            return bool(inner := _head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         return _is_own(columns(path, head))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:

@@ -39,7 +39,7 @@ class TalkCody:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return (path / DATABASE).is_file() and self.sniff(path / DATABASE, _head(path / DATABASE))
+            return bool(inner := _head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         if head.startswith(SQLITE):
             return _is_own(columns(path, head))
         found, task = sketch(head), sketch(head, "task")

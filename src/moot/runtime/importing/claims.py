@@ -6,7 +6,9 @@ how they lie together; each of them must then be known by itself, or nobody else
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,9 @@ from pathlib import Path
 from moot.runtime.importing.reports import Report
 from moot.types.format import Format, Placed, Split
 
-__all__ = ["DEPTH", "Claim", "Claims", "all_in", "entries_of", "head_of"]
+__all__ = ["DEPTH", "Claim", "Claims", "all_in", "entries_of", "head_of", "knows"]
+
+log = logging.getLogger("moot.importing")
 
 DEPTH = 32
 HEAD = 64 << 10
@@ -60,7 +64,7 @@ class Claims:
 
     def _is_inside(self, place: Path) -> bool:
         """Whether it is there, below the folder, with no link on the way."""
-        if self.folder not in place.parents or not place.exists() or place in self._taken:
+        if self.folder not in place.parents or not _mode(place) or place in self._taken:
             return False
         return not linked(place, self.folder)
 
@@ -68,7 +72,7 @@ class Claims:
         if folder.resolve() == self.data or folder in self._taken:
             return
         for format in self.formats:
-            if format.sniff(folder, b""):
+            if knows(format, folder, b""):
                 yield from self._together(folder, format)
         try:
             entries = entries_of(folder)
@@ -102,7 +106,7 @@ class Claims:
         if len(self.formats) == 1 or path.is_dir():
             return True
         try:
-            return format.sniff(path, head_of(path))
+            return knows(format, path, head_of(path))
         except OSError:
             return False
 
@@ -120,7 +124,7 @@ class Claims:
                 self.report.fail(str(path), "", f"can't be looked into: {error.strerror}")
             return
         # what a format has passed over in a folder of its own is none of its sources, whatever it looks like
-        found = [format for format in self.formats if format.sniff(path, head) and not self._passed_over(path, format)]
+        found = [format for format in self.formats if knows(format, path, head) and not self._passed_over(path, format)]
         found = found or ([listed] if listed is not None else [])
         if not found:
             self._unclaimed(path)
@@ -139,26 +143,56 @@ class Claims:
             self.report.pass_over(str(path))
 
 
+def knows(format: Format, path: Path, head: bytes) -> bool:
+    """Whether it says that it does. One that fails instead of saying no costs itself alone."""
+    try:
+        return format.sniff(path, head)
+    except Exception as error:  # noqa: BLE001  a format may be anybody's
+        log.warning("the format %r failed with %s: %s: %s", format.name, path, type(error).__name__, error)
+        return False
+
+
 def all_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
-    """What a format has at a place of its own, and what there can't be looked into."""
+    """What a format has at a place of its own, and what there can't be looked into; nothing where there is nothing."""
+    try:
+        is_folder = stat.S_ISDIR(place.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield Claim(place, format, f"can't be looked into: {error.strerror}")
+        return
     yield from _kept_in(place, format, data)
-    if place.is_dir():
-        for folder, problem in _closed(place):
-            yield Claim(folder, format, f"can't be looked into: {problem}")
+    for folder, problem in _closed(place) if is_folder else ():
+        yield Claim(folder, format, f"can't be looked into: {problem}")
 
 
 def _kept_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
-    if not isinstance(format, Split) or place.is_file():
+    if not isinstance(format, Split) or stat.S_ISREG(_mode(place)):
         yield Claim(place, format)
         return
     for path in format.sources(place):
-        if data not in path.resolve().parents and not linked(path, place) and (path.is_file() or path.is_dir()):
+        if data in path.resolve().parents or linked(path, place):
+            continue
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            yield Claim(path, format, f"can't be looked into: {error.strerror}")
+            continue
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
             yield Claim(path, format)
 
 
 def linked(path: Path, folder: Path) -> bool:
     """Whether a link lies on the way from the folder to what is below it."""
-    return any(one.is_symlink() for one in (path, *path.parents) if folder in one.parents)
+    return any(stat.S_ISLNK(_mode(one, links=False)) for one in (path, *path.parents) if folder in one.parents)
+
+
+def _mode(path: Path, *, links: bool = True) -> int:
+    """Of what is there; 0 where there is nothing, or nobody may look."""
+    try:
+        return path.stat(follow_symlinks=links).st_mode
+    except OSError:
+        return 0
 
 
 def _closed(folder: Path, depth: int = DEPTH) -> Iterable[tuple[Path, str]]:

@@ -6,6 +6,7 @@ holds a few pieces, however long a conversation is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from moot.types.format import Entry, ImportedConversation, ImportedFacts, Import
 from moot.types.imports import Arrival
 
 __all__ = ["Here", "Piece", "Pieces", "Reading", "Send", "pieces_of", "read"]
+
+log = logging.getLogger("moot.importing")
 
 _ENTRIES = 128
 _BYTES = 512 << 10
@@ -116,8 +119,8 @@ def read(source: Source, prices: Prices, take: _Take) -> str:
         return error.advice()
     except OSError as error:
         return f"can't read {str(source.path)!r}: {error.strerror or error}"
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
-        # a format is a plugin: whatever is wrong with it costs this source and no other
+    except Exception as error:  # a format may be anybody's: whatever is wrong with it costs this source and no other
+        log.warning("the format %r failed with %s", source.format.name, source.path, exc_info=error)
         return f"the format {source.format.name!r} failed: {type(error).__name__}: {error}"
     finally:
         if isinstance(conversations, _Closing):

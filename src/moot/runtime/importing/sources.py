@@ -13,7 +13,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.plugins import FORMATS
-from moot.runtime.importing.claims import DEPTH, Claim, Claims, all_in, entries_of, head_of
+from moot.runtime.importing.claims import DEPTH, Claim, Claims, all_in, entries_of, head_of, knows
 from moot.runtime.importing.reports import Report
 from moot.types.format import Format, Placed
 from moot.types.imports import SourceMark
@@ -80,7 +80,7 @@ def _knowing(path: Path) -> list[Format]:
     except OSError as error:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
     formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
-    return [format for format in formats if format.sniff(path, head)]
+    return [format for format in formats if knows(format, path, head)]
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
@@ -123,8 +123,7 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
 def sources_here(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
     """What the programs whose formats are known keep on this machine, or only that one."""
     for format, place in places_here(home, environ, name):
-        if place.is_dir() or place.is_file():
-            yield from (replace(_source(claim), placed=True) for claim in all_in(place, format, data.resolve()))
+        yield from (replace(_source(claim), placed=True) for claim in all_in(place, format, data.resolve()))
 
 
 def places_here(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
