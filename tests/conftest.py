@@ -26,6 +26,9 @@ for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
+# numpy reads it when it is imported: threads that share two cores with everything else wait for each other
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=3000)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,6 +22,9 @@ from moot.types.message import Message
 from moot.types.part import text_part
 
 pytestmark = pytest.mark.timeout(40)
+
+# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull e5-small`
+WEIGHTS = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models") / "e5-small.bin"
 
 UNMET = (
     "import sys\n\nfor name in ('moot.engine', 'asyncio', 'moot.types.message', 'moot.types.conversation'):\n    sys.modules[name] = None\n"
@@ -130,3 +134,37 @@ def test_on_a_terminal_matches_stand_out_and_nothing_acts_on_the_screen(moot: Mo
     assert b"\x1b[2J" not in screen.raw and b"\x1b]0;" not in screen.raw
     assert b"\x1b[31m\x1b[1mwalrus" in screen.raw
     assert screen.wait_exit() == 0
+
+
+def test_a_search_by_meaning_names_what_it_needs_and_what_it_does_not_take(moot: MootProcess) -> None:
+    ended = moot.run("search", "--meaning", "what", "was", "that")
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert "needs multilingual-e5-small" in ended.stderr.decode() and "moot models pull e5-small" in ended.stderr.decode()
+    for more in (["--best"], ["--cursor", "w1"]):
+        ended = moot.run("search", "--meaning", "that", *more)
+        assert ended.returncode == 2 and "on one page" in ended.stderr.decode()
+
+
+@pytest.mark.skipif(not WEIGHTS.is_file(), reason=f"no {WEIGHTS}: MOOT_HOME=~/.cache/moot-test moot models pull e5-small --yes-download")
+def test_what_was_meant_is_found_in_other_words_of_several_languages(tmp_path: Path, cache: Path) -> None:
+    with closing(make(tmp_path, cache)) as moot:
+        (moot.home / "data" / "models").mkdir(parents=True)
+        (moot.home / "data" / "models" / WEIGHTS.name).symlink_to(WEIGHTS)
+        for name, asked, answered in (
+            ("soup", "Die Soße zum Braten ist zu salzig", "Mit Sahne oder ungesalzener Brühe strecken."),
+            ("clock", "容器里的时间比北京时间慢八个小时", "默认是 UTC。设 TZ=Asia/Shanghai。"),
+            ("bike", "The chain of my bike slips", "It is worn: change it together with the cassette."),
+        ):
+            messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+            (tmp_path / f"{name}.json").write_text(json.dumps({"messages": messages}))
+            assert moot.run("import", str(tmp_path / f"{name}.json")).returncode == 0
+        for question, said in (
+            ("Essen mit zu viel Gewürz retten", "Mit Sahne oder ungesalzener Brühe strecken."),
+            ("日志里的时刻不对", "默认是 UTC。设 TZ=Asia/Shanghai。"),
+            ("trouble when pedalling hard", "It is worn: change it together with the cassette."),
+        ):
+            answer = found(moot, "--meaning", question)
+            assert answer["data"][0]["snippet"] == said
+            assert answer["index"] == {"done": 3, "total": 3}
+        shown = moot.run("search", "--meaning", "日志里的时刻不对", "--limit", "1").stdout.decode()
+        assert "Asia/Shanghai" in shown and "moot chat show" in shown

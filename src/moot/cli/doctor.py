@@ -24,8 +24,8 @@ from moot.errors import ConfigError, MootError
 from moot.plugins import PROVIDERS, extensible
 from moot.providers.local import check_machine
 from moot.providers.pool import Listens, Providers
+from moot.providers.weights.here import installed
 from moot.providers.weights.manifest import DEFAULT, find
-from moot.providers.weights.pull import installed
 from moot.store import open_store
 from moot.store.library import NAME, VERSION, affected
 from moot.types.canonical import Json

@@ -8,8 +8,9 @@ from moot.cli.asking import confirm
 from moot.cli.output import Output
 from moot.errors import UsageError
 from moot.providers.local import check_machine
+from moot.providers.weights.here import path_of
 from moot.providers.weights.manifest import MANIFEST
-from moot.providers.weights.pull import Offer, path_of, pull
+from moot.providers.weights.pull import Offer, pull
 
 
 def is_missing(name: str, home: Path) -> bool:

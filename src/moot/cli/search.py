@@ -34,6 +34,7 @@ def search(
         str, Parameter(help='Words, "phrases", -not, and role: agent: model: project: in: has: after: before: cost: status:')
     ],
     best: Annotated[bool, Parameter(name="--best", help="The best first; else the newest.")] = False,
+    meaning: Annotated[bool, Parameter(help="What was that about …: by what was meant, not by words; the nearest first.")] = False,
     conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only in this one.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -45,11 +46,20 @@ def search(
     if not words.strip():
         raise UsageError("there is nothing to search for: the query is empty", fix="Give a word or several.")
     settings = configured(output).settings
-    page = searched(settings, words, Asked(limit, cursor, conversation, best=best))
+    if meaning and (best or cursor):
+        raise UsageError("--meaning puts the nearest first, on one page", fix="Leave --best and --cursor out; --limit gives more.")
+    asked = Asked(limit, cursor, conversation, best=best)
+    page = meant(settings, words, asked) if meaning else searched(settings, words, asked)
     if json:
         output.json(found_json(page))
-    else:
-        _print(page, words, settings, output)
+        return
+    _print(page, settings, output)
+    if not page.hits:
+        output.say("moot: nothing found" + ("" if meaning or "in:" in words else "; reasoning is searched with in:reasoning"))
+    if page.done < page.total:
+        far = page.done * 100 // page.total
+        said = f"{far} % of the answers were read so far" if meaning else f"indexed {far} % so far"
+        output.say(f"moot: {said}; search again for the rest", "yellow")
 
 
 def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
@@ -66,16 +76,18 @@ def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
     return found
 
 
-def _print(page: SearchPage, query: str, settings: Settings, output: Lines) -> None:
+def meant(settings: Settings, query: str, asked: Asked) -> SearchPage:
+    """The nearest answers. Raises as `searched`, and UsageError saying what to install or fetch first."""
+    found: SearchPage = attribute("moot.cli.seeking:meant")(settings, query, asked, str(here()))
+    return found
+
+
+def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
     width = max(40, shutil.get_terminal_size().columns) if output.stdout_terminal else 0
     for number, hit in enumerate(page.hits, 1):
         _print_hit(number, hit, width, output)
     if page.hits:
         keep_numbers(settings.home / "state", [hit.conversation for hit in page.hits])
-    else:
-        output.say("moot: nothing found" + ("" if "in:" in query else "; reasoning is searched with in:reasoning"))
-    if page.done < page.total:
-        output.say(f"moot: indexed {page.done * 100 // page.total} % so far; search again for the rest", "yellow")
     if page.ranked is not None:
         output.say(f"moot: ranked among the newest {page.ranked:,} matches; older ones with before:", "dim")
     if page.cut:

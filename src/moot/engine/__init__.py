@@ -10,6 +10,7 @@
 | `warming.py` | has at hand what a first run would load |
 | `keeping.py` | keeps the store small, behind whatever else is done |
 | `forgetting.py` | goes on with purges that were cut off; in servers, acts on what the rules say is over |
+| `meaning.py` | the model of meanings; in servers, reads answers for their meaning |
 | `titles.py` | what a conversation is called |
 | `channels.py` | `serve`: a channel over the port that it gets |
 | `servers.py` | which server serves a home |

@@ -12,6 +12,7 @@ import anyio
 from moot.config.settings import Settings
 from moot.engine.forgetting import finish, retain
 from moot.engine.keeping import keep, keep_for_a_moment
+from moot.engine.meaning import Meanings, read_on
 from moot.engine.owners import Owner
 from moot.engine.runs import LocalRuns
 from moot.errors import StoreError
@@ -41,6 +42,7 @@ class Engine:
     runs: LocalRuns
     tail: Tail
     providers: Providers
+    meanings: Meanings
 
 
 @asynccontextmanager
@@ -77,6 +79,7 @@ async def _index(store: Store) -> None:
 async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None, *, serves: bool) -> AsyncGenerator[Engine, None]:
     providers = Providers(settings)
     runtime = Runtime(settings, store, providers, seed=seed)
+    meanings = Meanings(settings.home)
     drove = False
     failure: Exception | None = None
     try:
@@ -86,9 +89,10 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.start_soon(finish, store)
             if serves:
                 group.start_soon(retain, store, lambda: runtime.settings.retention)
+                group.start_soon(read_on, store, meanings)
             runs = LocalRuns(runtime, owner, group)
             try:
-                yield Engine(settings, store, runtime, runs, runtime.hub, providers)
+                yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings)
                 await runs.settle(SETTLING)
             except Exception as error:  # noqa: BLE001  raised again below: out of a group it would come wrapped
                 failure = error

@@ -24,6 +24,7 @@ from moot.runtime.setup import find_agent
 from moot.tools.offers import offered
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
+from moot.types.meaning import Meant
 from moot.types.part import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run, Submitted
 from moot.types.search import SearchPage
@@ -84,10 +85,21 @@ class Moot:
         return [run for run in found if run.status not in TERMINAL]
 
     async def search(
-        self, query: str, *, limit: int = 50, cursor: str | None = None, conversation: str | None = None, best: bool = False
+        self,
+        query: str,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        conversation: str | None = None,
+        best: bool = False,
+        meaning: bool = False,
     ) -> SearchPage:
-        """Messages that fit a query (docs/search.md), newest or best first. Raises UsageError for one that can't be meant."""
-        return await self.engine.store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
+        """Messages that fit a query (docs/search.md), newest or best first; with `meaning` the answers that are about what it is about,
+        the nearest first and on one page. Raises UsageError for a query that can't be meant, or where the model of meanings is missing."""
+        store = self.engine.store
+        if meaning:
+            return await store.meaning.search(Meant(query, limit, conversation), embedder=await self.engine.meanings.embedder())
+        return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
 
     async def models(self, provider: str = "") -> Listing:
         """The models that can be named, of one provider or of all available ones, and why some providers had none to show."""

@@ -24,7 +24,8 @@ what it costs. The endpoints themselves are listed by the registry `PROVIDERS` a
 | `_local_machine.py` | whether the embedded model can run here |
 | `_local_server.py` | its child process, seen from moot |
 | `_local_child.py` | its child process, seen from inside |
-| `weights/` | where the embedded model's weights come from |
+| `meaning/` | texts of like meaning near each other: the model of searches by meaning |
+| `weights/` | where the weights of models come from that moot runs itself |
 """
 
 __all__: list[str] = []

@@ -12,9 +12,9 @@ from moot.errors import ProviderError, UsageError
 from moot.providers._local_machine import INSTEAD, check_machine
 from moot.providers._local_server import CONTEXT, Server, start
 from moot.providers.http import HttpProvider
+from moot.providers.weights.here import installed, path_of
 from moot.providers.weights.manifest import DEFAULT, Weights, find
 from moot.providers.weights.partial import models_folder
-from moot.providers.weights.pull import installed, path_of
 from moot.types.event import Raw
 from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
@@ -109,9 +109,9 @@ class Local:
         own = self._own_file()
         if own and own.stem == name:
             return own
+        weights = find(name)
         path = path_of(name, self._home)
         if path is None:
-            weights = find(name)
             message = f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not in {str(models_folder(self._home))!r}"
             raise ProviderError(message, fix=f"moot models pull {name}, or --yes-download; {INSTEAD}", kind="invalid_request")
         return path

@@ -32,6 +32,7 @@ conversation is, for ever; bytes are read by those who have put them there.
 | `grants` | `Grants`: what a person allowed for a conversation |
 | `stats`, `counting/` | `Stats`: what answers took, in rows of their own and in sums of days |
 | `search`, `searching/`, `words` | `Search`: the index, its filling, the query language; text as the index sees it |
+| `meaning` | `Meaning`: reads answers for what they mean, and finds those near a question |
 | `importing/` | `Imports`: what was brought in from elsewhere, and which of it is here |
 | `blobs` | `Blobs`: bytes by content |
 | `shares` | `Shares`: pages for whoever has their link |

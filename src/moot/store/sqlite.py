@@ -34,6 +34,7 @@ from moot.store.writer import Writer
 from moot.types.canonical import JsonObject
 from moot.types.forgetting import Forgetting
 from moot.types.ids import Clock, SystemClock
+from moot.types.meaning import Meaning
 from moot.types.share import Shares
 from moot.types.upkeep import Upkeep
 from moot.types.verify import Translations, Verifying
@@ -46,6 +47,7 @@ SELDOM = Registry(
     {
         "copies": "moot.store.forgetting.reaching:reach",
         "forgetting": "moot.store.forgetting:Forgetter",
+        "meaning": "moot.store.meaning:StoredMeaning",
         "shares": "moot.store.shares:StoredShares",
         "translations": "moot.store.translating:StoreTranslations",
         "upkeep": "moot.store.upkeep:StoreUpkeep",
@@ -63,6 +65,7 @@ class _Base:
     reader: Reader
     events: Events
     indexer: FileLock
+    meaning: FileLock
     files: BlobFiles
     clock: Clock
 
@@ -86,6 +89,11 @@ class SqliteHoldings:
         self.blobs = ContentStore(base.files, writer, reader, owner)
 
     @property
+    def meaning(self) -> Meaning:
+        """Finding by meaning."""
+        return SELDOM.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
+
+    @property
     def shares(self) -> Shares:
         """Pages for whoever has their link."""
         return SELDOM.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
@@ -104,8 +112,8 @@ class SqliteStore:
         self._writer = Writer(path, clock, state / "writers.lock", durability=durability, version=newest(), protection=protection)
         self._poller = Poller(path, self._writer)
         events = Events()
-        indexer, files = FileLock(state / "indexer.lock"), BlobFiles(path.parent / "blobs")
-        self._base = _Base(self._writer, self._reader, events, indexer, files, clock)
+        indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
+        self._base = _Base(self._writer, self._reader, events, indexer, meaning, files, clock)
         whole = self._whole = SqliteHoldings(self._base)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
@@ -118,6 +126,11 @@ class SqliteStore:
         self.imports = whole.imports
         self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
+
+    @property
+    def meaning(self) -> Meaning:
+        """Finding by meaning."""
+        return self._whole.meaning
 
     def of(self, owner: str) -> SqliteHoldings:
         """What is that owner's and nothing else."""

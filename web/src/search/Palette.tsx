@@ -19,10 +19,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [order, setOrder] = useState<Order>('newest')
   const found = useSearch(asked, order)
   const more = found.hasNextPage && !found.isFetching ? () => void found.fetchNextPage() : null
-  const turn = () => setOrder(order === 'best' ? 'newest' : 'best')
+  const turn = (to: Order) => {
+    setOrder(to)
+    setAt(0)
+  }
   const groups = useChoices(useDeferredValue(query.trim()), { hits: found.hits, order, turn, more }, onClose)
   const offered = offers(query)
   const choices = groups.flatMap((group) => group.choices)
+  const count = choices.filter(({ key }) => key !== 'order' && key !== 'meaning').length
   const chosen = Math.min(at, choices.length - 1)
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another choice has to be brought into view
@@ -112,7 +116,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </div>
           ))}
         </div>
-        <Said>{saidOf(whole(query), asked, found, choices.length)}</Said>
+        <Said>{saidOf(whole(query), asked, found, order, count)}</Said>
       </div>
       <div className="flex items-center gap-4 border-t border-line px-4 py-2 text-xs text-faint max-md:hidden">
         <span>↑ ↓ to choose</span>
@@ -159,13 +163,20 @@ function Said({ children }: { children: ReactNode }) {
 }
 
 /** What has to be said about the messages found: that none was, how far the index goes, what went wrong. */
-function saidOf(query: string, asked: string, found: ReturnType<typeof useSearch>, count: number): string {
+function saidOf(
+  query: string,
+  asked: string,
+  found: ReturnType<typeof useSearch>,
+  order: Order,
+  count: number,
+): string {
   if (!query.trim()) return ''
   if (asked === query.trim() && found.error)
     return [found.error.message, fixOf(found.error)].filter(Boolean).join(' — ')
   if (asked !== query.trim() || found.isFetching) return count ? '' : 'Searching …'
   const { index, ranked, cut } = found.last ?? {}
-  const far = index && index.done < index.total ? `Indexed ${Math.floor((index.done * 100) / index.total)} %` : ''
+  const share = index && index.done < index.total ? `${Math.floor((index.done * 100) / index.total)} %` : ''
+  const far = share && (order === 'meaning' ? `Read ${share} of the answers` : `Indexed ${share}`)
   if (!count) return far ? `Nothing found so far. ${far}.` : `Nothing found for “${query.trim()}”.`
   if (far) return `${far}; search again for the rest.`
   if (ranked) return `Ranked among the newest ${ranked.toLocaleString('en')} matches; before: leads to older ones.`

@@ -11,6 +11,7 @@ import {
   Info,
   Keyboard,
   KeyRound,
+  Lightbulb,
   Link2,
   type LucideIcon,
   MessageSquare,
@@ -84,8 +85,8 @@ const COMMANDS: readonly Command[] = [
 export interface Messages {
   hits: readonly Hit[]
   order: Order
-  /** Puts the others first. */
-  turn: () => void
+  /** Puts others first. */
+  turn: (order: Order) => void
   /** Fetches more; null: all are here. */
   more: (() => void) | null
 }
@@ -113,7 +114,9 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
       })),
     },
     {
-      name: found.order === 'best' ? 'Messages, best first' : 'Messages',
+      name: { newest: 'Messages', best: 'Messages, best first', meaning: 'Answers by meaning, nearest first' }[
+        found.order
+      ],
       choices: query ? messages(found, visit) : [],
     },
     {
@@ -146,10 +149,27 @@ function messages({ hits, order, turn, more }: Messages, visit: (address: string
   }))
   if (more)
     choices.push({ key: 'more', icon: <Sign icon={ChevronDown} />, words: <Line text="More messages" />, act: more })
-  if (hits.length > 1) {
-    const text = order === 'best' ? 'Put the newest first' : 'Put the best first'
-    choices.push({ key: 'order', icon: <Sign icon={ArrowDownUp} />, words: <Line text={text} />, act: turn })
+  const other = order === 'newest' ? 'best' : 'newest'
+  if (hits.length > 1 || order === 'meaning') {
+    const text = {
+      newest: 'Put the best first',
+      best: 'Put the newest first',
+      meaning: 'Find messages by their words',
+    }[order]
+    choices.push({
+      key: 'order',
+      icon: <Sign icon={ArrowDownUp} />,
+      words: <Line text={text} />,
+      act: () => turn(other),
+    })
   }
+  if (order !== 'meaning')
+    choices.push({
+      key: 'meaning',
+      icon: <Sign icon={Lightbulb} />,
+      words: <Line text="Find answers by meaning, whatever their words" />,
+      act: () => turn('meaning'),
+    })
   return choices
 }
 

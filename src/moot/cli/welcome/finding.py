@@ -15,8 +15,8 @@ from moot.errors import MootError
 from moot.providers.catalogue import proposed
 from moot.providers.local import check_machine
 from moot.providers.pool import Listens, Providers
+from moot.providers.weights.here import path_of
 from moot.providers.weights.manifest import DEFAULT, find
-from moot.providers.weights.pull import path_of
 from moot.types.model import Model
 
 __all__ = ["Found", "Offered", "look"]

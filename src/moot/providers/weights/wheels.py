@@ -59,7 +59,8 @@ async def download(wheels: Wheels, size: int, file: BinaryIO, have: int, progres
 async def _watched(command: list[str], wheel: Wheel, folder: Path, done: int, size: int, progress: Progress) -> None:
     """Fetches one wheel, telling how far it is by what has come into the folder."""
     requirements = folder / "wheel.txt"
-    await to_thread.run_sync(requirements.write_text, f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.wheel_sha256}\n")
+    hashes = " ".join(f"--hash=sha256:{sha256}" for sha256 in (wheel.wheel_sha256, *wheel.elsewhere))
+    await to_thread.run_sync(requirements.write_text, f"{wheel.package}=={wheel.version} {hashes}\n")
     arguments = [*command, "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", requirements.name]
 
     async def look() -> None:

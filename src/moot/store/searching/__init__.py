@@ -13,6 +13,8 @@ is in a message, whose it is) stands in the index as words too, so it costs what
 | `vocabulary` | all words that occur, and those that hold a piece of one |
 | `finding` | pages of hits, newest or best first |
 | `snippets` | what of a hit is shown |
+| `reading` | answers that have no vector yet, and keeping those that were made |
+| `nearest` | answers whose meaning lies near a question's |
 """
 
 __all__: list[str] = []

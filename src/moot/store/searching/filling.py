@@ -11,6 +11,7 @@ from moot.store.events import Events
 from moot.store.rows import MESSAGE, WHOSE, message_of
 from moot.store.searching.documents import Document, document_of
 from moot.store.searching.facts import conversation_fact, owner_fact
+from moot.store.searching.reading import forget_vectors
 from moot.store.searching.vocabulary import learn, unlearn
 from moot.store.transaction import Transaction
 from moot.store.words import distinct, spaced, tokens
@@ -132,6 +133,7 @@ def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
     ).fetchall()
     if not rows:
         return
+    forget_vectors(queries, message)
     row = rows[0]
     said = tuple(map(spaced, row[1:4]))
     queries.execute(

@@ -17,7 +17,7 @@ from moot.store.words import phrase
 from moot.types.canonical import dumps
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["Asked", "find", "tally"]
+__all__ = ["Asked", "Scope", "find", "hits_of", "scope_of", "tally", "whose"]
 
 RANKED = 10_000
 """Matches that are ranked, the newest ones."""
@@ -70,7 +70,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class Scope:
     """One query against one snapshot."""
 
     connection: Connection
@@ -103,13 +103,12 @@ class _Matches:
 def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
     """A page, without what is deleted. Raises UsageError for a wrong cursor or an unknown project."""
     place = _placed(asked)
-    if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
-        asked = replace(asked, owner=None)  # everything is theirs: asking each message would only take time
+    asked = whose(connection, asked)
     done, total = tally(connection, asked.owner)
     if not query:
         return SearchPage((), done, total)
     parts = Parts(connection)
-    search = _search(connection, query, asked, place.before)
+    search = scope_of(connection, query, asked, place.before)
     matches = None if place.parts else _matches(search, place)
     if place.parts is None:
         place = replace(place, parts=bool(query.terms) and matches is not None and matches.count < ENOUGH)
@@ -121,6 +120,18 @@ def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
     matches = _matches(search, place) if matches is None else matches
     page = _best(search, place, matches) if search.ranked else _by_time(search, place, matches)
     return replace(page, done=done, total=total, cut=parts.cut)
+
+
+def whose(connection: Connection, asked: Asked) -> Asked:
+    """Without the owner where everything is theirs: asking each message would only take time."""
+    if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
+        return replace(asked, owner=None)
+    return asked
+
+
+def hits_of(scope: Scope, places: Sequence[int]) -> tuple[Hit, ...]:
+    """What is shown of each, in their order, without what is deleted."""
+    return _hits(scope, _rows(scope, places))
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
@@ -152,12 +163,13 @@ def _placed(asked: Asked) -> _Place:
     return _Place(match[1] == "p", int(match[3], 16), int(match[4]))
 
 
-def _search(connection: Connection, query: Query, asked: Asked, before: int) -> _Search:
+def scope_of(connection: Connection, query: Query, asked: Asked, before: int = _END) -> Scope:
+    """Where to look. Raises UsageError for an unknown project."""
     after = _first(query.after) - 1
     before = before if query.before is None else min(before, _first(query.before))
     checks, values = _checks(connection, query, asked.owner)
     match = _match(connection, query, asked, [[phrase(term)] for term in query.terms])
-    return _Search(connection, query, asked, match, (after, before), checks, values)
+    return Scope(connection, query, asked, match, (after, before), checks, values)
 
 
 def _first(ms: int) -> int:
@@ -213,7 +225,7 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
     return found
 
 
-def _matches(search: _Search, place: _Place) -> _Matches:
+def _matches(search: Scope, place: _Place) -> _Matches:
     """Enough for a page, and to tell whether there are enough."""
     if search.ranked:
         return _ranking(search, place.offset + search.asked.limit)
@@ -236,7 +248,7 @@ def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralStrin
     return f"{_HIT}, {text}, {tools}, {reasoning}{_HITS}"
 
 
-def _newest(search: _Search, wanted: int, before: int) -> list[int]:
+def _newest(search: Scope, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
         _newest_of(search.checks),
         (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
@@ -244,7 +256,7 @@ def _newest(search: _Search, wanted: int, before: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def _ranking(search: _Search, wanted: int) -> _Matches:
+def _ranking(search: Scope, wanted: int) -> _Matches:
     """The best of what is ranked, the newest of equals first."""
     rows = search.connection.execute(
         _best_of(search.checks),
@@ -253,7 +265,7 @@ def _ranking(search: _Search, wanted: int) -> _Matches:
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
 
 
-def _by_time(search: _Search, place: _Place, matches: _Matches) -> SearchPage:
+def _by_time(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
     limit, places = search.asked.limit, matches.places[: search.asked.limit + 1]
     rows = _rows(search, places)
     while len(rows) <= limit < len(places):  # some are deleted
@@ -263,7 +275,7 @@ def _by_time(search: _Search, place: _Place, matches: _Matches) -> SearchPage:
     return SearchPage(_hits(search, rows[:limit]), 0, 0, cursor)
 
 
-def _best(search: _Search, place: _Place, matches: _Matches) -> SearchPage:
+def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
     """The ranking is made anew for each page, of what was there at the first one."""
     limit, taken = search.asked.limit, place.offset
     rows: list[Any] = []
@@ -282,7 +294,7 @@ def _letter(place: _Place) -> str:
     return "p" if place.parts else "w"
 
 
-def _rows(search: _Search, places: Sequence[int]) -> list[Any]:
+def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
     """What there is to be shown of each, in their order, without what is deleted."""
     if not places:
         return []
@@ -290,7 +302,7 @@ def _rows(search: _Search, places: Sequence[int]) -> list[Any]:
     return search.connection.execute(_shown_of(*texts), (dumps(places).decode(),)).fetchall()
 
 
-def _hits(search: _Search, rows: Sequence[Any]) -> tuple[Hit, ...]:
+def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
     return tuple(map(_hit_of(search.query, whole=search.whole), rows))
 
 

@@ -1,0 +1,141 @@
+"""The file of the weights: a header, the vocabulary, and tensors, most of them in blocks of 32 four-bit numbers with a scale (`E5S1`)."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.errors import ProviderError
+
+__all__ = ["Floats", "Packed", "unpacked"]
+
+Floats = NDArray[np.float32]
+
+_MAGIC = b"E5S1"
+_BLOCK = np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])
+"""Byte j holds number j in its low half and number j + 16 in its high one, each 8 too large."""
+_NUMBERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What the file holds; tensors are read when they are asked for."""
+
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    context: int
+    """Tokens that the model looks at."""
+    epsilon: float
+    begin: int
+    end: int
+    unknown: int
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    replaced: Mapping[int, str]
+    """Characters that are written in another way before the text is taken apart."""
+    data: mmap.mmap
+    places: Mapping[str, tuple[int, int]]
+    """Of each tensor: its first byte and how many there are."""
+
+    @classmethod
+    def open(cls, path: Path) -> Packed:
+        """Raises ProviderError for a file that is none of these."""
+        try:
+            with path.open("rb") as file:
+                return _read(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError, struct.error, IndexError) as error:
+            raise ProviderError(
+                f"{str(path)!r} holds no weights of a model for meanings: {error}", fix="moot models pull e5-small", kind="protocol"
+            ) from error
+
+    def floats(self, name: str) -> Floats:
+        """A tensor that is kept as it is."""
+        place, size = self._place(name)
+        return np.frombuffer(self.data, "<f4", size // 4, place).astype(np.float32)
+
+    def blocks(self, name: str, width: int) -> NDArray[np.void]:
+        """The rows of a packed tensor, each of `width` numbers, still packed."""
+        place, size = self._place(name)
+        return np.frombuffer(self.data, _BLOCK, size // _BLOCK.itemsize, place).reshape(-1, width // _NUMBERS)
+
+    def _place(self, name: str) -> tuple[int, int]:
+        if name not in self.places:
+            raise ProviderError(f"the weights have no tensor {name!r}", fix="moot models pull e5-small", kind="protocol")
+        return self.places[name]
+
+
+def unpacked(blocks: NDArray[np.void]) -> Floats:
+    """The numbers of packed rows."""
+    bits: NDArray[np.uint8] = blocks["bits"]
+    numbers = np.concatenate((bits & 15, bits >> 4), axis=-1).astype(np.float32) - 8
+    scaled: Floats = numbers * blocks["scale"][..., None].astype(np.float32)
+    return scaled.reshape(len(blocks), -1)
+
+
+class _Cursor:
+    """Reads on from where it stands."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, form: str) -> tuple[int, ...]:
+        values = struct.unpack_from(f"<{form}", self.data, self.at)
+        self.at += struct.calcsize(f"<{form}")
+        return values
+
+    def bytes(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise ValueError("it ends too early")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+
+def _read(data: mmap.mmap) -> Packed:
+    cursor = _Cursor(data)
+    if cursor.bytes(4) != _MAGIC:
+        raise ValueError(f"it does not begin with {_MAGIC.decode()}")
+    _version, width, layers, heads, inner, _vocabulary, context, _types = cursor.take("8i")
+    (epsilon,) = cursor.take("f")
+    block, count, begin, end, _pad, unknown = cursor.take("6i")
+    if block != _NUMBERS:
+        raise ValueError(f"its blocks are of {block} numbers")
+    (size,) = cursor.take("Q")
+    places = np.frombuffer(cursor.bytes((count + 1) * 4), "<u4").tolist()
+    scores = tuple(np.frombuffer(cursor.bytes(count * 4), "<f4").tolist())
+    words = cursor.bytes(size)
+    pieces = tuple(words[first:last].decode("utf-8", "replace") for first, last in pairwise(places))
+    replaced = _replacements(cursor)
+    return Packed(width, layers, heads, inner, context, epsilon, begin, end, unknown, pieces, scores, replaced, data, _directory(cursor))
+
+
+def _replacements(cursor: _Cursor) -> dict[int, str]:
+    count, size = cursor.take("iI")
+    table, at, found = cursor.bytes(size), 0, dict[int, str]()
+    for _ in range(count):
+        character, long = struct.unpack_from("<IB", table, at)
+        found[character] = struct.unpack_from(f"<{4 * long}s", table, at + 5)[0].decode("utf-32-le")
+        at += 5 + 4 * long
+    return found
+
+
+def _directory(cursor: _Cursor) -> dict[str, tuple[int, int]]:
+    (count,) = cursor.take("i")
+    found: dict[str, tuple[int, int]] = {}
+    for _ in range(count):
+        (long,) = cursor.take("H")
+        name = cursor.bytes(long).decode()
+        _kind, _numbers, place, size = cursor.take("BIQQ")
+        if place + size > len(cursor.data):
+            raise ValueError(f"tensor {name!r} ends behind the file's end")
+        found[name] = place, size
+    return found
