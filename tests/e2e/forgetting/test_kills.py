@@ -17,7 +17,10 @@ from e2e.forgetting.doors import WORD, found_in, lived, script
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import open_engine
 from moot.store import open_store
+from moot.store.backing import restore
+from moot.store.connect import connect
 from moot.testing.scripted import ScriptedServer
+from moot.types.conversation import Conversation
 from verified import verify
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -41,7 +44,18 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
         )
         async with open_engine(chosen, seed=1) as engine:
             conversation = await lived(Stage(engine, server, base / "work"), base / "home" / "state")
+            await engine.store.forgetting.backups.back_up(base / "a.backup")
     yield base / "home", conversation.id
+
+
+def copied(home: Path, folder: Path) -> Path:
+    """The home with its backup, of which it knows where it lies."""
+    shutil.copytree(home, folder / "home")
+    shutil.copy(home.parent / "a.backup", folder)
+    database = connect(folder / "home" / "data" / "moot.db", writing=True)
+    database.execute("UPDATE written_file SET path = ?", (bytes(folder / "a.backup"),))
+    database.close()
+    return folder / "home"
 
 
 def killed(home: Path, *arguments: str, crash_at: str) -> None:
@@ -62,7 +76,7 @@ def test_every_point_is_killed_at() -> None:
     [*(("purge", name) for name in (*POINTS, "store.before-commit:1")), ("redact", "store.after-commit:3"), ("redact", "forget.unnamed")],
 )
 async def test_what_was_cut_off_is_finished_or_has_not_begun(made: tuple[Path, str], tmp_path: Path, what: str, crash_at: str) -> None:
-    home, id = shutil.copytree(made[0], tmp_path / "home"), made[1]
+    home, id = copied(made[0], tmp_path), made[1]
     killed(home, what, id if what == "purge" else WORD, crash_at=crash_at)
     store = await open_store(Settings(home))
     cut = await store.forgetting.receipts()
@@ -80,5 +94,23 @@ async def test_what_was_cut_off_is_finished_or_has_not_begun(made: tuple[Path, s
     assert await store.forgetting.finish() == []
     await store.close()
     assert last.no == receipt.no and last.done_at is not None and last.conversations == [id] and not last.left
+    assert found_in(home) == []
+    assert not (await verify(home)).damaged
+    backup = tmp_path / "a.backup"
+    assert {Path(file.path).name: file.what for file in last.files}[backup.name] == "rewritten"
+    restore(backup, tmp_path / "again")
+    assert found_in(tmp_path / "again") == [] and sorted(path.name for path in tmp_path.iterdir()) == ["a.backup", "again", "home"]
+
+
+async def test_what_came_after_a_redaction_had_begun_is_reached_too(made: tuple[Path, str], tmp_path: Path) -> None:
+    home = copied(made[0], tmp_path)
+    killed(home, "redact", WORD, crash_at="forget.begun")
+    store = await open_store(Settings(home))
+    fork = await store.tree.fork(made[1])
+    upload = await store.blobs.upload(WORD.encode() * 100, "text/plain")
+    await store.conversations.create(Conversation("new", title=f"{WORD} {upload.sha256}"))
+    (receipt,) = await store.forgetting.finish()
+    assert {fork.id, "new", made[1]} == set(receipt.conversations) and not receipt.left
+    await store.close()
     assert found_in(home) == []
     assert not (await verify(home)).damaged

@@ -9,6 +9,7 @@ writes emptied. One process at a time does any of this.
 |---|---|
 | `places` | every table: which columns may hold words, and which rows hang on a conversation |
 | `needles`, `spelling`, `encoded` | what is looked for in all its spellings: escaped, and in base64 |
+| `pages` | shared pages without it, also where elements lie between its letters |
 | `patterns` | regular expressions whose cost is bounded |
 | `works` | a work and its receipt as they are stored |
 | `forgetter` | the steps of both, and what was cut off |

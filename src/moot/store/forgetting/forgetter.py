@@ -221,7 +221,9 @@ class Forgetter:
 
 
 def _hidden(work: Work, transaction: Transaction) -> Work:
-    """The work stored, its conversations deleted from now on, so that nobody goes on with them."""
+    """The work stored, its conversations deleted from now on, so that nobody goes on with them; what was delegated since is one of them."""
+    found = purging.with_children(transaction, list(work.conversations.values()), None)
+    work.conversations = {no: one.id for no, one in found.items()}
     purging.check_idle(transaction, work.conversations)
     for no in work.conversations:
         transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))

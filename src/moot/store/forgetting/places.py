@@ -12,8 +12,8 @@ from typing import Literal, LiteralString, TypeAlias
 
 __all__ = ["BY_ITSELF", "COUNTS", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
 
-Form: TypeAlias = Literal["text", "json", "parts", "bytes"]
-"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · bytes: anything else."""
+Form: TypeAlias = Literal["text", "json", "parts", "page", "bytes"]
+"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: HTML of ours · bytes: anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ PLACES: Mapping[LiteralString, Place] = {
         ("id", "message", "owner_id", "agent_type", "trigger", "parent_run", "status", "on_crash", "owner", "usage"),
         _CONVERSATION,
     ),
-    "share": Place({"title": "text", "page": "bytes", "left_out": "json"}, ("id", "owner_id", "hash", "policy"), _CONVERSATION),
+    "share": Place({"title": "text", "page": "page", "left_out": "json"}, ("id", "owner_id", "hash", "policy"), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
     "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),

@@ -12,6 +12,7 @@ from typing import Any, LiteralString
 from moot.errors import StoreCorrupt
 from moot.store.blobs import PACKED, BlobFiles
 from moot.store.connect import Connection, Queries
+from moot.store.forgetting import pages
 from moot.store.forgetting.naming import are_blobs, named_in
 from moot.store.forgetting.needles import Needles
 from moot.store.forgetting.places import BY_ITSELF, COUNTS, PLACES, Form, select, update
@@ -72,7 +73,7 @@ class Redaction:
     async def look(self, work: Work) -> Forgotten:
         """What would happen; nothing does."""
         needles = Needles(work.secret or Secret())
-        renamed = await self._blobs(work, needles, dry=True)
+        renamed = await self._blobs(work, needles, set(), dry=True)
         work.receipt.blobs = len(renamed)
         for no, id in work.conversations.items():
             found = await self._reader.read(partial(_find, no, needles.with_names(renamed)))
@@ -88,15 +89,23 @@ class Redaction:
 
     async def work(self, work: Work) -> Work:
         """The work, its rows and blobs free of it."""
-        needles = Needles(work.secret or Secret())
-        renamed = await self._blobs(work, needles, dry=False)
-        if renamed:
-            work = await self._writer.write(partial(_old_blobs, work, list(renamed)), sync=True)
-        needles = needles.with_names(renamed)
-        for count, (no, id) in enumerate(list(work.conversations.items()), 1):
-            self._tell(f"{count:,} of {len(work.conversations):,} conversations")
-            work = await self._conversation(work, no, id, needles)
-        return await self._writer.write(partial(_rest, work, needles), sync=True)
+        needles, renamed, looked = Needles(work.secret or Secret()), dict[str, str](), set[str]()
+        waiting = dict(work.conversations)
+        for _ in range(_TRIES):
+            found = await self._blobs(work, needles, looked, dry=False)
+            if found:
+                work = await self._writer.write(partial(_old_blobs, work, list(found)), sync=True)
+                renamed, waiting = renamed | found, dict(work.conversations)
+            named = needles.with_names(renamed)
+            for count, (no, id) in enumerate(waiting.items(), 1):
+                self._tell(f"{count:,} of {len(waiting):,} conversations")
+                work = await self._conversation(work, no, id, named)
+            work = await self._writer.write(partial(_rest, work, named), sync=True)
+            waiting = await self._reader.read(partial(_newer, work))
+            work.conversations |= waiting
+            if not waiting and looked.issuperset(await self._reader.read(partial(_names, work))):
+                return work
+        return await self._writer.write(partial(_left, work, "what others said and brought in all the time meanwhile"))
 
     async def _conversation(self, work: Work, no: int, id: str, needles: Needles) -> Work:
         for _ in range(_TRIES):
@@ -113,10 +122,11 @@ class Redaction:
                 return done
         return await self._writer.write(partial(_left, work, f"the conversation {id}: somebody writes in it all the time"))
 
-    async def _blobs(self, work: Work, needles: Needles, *, dry: bool) -> dict[str, str]:
-        """Old name → new name of those that hold it; with `dry` nothing is stored."""
+    async def _blobs(self, work: Work, needles: Needles, looked: set[str], *, dry: bool) -> dict[str, str]:
+        """Old name → new name of those that hold it, of those that were not looked at; with `dry` nothing is stored."""
         renamed: dict[str, str] = {}
-        names = await self._reader.read(partial(_names, work))
+        names = [name for name in await self._reader.read(partial(_names, work)) if name not in looked]
+        looked.update(names)
         for count, name in enumerate(names, 1):
             if not count % 64:
                 self._tell(f"{count:,} of {len(names):,} blobs")
@@ -128,6 +138,7 @@ class Redaction:
             if changed == data:
                 continue
             new = renamed[name] = hashlib.sha256(changed).hexdigest()
+            looked.add(new)
             if not dry:
                 await self._put(name, new, changed)
         return renamed
@@ -170,6 +181,15 @@ def _names(work: Work, connection: Connection) -> list[str]:
     for no in work.conversations:
         named |= named_in(connection, no)
     return sorted(are_blobs(connection, named))
+
+
+def _newer(work: Work, connection: Connection) -> dict[int, str]:
+    """Conversations that came after those that were looked through: a fork of one may hold all of it."""
+    if not work.whole:
+        return {}
+    last = max(work.conversations, default=0)
+    found: Any = connection.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no", (last,)).fetchall()
+    return dict(found)
 
 
 def _blob(name: str, connection: Connection) -> Any:
@@ -290,5 +310,7 @@ def _without(needles: Needles, form: Form, value: Any) -> object:
             return needles.json(value)
         case "parts":
             return needles.json(value, structured=True)
+        case "page":
+            return pages.without(needles, value)
         case "bytes":
             return needles.bytes(value)

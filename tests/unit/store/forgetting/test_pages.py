@@ -1,0 +1,73 @@
+"""What a shared page shows without what is redacted, wherever the page puts its elements."""
+
+from __future__ import annotations
+
+import html
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.config.settings import Settings
+from moot.formats.html.code import block
+from moot.formats.html.elements import text
+from moot.formats.html.markdown import rendered
+from moot.store import open_store
+from moot.store.forgetting.needles import Needles
+from moot.store.forgetting.pages import without
+from moot.types.conversation import Conversation
+from moot.types.forgetting import MARK, Secret
+from moot.types.share import NewShare, Share, SharedPage
+
+KEY = "sk-ant-api03-Zebra_Finch/42"
+
+
+def shown(page: bytes) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", page.decode())).rstrip("\n")
+
+
+@pytest.mark.parametrize("language", ["", "bash", "python", "javascript"])
+def test_it_is_found_in_code_whose_words_are_coloured(language: str) -> None:
+    page = block(f"export KEY={KEY} # and 'more'", language).encode()
+    found = without(Needles(Secret((KEY,))), page)
+    assert shown(found) == f"export KEY={MARK} # and 'more'"
+    assert found.count(b"<") == page.count(b"<")
+
+
+def test_a_pattern_is_found_in_code_whose_words_are_coloured() -> None:
+    found = without(Needles(Secret(patterns=("sk-[a-z0-9-]{4,20}",))), block(f"KEY={KEY}", "bash").encode())
+    assert shown(found) == f"KEY={MARK}Zebra_Finch/42"
+
+
+@pytest.mark.parametrize("secret", ["pa*ss*word", "a_long_ *secret* `name`", "back\\_slash_es", "two\nlines of it"])
+def test_it_is_found_where_markdown_took_its_signs_away(secret: str) -> None:
+    page = rendered(f"The word is {secret}, and so on.").encode()
+    found = without(Needles(Secret((secret,))), page)
+    bare = "".join(letter for letter in secret if letter.isalnum())
+    assert bare in "".join(letter for letter in shown(page) if letter.isalnum())
+    assert bare not in "".join(letter for letter in shown(found) if letter.isalnum()) and MARK in shown(found)
+    assert "The word is" in shown(found) and "and so on." in shown(found)
+
+
+@given(st.text(string.printable + "äß€😀", max_size=60), st.text(string.ascii_letters, min_size=4, max_size=9))
+def test_a_page_that_does_not_show_it_stays_as_it_is(said: str, secret: str) -> None:
+    page = f"<p>{text(said.replace(secret[:4], ''))}</p>".encode()
+    if secret not in shown(page) and not Needles(Secret((secret,))).spans(page.decode()):
+        assert MARK.encode() not in without(Needles(Secret((secret,))), page) or secret in re.sub(r"[\s*_~`\\]", "", shown(page))
+
+
+@pytest.mark.anyio
+async def test_a_stored_page_is_reached(tmp_path: Path) -> None:
+    store = await open_store(Settings(tmp_path))
+    conversation = await store.conversations.create(Conversation("c"))
+    share = Share("s", conversation.id, f"About {KEY}", 1 << 50)
+    await store.shares.add(NewShare(share, SharedPage(block(f"KEY={KEY}", "bash").encode(), "policy"), b"digest"))
+    receipt = await store.forgetting.redact(Secret((KEY,)))
+    page = await store.shares.page(b"digest")
+    assert page is not None and shown(page.content) == f"KEY={MARK}"
+    assert receipt.rows["share"] == 1 and receipt.unseen
+    assert [one.title for one in await store.shares.list()] == [f"About {MARK}"]
+    await store.close()
