@@ -134,8 +134,12 @@ class ConversationTree:
             if (found.deleted_at is None) == restore:
                 return
             transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
-            deleted = None if restore else transaction.now_ms
-            transaction.execute("UPDATE conversation SET deleted_at = ? WHERE no = ?", (deleted, found.no))
+            if restore:  # somebody wants it: no rule is to delete it again because of how long ago it was used or archived
+                now, archived = transaction.now_ms, None if found.archived_at is None else transaction.now_ms
+                values = (now, archived, found.no)
+                transaction.execute("UPDATE conversation SET deleted_at = NULL, updated_at = ?, archived_at = ? WHERE no = ?", values)
+            else:
+                transaction.execute("UPDATE conversation SET deleted_at = ? WHERE no = ?", (transaction.now_ms, found.no))
 
         return await self._change(id, work, sync=True)
 

@@ -238,6 +238,30 @@ async def test_a_kill_leaves_the_old_or_the_new_and_never_half(moot_at: Callable
     await store.close()
 
 
+async def test_a_backup_whose_writer_was_killed_behind_it_is_reached_by_a_purge(
+    moot_at: Callable[..., MootProcess], tmp_path: Path
+) -> None:
+    moot, file = moot_at(), tmp_path / "a.backup"
+    assert moot.run("config", "check").returncode == 0
+    store = await open_store(Settings(moot.home))
+    await store.conversations.create(Conversation("first"))
+    moot.more |= {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "backup.written"}
+    assert moot.run("backup", str(file)).returncode == -signal.SIGKILL and file.exists()
+    receipt = await store.forgetting.purge(["first"])
+    await store.close()
+    assert {fate.path: fate.what for fate in receipt.files} == {str(file): "rewritten"}
+
+
+async def test_what_was_brought_in_is_taken_out_of_every_backup(tmp_path: Path) -> None:
+    store = await open_store(Settings(tmp_path / "home"))
+    origin = {"format": "x", "source_id": "y"}
+    await store.conversations.create(Conversation("later", created_at=1 << 45, origin=origin))  # by the clock of where it comes from
+    made = await store.forgetting.backups.back_up(tmp_path / "a.backup")
+    receipt = await store.forgetting.purge(["later"])
+    await store.close()
+    assert {fate.path: fate.what for fate in receipt.files} == {made.path: "rewritten"}
+
+
 @pytest.fixture
 def moot_at(tmp_path: Path, cache: Path) -> Any:
     made: list[MootProcess] = []

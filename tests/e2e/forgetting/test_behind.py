@@ -17,9 +17,12 @@ from moot.engine.forgetting import retain
 from moot.store import open_store
 from moot.store.forgetting import works
 from moot.store.forgetting.forgetter import _hidden
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.forgetting import Forgotten
-from moot.types.retention import Retention
+from moot.types.message import Message
+from moot.types.retention import Keeping, Retention
+from moot.types.run import Run
+from moot.types.store import Submission
 
 pytestmark = pytest.mark.anyio
 
@@ -62,4 +65,55 @@ async def test_nothing_is_purged_by_itself_but_what_somebody_deleted(tmp_path: P
     await store.conversations.delete("ancient")
     assert await store.forgetting.expire(Retention(trash_days=0)) == ([], None)
     assert await store.forgetting.expire(Retention()) == ([], None)
+    await store.close()
+
+
+DAY = 86_400_000
+
+
+async def test_rules_act_on_what_they_name_and_on_nothing_else(tmp_path: Path) -> None:
+    store = await open_store(Settings(tmp_path / "home"))
+    project = await store.projects.create(Project("p", name="scratch"))
+    for name, of in (("new", ""), ("old", ""), ("shelved", ""), ("scratched", project.id), ("child", ""), ("working", "")):
+        parent = {"parent": "new"} if name == "child" else {}
+        await store.conversations.create(Conversation(name, project=of or "default", **parent))
+    now = store._clock.now() // 1000
+    await store._writer.write(
+        lambda transaction: [
+            transaction.execute("UPDATE conversation SET updated_at = ? WHERE id <> 'new'", (now - 40 * DAY,)),
+            transaction.execute("UPDATE conversation SET archived_at = ? WHERE id = 'shelved'", (now - 400 * DAY,)),
+        ]
+    )
+    await store.records.submit(
+        Submission(Run("r", "working", "m"), await store.conversations.get("working"), Message("u", "user"), owner="o")
+    )
+
+    async def over(rules: Retention) -> set[tuple[str, str]]:
+        return {(one.conversation.id, one.what) for one in (await store.forgetting.expire(rules, dry_run=True))[0]}
+
+    assert await over(Retention()) == set()
+    assert await over(Retention(keep_days=30)) == {("old", "delete"), ("scratched", "delete")}
+    assert await over(Retention(keep_days=41)) == set()
+    assert await over(Retention(archived_days=365)) == {("shelved", "delete")}
+    assert await over(Retention(keep_days=30, projects={"scratch": Keeping()})) == {("old", "delete")}
+    assert await over(Retention(projects={project.id: Keeping(keep_days=7)})) == {("scratched", "delete")}
+    await store.conversations.delete("child")
+    await store._writer.write(lambda transaction: transaction.execute("UPDATE conversation SET deleted_at = 1 WHERE id = 'child'"))
+    assert await over(Retention()) == {("child", "purge")}
+    await store.close()
+
+
+async def test_what_was_restored_is_not_deleted_again_by_the_same_rule(tmp_path: Path) -> None:
+    store = await open_store(Settings(tmp_path / "home"))
+    for name in ("old", "shelved"):
+        await store.conversations.create(Conversation(name))
+    await store.conversations.update("shelved", archived=True)
+    rules = Retention(keep_days=30, archived_days=30)
+    old = "UPDATE conversation SET updated_at = 1, archived_at = CASE WHEN archived_at IS NULL THEN NULL ELSE 1 END"
+    await store._writer.write(lambda transaction: transaction.execute(old))
+    assert len((await store.forgetting.expire(rules))[0]) == 2
+    for name in ("old", "shelved"):
+        found = await store.conversations.delete(name, restore=True)
+        assert found.deleted_at is None and (found.archived_at is not None) is (name == "shelved")
+    assert (await store.forgetting.expire(rules))[0] == []
     await store.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from moot.errors import Busy, UsageError
-from moot.store.backing.copies import backed_up
+from moot.errors import Busy, MootError, UsageError
+from moot.store.backing.copies import backed_up, forget, remember
 from moot.store.backing.writing import write
 from moot.store.locks import FORGETTING, FileLock
 from moot.store.writer import Writer
@@ -38,11 +38,20 @@ class Backups:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
             raise Busy("another process purges, redacts or backs up at this moment", fix="try again when it is done")
         try:
-            backup = await to_thread.run_sync(partial(write, self._path, target, made_at, secrets=secrets, tell=tell or _silent))
+            # known before it is there: one that nobody knows of would keep what is purged
+            await self._writer.write(partial(remember, path=str(target), kind="backup", made_at=made_at, size=0), sync=True)
+            backup = await self._made(target, made_at, secrets, tell or _silent)
             await self._writer.write(partial(backed_up, backup), sync=True)
         finally:
             lock.release()
         return backup
+
+    async def _made(self, target: Path, made_at: int, secrets: bool, tell: Tell) -> Backup:
+        try:
+            return await to_thread.run_sync(partial(write, self._path, target, made_at, secrets=secrets, tell=tell))
+        except MootError:
+            await self._writer.write(partial(forget, str(target)))
+            raise
 
 
 def _target(to: Path, made_at: int) -> Path:

@@ -10,10 +10,10 @@ from moot.store.transaction import Transaction
 from moot.types.backup import Backup
 from moot.types.forgetting import CopyKind, KeptCopy
 
-__all__ = ["known", "remember"]
+__all__ = ["backed_up", "forget", "known", "remember"]
 
 
-def remember(transaction: Transaction, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
+def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
     """Keeps the file in mind; one that was there under that name is another now."""
     transaction.execute(
         "INSERT INTO written_file (path, kind, made_at, size, sha256, conversation) VALUES (?, ?, ?, ?, '', ?)"
@@ -21,6 +21,11 @@ def remember(transaction: Transaction, path: str, kind: CopyKind, made_at: int, 
         " conversation = excluded.conversation",
         (os.fsencode(path), kind, made_at, size, conversation),
     )
+
+
+def forget(path: str, transaction: Transaction) -> None:
+    """Of a file that was not written."""
+    transaction.execute("DELETE FROM written_file WHERE path = ? AND size = 0", (os.fsencode(path),))
 
 
 def known(queries: Queries) -> list[KeptCopy]:

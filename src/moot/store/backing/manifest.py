@@ -13,7 +13,7 @@ import tarfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 
 import zstandard
 
@@ -34,6 +34,9 @@ _NAME = re.compile(
 )
 _PIECE = 1 << 20
 _LARGEST_MANIFEST = 1 << 28
+
+_LARGEST_HEADER = 1 << 20
+"""Bytes of what a tar says of a member in front of it: all of that is read into memory."""
 
 Take = Callable[[str, IO[bytes]], None]
 """Takes a member by its name; all of it is read to its end."""
@@ -64,23 +67,27 @@ def read(path: Path, take: Take | None = None) -> Backup:
     """What the backup says of itself, all of it read and compared. Raises UsageError for what is none, StoreCorrupt for a broken one."""
     found: dict[str, tuple[int, str]] = {}
     manifest: Mapping[str, Any] | None = None
+    strange = ""
     with _members(path) as members:
         for name, stream in members:
             if manifest is not None:
                 raise _broken(path, f"{name!r} stands behind its end")
-            if name == MANIFEST:
+            if name == MANIFEST and stream is not None:
                 manifest = _manifest(path, stream.read(_LARGEST_MANIFEST))
                 continue
-            if not _is_name(name) or name in found:
-                raise _broken(path, f"{name!r} has no place in it")
+            if stream is None or not _is_name(name) or name in found:  # the end may say that a newer moot put it there
+                strange = strange or f"{name!r} {'is no file' if stream is None else 'has no place in it'}"
+                continue
             copied = Copied(stream)
-            if take is not None:
+            if take is not None and not strange:
                 take(name, cast("IO[bytes]", copied))
             while copied.read():
                 pass
             found[name] = copied.entry
     if manifest is None:
-        raise _broken(path, "its end is missing")
+        raise _broken(path, strange or "its end is missing")
+    if strange:
+        raise _broken(path, strange)
     wanted = {str(name): (int(entry[0]), str(entry[1])) for name, entry in manifest["files"].items()}
     if found != wanted:
         wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
@@ -98,25 +105,33 @@ def read(path: Path, take: Take | None = None) -> Backup:
 
 
 @contextmanager
-def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes]]]]:
-    """Names and streams of its members, in their order."""
+def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
+    """Names and streams of its members, in their order; None for what is no plain file."""
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
             try:
-                with tarfile.open(fileobj=plain, mode="r|") as archive:
-                    yield _regular(path, archive)
+                with tarfile.open(fileobj=plain, mode="r|", tarinfo=_Member) as archive:
+                    yield ((member.name, _stream(archive, member)) for member in archive)
             except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise _broken(path, f"{error}") from error
     except OSError as error:
         raise UsageError(f"can't read {str(path)!r}: {error.strerror or error}") from error
 
 
-def _regular(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
-    for member in archive:
-        stream = archive.extractfile(member) if member.isreg() else None
-        if stream is None:
-            raise _broken(path, f"{member.name!r} is no file")
-        yield member.name, stream
+class _Member(tarfile.TarInfo):
+    """What a tar says of one of its members."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Raises ReadError for one in front of which too much is said."""
+        found = super().frombuf(buf, encoding, errors)
+        if not found.isreg() and found.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
+        return found
+
+
+def _stream(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
+    return archive.extractfile(member) if member.isreg() and not member.issparse() else None
 
 
 def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:

@@ -56,6 +56,7 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Tell) 
         read(unfinished)
         unfinished.replace(to)
         _sync(to.parent)
+        point("backup.written")
         return read(to)
     except OSError as error:
         raise StoreFull(f"can't write the backup {str(to)!r}: {error.strerror}; there is none", fix="free space on that disk") from error

@@ -30,6 +30,7 @@ from moot.store.scrubbing import emptied, written_anew
 from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
+from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.forgetting import UNSEEN, Expiry, FileFate, Forgotten, KeptCopy, Secret, Tell
 from moot.types.ids import Clock
@@ -69,7 +70,7 @@ class Forgetter:
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: Tell | None = None) -> Forgotten:
         found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, None))
         await self._reader.read(lambda connection: purging.check_idle(connection, found))
-        since = min((one.created_at for one in found.values()), default=0)
+        since = min(map(_since, found.values()), default=0)
         work = Work(Forgotten("purge"), {no: one.id for no, one in found.items()}, since=since)
         if dry_run:
             for no, id in work.conversations.items():
@@ -218,6 +219,11 @@ class Forgetter:
             yield
         finally:
             lock.release()
+
+
+def _since(conversation: Conversation) -> int:
+    """ms; no copy that is older holds it. What was brought in has times of another's clock."""
+    return 0 if conversation.origin else conversation.created_at
 
 
 def _hidden(work: Work, transaction: Transaction) -> Work:

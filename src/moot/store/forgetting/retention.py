@@ -17,13 +17,14 @@ _DAY = 86_400_000
 
 
 def over(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
-    """Those to be deleted and those to be purged, without sub-conversations, which go with theirs, and without those with a run."""
+    """Those to be deleted and those to be purged, without those with a run. Sub-conversations go with theirs, but for those that somebody
+    deleted by themselves."""
     names: dict[str, str] = dict(queries.execute("SELECT id, name FROM project").fetchall())
     if not (rules.trash_days or rules.keep_days or rules.archived_days or rules.projects):
         return []
     found: Any = queries.execute(
-        f"SELECT {CONVERSATION} FROM conversation WHERE parent_id IS NULL AND NOT EXISTS (SELECT 1 FROM run WHERE conversation = no"
-        " AND status IN ('queued', 'running', 'waiting', 'interrupted')) ORDER BY no"
+        f"SELECT {CONVERSATION} FROM conversation WHERE (parent_id IS NULL OR deleted_at IS NOT NULL) AND NOT EXISTS"
+        " (SELECT 1 FROM run WHERE conversation = no AND status IN ('queued', 'running', 'waiting', 'interrupted')) ORDER BY no"
     )
     expiries: list[Expiry] = []
     for row in found:
