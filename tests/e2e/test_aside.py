@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import anyio
 import pytest
 
 from moot.errors import ProviderError, UsageError
-from moot.runtime.aside import aside
+from moot.runtime.aside import aside, recorded
 from moot.testing.scripted import Reply
+from moot.types.media import Heard, Made, MediaCall
 from moot.types.message import Message
 from moot.types.part import text_of, text_part
 from moot.types.run import Prompt
@@ -73,6 +75,28 @@ async def test_an_aside_lies_between_the_events_of_a_live_run_and_changes_nothin
         assert None in runs[: len(runs) - runs[::-1].index(run.id)]
         seqs = [event.seq for event in on.seen]
         assert seqs == sorted(set(seqs)) and seqs == list(range(seqs[0], seqs[-1] + 1))
+
+
+async def test_what_came_at_the_moment_of_a_cancel_is_in_the_log_like_its_end(stage: Any) -> None:
+    async with stage(ANSWERS) as on:  # the store is verified when the test is over
+        run, _ = await on.ask("Hi")
+        choice = await on.engine.providers.choice("main")
+        scope = anyio.CancelScope()
+
+        async def reads() -> AsyncGenerator[tuple[bytes, ...], None]:
+            scope.cancel()
+            yield (b'data: {"choices":[{"index":0,"delta":{"content":"All"},"finish_reason":"stop"}]}\n\n',)
+
+        async def made(_: Heard) -> Made:
+            raise AssertionError("it was cancelled")
+
+        call = MediaCall("explain", choice.dialect.name, b"{}", choice.dialect.translator, reads, made)
+        with scope:
+            await recorded(on.engine.runtime, run.conversation, choice, call)
+        last = (await on.engine.store.log.read(run.conversation))[-2:]
+        assert [event.kind for event in last] == ["raw", "exchange"]
+        end = last[-1].body
+        assert isinstance(end, dict) and end["ended"] == "eof"
 
 
 async def test_an_aside_that_is_refused_is_recorded_and_raised(stage: Any) -> None:

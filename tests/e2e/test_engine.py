@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from conformance import services
 from e2e.orphans import orphan, reach
+from moot.agents.exchange import converse
+from moot.agents.position import Position
+from moot.agents.request import Request
 from moot.config.settings import Permissions
 from moot.engine import open_engine
 from moot.guard.processes import process_started
@@ -25,6 +30,7 @@ from moot.types.exchange import Exchange, ExchangeOptions, start_body
 from moot.types.ids import exchange_id, llm_key
 from moot.types.limits import Limits
 from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
+from moot.types.provider import ModelRequest
 from moot.types.store import Fence, InboxItem, OpenExchange, Store, Took
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +93,34 @@ async def test_a_model_call_that_a_crash_cut_off_is_closed_when_another_prompt_t
         message = await on.engine.store.conversations.message(dead.run.message)
         assert (old.status, old.cost, message.status, text_of(message.parts)) == ("cancelled", None, "cancelled", "Half of")
         assert all(part.get("state") != "streaming" for part in message.parts)
+
+
+class _CancelledAtItsEnd:
+    """A provider whose last word comes at the moment of a cancel."""
+
+    name = "mine"
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[bytes, ...], None]:
+        yield (b'data: {"choices":[{"index":0,"delta":{"content":"All of it."},"finish_reason":"stop"}]}\n\n',)
+        self._scope.cancel()
+
+
+async def test_a_model_call_that_ends_as_it_is_cancelled_has_its_end_in_the_log(stage: Any) -> None:
+    async with stage([]) as on:
+        on.engine.settings.agents["tried"] = Agent()
+        leg = await services.leg_of(services.Stage(on.engine, on.directory), "go")
+        request = await on.engine.store.blobs.put(b"{}", "application/json")
+        scope = anyio.CancelScope()
+        choice: Any = replace(await on.engine.providers.choice("main"), provider=_CancelledAtItsEnd(scope))
+        id = exchange_id(leg.fence.run, 1, 0)
+        wanted = Request(id, ModelRequest(b"{}", "scripted"), {"pieces": [request.sha256]}, 1)
+        with scope:
+            await converse(leg, Position(), choice, wanted, run=leg.fence.run, conversation=leg.fence.conversation, number=0)
+        stored = await on.engine.store.records.exchange(id)
+        assert stored is not None and stored.ended == "eof"
 
 
 async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it_goes_on(stage: Any) -> None:

@@ -142,12 +142,13 @@ async def converse(
             await live.end("cancelled", None, mark=False)
         raise
     except ProviderError as error:
-        if error.raw:
-            await context.append(Event("raw", (), error.raw, run, exchange.id, body=REFUSED))
-        failure = Failure.of(error)
-        await live.end("cut", failure, mark=True)
+        with anyio.CancelScope(shield=True):
+            if error.raw:
+                await context.append(Event("raw", (), error.raw, run, exchange.id, body=REFUSED))
+            await live.end("cut", Failure.of(error), mark=True)
     else:
-        await live.end("cut" if live.spoiled else "eof", None, mark=True)
+        with anyio.CancelScope(shield=True):  # a cancel may come just now, and it has ended all the same
+            await live.end("cut" if live.spoiled else "eof", None, mark=True)
     return attempt
 
 

@@ -27,9 +27,6 @@ from moot.types.store import Change, CloseExchange, OpenExchange, Spent
 
 __all__ = ["aside", "recorded"]
 
-CLOSING = 2.0
-"""Seconds that recording the end may take when everything else is being cancelled."""
-
 
 async def aside(
     runtime: Runtime,
@@ -120,8 +117,7 @@ class _Talk:
                 async for raws in all_reads:
                     await self._take(raws)
         except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
-                await self._end("cancelled", None)
+            await self._end("cancelled", None)
             raise
         except ProviderError as error:
             if error.raw:
@@ -151,5 +147,7 @@ class _Talk:
     async def _append(self, events: list[Event], *changes: Change) -> None:
         conversation, now = self.exchange.conversation, self.runtime.now()
         stamped = [event._replace(at=now) for event in events]
-        seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
-        self.runtime.hub.publish(conversation, seqs, stamped)
+        # not to be cancelled: what the state knows must be in the log, or the end would hold what nothing there stands for, or be missing
+        with anyio.CancelScope(shield=True):
+            seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
+            self.runtime.hub.publish(conversation, seqs, stamped)
