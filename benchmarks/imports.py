@@ -24,12 +24,19 @@ import spent
 
 WORDS = [*"abcdefgh", "run", "step", "calls", "tools", "reads", "back", "before", "goes", "next", "nobody", "waits", "answer", "folder"]
 RECORD = {"isSidechain": False, "userType": "external", "cwd": "/home/user/project", "version": "2.1.330", "gitBranch": "main"}
-POOL = [random.choice(WORDS) + (str(random.randint(0, 9999)) if random.random() < 0.2 else "") for _ in range(500_000)]
-"""Words as they come: every fifth has a number of its own."""
+
+
+def phrase() -> str:
+    words = [random.choice(WORDS) + (str(random.randint(0, 9999)) if random.random() < 0.2 else "") for _ in range(10)]
+    return " ".join(words)
+
+
+PHRASES = [phrase() for _ in range(50_000)]
+"""Every fifth word has a number of its own; no text is there twice, and made of these it is there soon."""
 
 
 def text(random_: random.Random, length: int) -> str:
-    return " ".join(random_.choices(POOL, k=length // 6))
+    return " ".join(random_.choices(PHRASES, k=length // 60 + 1))
 
 
 def session(path: Path, size: int, random_: random.Random) -> int:

@@ -39,9 +39,9 @@ def source(path: Path, format: Format | None = None) -> Source:
     return Source(path, reader, mark_of(reader, path))
 
 
-async def take(store: Store, *paths: Path, format: Format | None = None, **wanted: Any) -> Report:
+async def take(store: Store, *paths: Path, **wanted: Any) -> Report:
     report = Report()
-    await bring(store, [source(path, format) for path in paths], Wanted(**wanted), report)
+    await bring(store, [source(path) for path in paths], Wanted(**wanted), report)
     return report
 
 

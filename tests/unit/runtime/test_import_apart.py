@@ -10,13 +10,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from import_stage import HEAD, ONE, USER, source, stored, take
+from import_stage import HEAD, ONE, USER, source, stored
 from moot.formats.claude.format import ClaudeFormat
 from moot.runtime.importing import Report, Wanted, bring
 from moot.runtime.importing.apart import Apart, reading_of
 from moot.runtime.importing.reading import Here, Piece, Reading, pieces_of
 from moot.runtime.importing.sources import Source
 from moot.types.part import text_of
+from moot.types.store import Store
 from talk_format import Talk
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +95,15 @@ async def test_a_reader_that_dies_costs_the_source_that_it_was_at_and_no_other(t
     assert not children()
 
 
+async def test_where_no_reader_can_be_started_it_is_read_here(tmp_path: Path) -> None:
+    short = source(session(tmp_path, "hello"), ClaudeFormat())
+    apart = Apart(("-c", "raise SystemExit(1)"))
+    for _ in range(2):
+        told, problem = await read(apart, short)
+        assert (sum(len(piece.arrivals) for piece in told), problem) == (1, "")
+    await apart.close()
+
+
 async def test_who_wants_no_more_pieces_leaves_no_process_behind(tmp_path: Path) -> None:
     long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
     apart = Apart()
@@ -122,19 +132,24 @@ async def test_a_format_that_only_this_process_has_is_read_here(tmp_path: Path) 
         assert (sum(len(piece.arrivals) for piece in told), problem) == (3, "")
 
 
-async def test_a_large_import_comes_in_by_way_of_the_other_process(tmp_path: Path) -> None:
-    texts = ["hello", "long " * 3_500_000, "the end"]
+async def test_what_comes_in_by_way_of_the_other_process_is_stored_grows_and_is_known_again(tmp_path: Path) -> None:
+    texts = ["hello", "long " * 100_000, "the end"]
     file = session(tmp_path, *texts)
-    async with stored(tmp_path / "home") as store:
-        seen = set[int]()
+    seen = set[int]()
+
+    async def brought(store: Store) -> Report:
         report = Report(heard=lambda: seen.update(children()))
-        await bring(store, [source(file, ClaudeFormat())], Wanted(), report)
+        await bring(store, [source(file, ClaudeFormat())], Wanted(), report, worth=0)
+        return report
+
+    async with stored(tmp_path / "home") as store:
+        report = await brought(store)
         assert (report.taken.added, report.problems, report.failed, len(seen)) == (3, 0, [], 1)
         (conversation,) = (await store.conversations.list()).items
         branch = await store.conversations.branch(conversation.id)
         assert [text_of(message.parts) for message in branch] == texts
         with file.open("ab") as more:
             more.write(file.read_bytes().splitlines(keepends=True)[-1].replace(b"000002", b"000003").replace(b"the end", b"one more"))
-        report = await take(store, file, format=ClaudeFormat())
-        assert (report.taken.added, report.taken.known) == (1, 3)
-        assert (await take(store, file, format=ClaudeFormat())).unchanged == 1
+        report = await brought(store)
+        assert (report.taken.added, report.taken.known, len(seen)) == (1, 3, 2)
+        assert ((await brought(store)).unchanged, len(seen)) == (1, 2)  # nothing is started to read nothing

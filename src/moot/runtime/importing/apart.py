@@ -9,25 +9,26 @@ from __future__ import annotations
 import pickle
 import sys
 from asyncio import IncompleteReadError
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
 
 from moot.errors import Refused
 from moot.guard.processes import Child, spawn
+from moot.runtime.importing.reader import READY
 from moot.runtime.importing.reading import Here, Piece, Reading, Send
 from moot.runtime.importing.sources import Source
 
-__all__ = ["Apart", "reading_of"]
+__all__ = ["WORTH", "Apart", "reading_of"]
 
-_WORTH = 16 << 20
+WORTH = 16 << 20
 """Bytes from which on it is worth the start of a process."""
 _PROGRAM = ("-P", "-m", "moot.runtime.importing.reader")  # -P: nothing in the folder where we stand may be imported in place of moot
 
 
 @asynccontextmanager
-async def reading_of(sources: Iterable[Source], *, worth: int = _WORTH) -> AsyncGenerator[Reading, None]:
+async def reading_of(sources: Iterable[Source], *, worth: int = WORTH) -> AsyncGenerator[Reading, None]:
     """Who reads these sources: a process of its own when there is much in them."""
     if sum(source.mark.size for source in sources) < worth:
         yield Here()
@@ -42,8 +43,9 @@ async def reading_of(sources: Iterable[Source], *, worth: int = _WORTH) -> Async
 class Apart:
     """`Reading` in a process of its own; one source at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Sequence[str] = _PROGRAM) -> None:
         self._here = Here()
+        self._program = program
         self._child: Child | None = None
         self._refused = False
 
@@ -75,9 +77,15 @@ class Apart:
     async def _started(self) -> Child | None:
         if self._child is None and not self._refused:
             try:
-                self._child = await spawn([sys.executable, *_PROGRAM], stdin="pipe", stderr="null")
-            except Refused:
+                self._child = await spawn([sys.executable, *self._program], stdin="pipe", stderr="null")
+                assert self._child.stdout is not None
+                await self._child.stdout.readexactly(len(READY))
+            except (Refused, IncompleteReadError):  # where moot itself is found by what no child of ours is told, as PYTHONPATH
                 self._refused = True
+                await self.close()
+            except BaseException:
+                await self.close()
+                raise
         return self._child
 
 

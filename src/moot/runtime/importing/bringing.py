@@ -9,7 +9,7 @@ from dataclasses import replace
 import anyio.to_thread
 
 from moot.errors import UsageError
-from moot.runtime.importing.apart import reading_of
+from moot.runtime.importing.apart import WORTH, reading_of
 from moot.runtime.importing.intake import Intake, Wanted
 from moot.runtime.importing.reading import Reading, pieces_of
 from moot.runtime.importing.reports import Report
@@ -27,16 +27,17 @@ async def listed(sources: Iterable[Source]) -> list[Source]:
     return await anyio.to_thread.run_sync(lambda: list(sources))
 
 
-async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, report: Report) -> None:
+async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, report: Report, *, worth: int = WORTH) -> None:
     """Brings in what is new in the sources; `report` grows with it. Raises StoreError; what a source is to blame for is in the report.
 
-    Whatever is stored stays when this is cancelled or dies, and the next time adds the rest.
+    Whatever is stored stays when this is cancelled or dies, and the next time adds the rest. `worth`: bytes from which on a process of its
+    own reads them.
     """
     found = await listed(sources)
     report.sources += len(found)
     report.bytes += sum(source.mark.size for source in found)
     left = [source for source in found if not await _is_done(holdings, source, wanted, report)]
-    async with reading_of(left) as reading:
+    async with reading_of(left, worth=worth) as reading:
         for source in left:
             await _bring(holdings, source, wanted, reading, report)
 

@@ -1,4 +1,4 @@
-"""The program that reads sources for another moot: orders on stdin, pieces on stdout, each with its length before it.
+"""The program that reads sources for another moot: orders on stdin, pieces on stdout behind `READY`, each with its length before it.
 
 An order is a pickled Source. The answer is its pieces and then what went wrong, or None when the format can't be imported here. It ends
 with its input, or as soon as nobody listens.
@@ -17,12 +17,17 @@ from moot.runtime.importing.pricing import Prices
 from moot.runtime.importing.reading import Piece, read
 from moot.runtime.importing.sources import Source
 
-__all__ = ["serve"]
+__all__ = ["READY", "serve"]
+
+READY = b"ready"
+"""What it says before anything else."""
 
 
 def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     """Works off the orders until there are no more. Raises BrokenPipeError when nobody listens."""
     prices = Prices()
+    answers.write(READY)
+    answers.flush()
 
     def say(said: Piece | str | None) -> None:
         data = _packed(said)
