@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
+from moot.cli.command import Command
 from moot.cli.completing.table import leaves
 from moot.cli.slots import slots_of
-from moot.cli.tree import TREE, Command
+from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
 pytestmark = pytest.mark.timeout(60)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,40 @@ def test_a_purge_names_what_was_exported_and_leaves_it(moot: MootProcess) -> Non
     left = {each["path"]: each["what"] for each in receipt["files"] if each["what"] == "left"}
     assert left == {str(file): "left", str(folder / name): "left"}
     assert file.is_file() and (folder / name).is_file()
+
+
+def test_a_file_that_is_there_is_replaced_only_after_a_yes(moot: MootProcess) -> None:
+    (kept := moot.work / "kept.html").write_text("mine")
+    refused = moot.run("export", "1", "-f", "html", "-o", str(kept))
+    assert refused.returncode == 2 and b"--force" in refused.stderr and kept.read_text() == "mine"
+    for answer, words, code in (("n\r", "nothing was written", 1), ("y\r", "wrote", 0)):
+        screen = PtyScreen(moot, "export", "1", "-f", "html", "-o", str(kept), columns=200)
+        screen.wait_for("Replace it?")
+        screen.send(answer)
+        screen.wait_for(words)
+        assert screen.wait_exit() == code and (kept.read_text() == "mine") is bool(code)
+    kept.write_text("mine")
+    assert moot.run("export", "1", "-f", "html", "-o", str(kept), "--force").returncode == 0 and kept.read_text() != "mine"
+
+
+def test_what_is_no_file_is_written_to_and_stays_what_it_is(moot: MootProcess) -> None:
+    os.mkfifo(pipe := moot.work / "pipe")
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    assert moot.run("export", "1", "-f", "html", "-o", str(pipe)).returncode == 0
+    assert b"<!doctype html>" in reader.communicate(timeout=20)[0] and pipe.is_fifo()
+    assert moot.run("export", "1", "-f", "html", "-o", str(moot.work)).returncode == 1 and moot.work.is_dir()
+
+
+def test_a_file_that_lost_its_end_is_written_anew_and_one_cut_short_says_how_to_go_on(moot: MootProcess) -> None:
+    folder = moot.work / "cut"
+    first = document(moot.run("export", "--all", "-f", "html", "-o", str(folder), "--json"))
+    cut = folder / first["data"][0]["file"]
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[:100])
+    again = document(moot.run("export", "--all", "-f", "html", "-o", str(folder), "--json"))
+    assert (again["written"], again["unchanged"], cut.read_bytes()) == (1, len(first["data"]) - 1, whole)
+    (folder / first["data"][-1]["file"]).unlink()
+    (folder / first["data"][-1]["file"]).mkdir()
+    ended = moot.run("export", "--all", "-f", "html", "-o", str(folder))
+    assert ended.returncode == 1 and b"the same command goes on from there" in ended.stderr
+    (folder / first["data"][-1]["file"]).rmdir()

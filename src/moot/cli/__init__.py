@@ -65,7 +65,7 @@ signature of its command, `parsing` judges all others; each family of commands h
 | `surroundings.py` | what `moot doctor` looks at around moot: terminal, clock, keys, other processes |
 | `tables.py` | lists as columns |
 | `times.py` | times as people read them |
-| `tree.py` | the commands: where each is, its help |
+| `tree.py` `command.py` | the commands: where each is, its help; what a command is |
 | `trying.py` | one small call to a model, and how it went |
 | `weights.py` | which model is taken, and whether its weights are here |
 | `welcome/` | where no model was ever chosen: what can be had, and the question |

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import termios
+from pathlib import Path
 
 import anyio
 
 from moot.cli.output import Output
+from moot.errors import UsageError
 
 _YES = frozenset({"y", "yes"})
 _NO = frozenset({"n", "no"})
@@ -22,6 +24,18 @@ async def confirm(question: str, output: Output) -> bool:
             return False
         if line.strip().lower() in _YES:
             return True
+
+
+async def may_replace(path: Path, output: Output, *, force: bool) -> bool:
+    """Whether a file may be written there: where one is already, only if a person says so.
+
+    Raises UsageError for such a file where nobody can be asked.
+    """
+    if force or not await anyio.Path(path).is_file():
+        return True
+    if output.attended:
+        return await confirm(f"{path} is there already. Replace it?", output)
+    raise UsageError(f"{str(path)!r} is there already", fix="--force replaces it")
 
 
 async def ask_line(question: str, output: Output) -> str | None:

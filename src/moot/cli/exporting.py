@@ -15,6 +15,7 @@ from typing import Annotated, Literal, TypeAlias
 import anyio
 import anyio.to_thread
 
+from moot.cli.asking import may_replace
 from moot.cli.installing import install
 from moot.cli.left_out import left_out_json, say_left_out, together
 from moot.cli.opening import opened, opened_at
@@ -94,6 +95,7 @@ async def export(
         bool,
         Parameter(name="--install", help="Into the folder of the agent whose format it is (claude, codex); what goes on with it is said."),
     ] = False,
+    force: Annotated[bool, Parameter(help="With -o: replace the file without being asked.")] = False,
     json: Annotated[bool, Parameter(name="--json", help="With -o: what went along, as one JSON document on stdout.")] = False,
     output: Out,
 ) -> int:
@@ -115,6 +117,9 @@ async def export(
                 "--install names the file itself, and writes it for you alone", fix=f"moot export {conversation} -f {format} --install"
             )
         return await install(conversation, writer, output, json=json)
+    if to is not None and not await may_replace(to, output, force=force):
+        output.say("moot: nothing was written", "dim")
+        return 1
     return await _one(conversation, to, writer, make, output, json=json)
 
 
@@ -181,7 +186,7 @@ def _tell(made: Made, to: Path, output: Output, *, json: bool) -> None:
 async def _all(folder: Folder, writer: Format, make: Make, chosen: Chosen, options: str, output: Output, *, json: bool) -> int:
     done: list[Filed] = []
     fidelity, left_out = Fidelity(), list[LeftOut]()
-    progress = Progress(output)
+    progress, ended = Progress(output), False
     async with opened(output) as engine:
         project = (await engine.store.projects.get(chosen.project)).id if chosen.project else ""
         conversations = await wanted(engine.store, Filter(project, chosen.agent, beginning(chosen.since)), writer)
@@ -197,9 +202,14 @@ async def _all(folder: Folder, writer: Format, make: Make, chosen: Chosen, optio
                     done.append(one)
                     fidelity += one.fidelity
                     progress.show(f"moot: {len(done):,} of {len(conversations):,} conversations")
+            ended = True
         finally:
             progress.close()
             folder.end()
+            if done and not ended:
+                output.say(
+                    f"moot: {len(done):,} of {len(conversations):,} are in {folder.path}; the same command goes on from there", "yellow"
+                )
             with anyio.CancelScope(shield=True):
                 await engine.store.forgetting.wrote(
                     [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]

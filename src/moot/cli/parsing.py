@@ -12,9 +12,10 @@ import cyclopts
 from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 from cyclopts.validators import Number
 
+from moot.cli.command import Command, Group
 from moot.cli.reading import Call
 from moot.cli.slots import Slot, call_of, slots_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 

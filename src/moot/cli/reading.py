@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from moot.cli.command import Command, Group
 from moot.cli.slots import REQUIRED, Slot, call_of, slots_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from moot.cli.asking import confirm
 from moot.cli.left_out import say_left_out
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import AsJson, Out
@@ -115,9 +116,7 @@ async def _agreed(output: Output) -> bool:
     if not (sys.stdin.isatty() and output.stderr_terminal):
         said = "whoever has the link will read it, and nobody is here to say yes"
         raise NeedsApproval(said, fix="look at it with --preview FILE, then give --yes")
-    output.prompt("Share this page with whoever has its link? [y/N] ")
-    answer = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return answer.strip().lower() in ("y", "yes")
+    return await confirm("Share this page with whoever has its link?", output)
 
 
 def _say_reach(base: str, serves: bool, shared: Share, output: Output) -> None:

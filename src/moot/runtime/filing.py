@@ -134,15 +134,17 @@ class Folder:
         entry = self._index.get(id)
         if entry is None or entry.get("state") != state:
             return None
-        name = str(entry.get("file"))
-        return name if Path(name).name == name and (self.path / name).is_file() else None
+        name, size = str(entry.get("file")), entry.get("bytes")
+        path = self.path / name
+        whole = Path(name).name == name and path.is_file() and (size is None or path.stat().st_size == size)
+        return name if whole else None
 
     def add(self, conversation: Conversation, state: str, sheet: Sheet) -> str:
         """Writes its file and its line; the name that it had stays. Raises MootError."""
         name = self._name(conversation, sheet)
         put(self.path / name, sheet.written.data)
         self._taken.add(name.casefold())
-        entry: JsonObject = {"id": conversation.id, "file": name, "title": sheet.title, "state": state}
+        entry: JsonObject = {"id": conversation.id, "file": name, "title": sheet.title, "bytes": len(sheet.written.data), "state": state}
         self._index[conversation.id] = entry
         try:
             with os.fdopen(os.open(self.path / INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "ab") as index:
@@ -177,9 +179,15 @@ class Folder:
 
 
 def put(path: Path, data: bytes) -> None:
-    """The file whole under its name, or not at all; readable by nobody else, for conversations are private. Raises MootError."""
+    """The file whole under its name, or not at all; readable by nobody else, for conversations are private.
+
+    What is no file, such as a pipe, is written to. Raises MootError.
+    """
     unfinished = path.with_name(f".{os.getpid()}.unfinished")
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
         unfinished.touch(0o600, exist_ok=False)
         unfinished.write_bytes(data)
         unfinished.replace(path)

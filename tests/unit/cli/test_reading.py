@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.cli.arguments import settle
+from moot.cli.command import Command, Group
 from moot.cli.completing.table import FILE, made
 from moot.cli.parsing import parse
 from moot.cli.reading import read
 from moot.cli.slots import slots_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
 from moot.errors import MootError, UsageError
 from moot.plugins.registry import attribute
 from moot.types.canonical import loads_object

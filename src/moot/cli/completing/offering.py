@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from moot.cli.command import Command, Group
 from moot.cli.completing.lines import Line
 from moot.cli.completing.table import Argument, arguments_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
 Value = tuple[str, str]

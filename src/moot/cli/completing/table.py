@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from moot.cli.command import Command, Group
 from moot.cli.slots import slots_of
-from moot.cli.tree import TREE, Command, Group
+from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, loads_object
 
