@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance import formats, holding
+from conformance import counting, formats, holding
 from moot.plugins import FORMATS
 from moot.types.format import ExportedConversation, Outward
 
@@ -87,3 +87,10 @@ def test_what_two_formats_keep_goes_from_one_to_the_other_and_back(
     formats = holding.chained(FORMATS.names())
     one, other = data.draw(st.sampled_from(formats)), data.draw(st.sampled_from(formats))
     holding.check_chain(one, other, tmp_path, conversation)
+
+
+@pytest.mark.parametrize("name", [one.name for one in holding.chained(FORMATS.names())])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(conversation=counting.everything())
+def test_nothing_that_changed_on_the_way_is_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
+    counting.check_counted(FORMATS.make(name), tmp_path, conversation)

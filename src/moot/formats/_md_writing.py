@@ -38,6 +38,8 @@ def does_not_fit(part: Part) -> bool:
     kind = part.get("type")
     if kind == "file":
         return not str(part.get("url", "")).startswith("data:") or re.search(r"[)\s]", str(part["url"])) is not None
+    if kind == "reasoning":
+        return not part.get("text")
     return kind not in ("text", "reasoning", "step-start", "steering-message") and not is_tool(part)
 
 

@@ -4,44 +4,60 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Counts, ExportedConversation, Fidelity, ImportedMessage, Keeping
+from moot.types.format import ExportedConversation, Fidelity, ImportedMessage, Keeping
 from moot.types.message import Message
-from moot.types.part import Part, is_tool
+from moot.types.part import Part, is_settled, is_tool
 
-__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_in", "things_of"]
+__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_in", "unanswered"]
+
+Holds: TypeAlias = Mapping[str, Keeping]
+Weak: TypeAlias = Callable[[Part], bool]
 
 _BORDERS = ("text", "step-start")
 
 
-def fidelity_of(exported: ExportedConversation, holds: Mapping[str, Keeping], *lost: Part) -> Fidelity:
-    """Everything in the conversation, as kept, approximated or lost by the table; `lost` are parts that did not go along all the same."""
-    kept, approximated = dict[str, int](), dict[str, int]()
-    gone = Counter(thing for part in lost for thing in _part_things(part))
-    left = dict(gone)
-    for thing, count in things_of(exported).items():
-        rest = count - gone[thing]
-        where = {"kept": kept, "approximated": approximated}.get(holds.get(thing, ""))
-        if where is None:
-            left[thing] = count
-        elif rest > 0:
-            where[thing] = rest
-    return Fidelity(kept, approximated, left)
+def fidelity_of(
+    exported: ExportedConversation, holds: Holds, *lost: Part, weak: Weak = lambda _: False, inside: Holds | None = None
+) -> Fidelity:
+    """Everything in the conversation and in those of its sub-agents, as kept, approximated or lost by the table.
+
+    `lost` are parts of the shown branch that did not go along all the same, `weak` says which are only near to what they were, and `inside`
+    is the table for sub-agents' conversations. What stands in one of those or in a branch is lost with it where the table names none.
+    """
+    there, left, gone, near = Counter[str](), Counter[str](), _things(lost), Counter[str]()
+    left["sub-agents"] = len(exported.children)
+    left["branches"] = _ends(exported)
+    if exported.conversation.title:
+        there["titles"] = 1
+    for held, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
+        for message in messages:
+            held.update(things_in(message))
+            near.update(_things(part for part in message.parts if weak(part)) if held is there else ())
+    for thing in ("branches", "sub-agents"):
+        if thing in holds:
+            there[thing] = left.pop(thing)
+    kept, approximated = Counter[str](), Counter[str]()
+    for thing, count in (there - gone).items():
+        keeping = holds.get(thing)
+        few = count if keeping == "approximated" else min(near[thing], count)
+        (kept if keeping else left)[thing] += count - few if keeping else count
+        approximated[thing] += few if keeping else 0
+    inner: Holds = (holds if inside is None else inside) if "sub-agents" in holds else {}
+    below = [fidelity_of(child, inner, weak=weak) for child in exported.children]
+    return sum(below, Fidelity(+kept, +approximated, left + (gone & there)))
 
 
-def things_of(exported: ExportedConversation) -> Counts:
-    """What there is in it: each thing with its count."""
-    found = Counter[str]()
-    conversation = exported.conversation
-    if conversation.title:
-        found["titles"] = 1
-    found["branches"] += _ends(exported)
-    found["sub-agents"] += len(exported.children)
-    for message in (*exported.messages, *exported.others):
-        found.update(things_in(message))
-    return {thing: count for thing, count in found.items() if count}
+def unanswered(part: Part) -> bool:
+    """Whether it is a call without an output, where a program can't go on with such a one."""
+    return is_tool(part) and not is_settled(part)
+
+
+def _things(parts: Iterable[Part]) -> Counter[str]:
+    return Counter(thing for part in parts for thing in _part_things(part))
 
 
 def file_word(part: Part) -> str:

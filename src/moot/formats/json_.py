@@ -13,7 +13,7 @@ from moot.formats._source.documents import LARGEST, Document
 from moot.formats._source.pieces import whole
 from moot.formats._writing import fidelity_of, linked
 from moot.types.canonical import JsonObject, dumps
-from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedRecord, Written
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedRecord, Written
 
 __all__ = ["JsonDocument"]
 
@@ -41,21 +41,19 @@ class JsonDocument:
 
     def write(self, exported: ExportedConversation) -> Written:
         pieces: list[bytes] = [b'{"moot":"conversation","version":%d,' % VERSION]
-        fidelity = _put(pieces, exported, None)
-        return Written(b"".join(pieces) + b"\n", fidelity)
+        _put(pieces, exported, None)
+        return Written(b"".join(pieces) + b"\n", fidelity_of(exported, HOLDS))
 
 
-def _put(pieces: list[bytes], exported: ExportedConversation, parent: str | None) -> Fidelity:
+def _put(pieces: list[bytes], exported: ExportedConversation, parent: str | None) -> None:
     """A conversation but for its first brace; a message is a line, so that what compares lines compares messages."""
     pieces += [b'"conversation":', dumps(conversation_value(exported, parent)), b',"messages":[\n']
     pieces.append(b",\n".join(dumps(message_value(message, before)) for message, before in linked(exported)))
     pieces.append(b'\n],"children":[')
-    fidelity = fidelity_of(exported, HOLDS)
     for number, child in enumerate(exported.children):
         pieces.append(b",\n{" if number else b"\n{")
-        fidelity += _put(pieces, child, exported.conversation.id)
+        _put(pieces, child, exported.conversation.id)
     pieces.append(b"]}")
-    return fidelity
 
 
 def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:

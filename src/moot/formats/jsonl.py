@@ -10,7 +10,7 @@ from moot.formats._portable import HOLDS, VERSION, ConversationReader, conversat
 from moot.formats._source.lines import Line, json_lines
 from moot.formats._writing import families, fidelity_of, linked
 from moot.types.canonical import JsonObject, dumps, loads_object
-from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, ImportedRecord, Written
+from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedRecord, Written
 
 __all__ = ["JsonLines"]
 
@@ -45,12 +45,10 @@ class JsonLines:
 
     def write(self, exported: ExportedConversation) -> Written:
         lines: list[bytes] = []
-        fidelity = Fidelity()
         for one, parent in families(exported):
             lines.append(dumps({"moot": MARK, "version": VERSION, "conversation": conversation_value(one, parent)}))
             lines += [dumps(message_value(message, before)) for message, before in linked(one)]
-            fidelity += fidelity_of(one, self.holds)
-        return Written(b"".join(line + b"\n" for line in lines), fidelity)
+        return Written(b"".join(line + b"\n" for line in lines), fidelity_of(exported, self.holds))
 
 
 class _Lines:

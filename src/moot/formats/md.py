@@ -56,6 +56,7 @@ from moot.formats._md_writing import document, does_not_fit
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import parsed, value_in, whole
+from moot.formats._steps import weaker
 from moot.formats._writing import fidelity_of
 from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
@@ -115,7 +116,8 @@ class Markdown:
 
     def write(self, exported: ExportedConversation) -> Written:
         lost = [part for message in exported.messages for part in message.parts if does_not_fit(part)]
-        return Written(document(exported, SIGN), fidelity_of(exported, self.holds, *lost))
+        heard = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
+        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", heard))
 
 
 def _role(line: bytes) -> Role | None:

@@ -89,7 +89,7 @@ def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
         exact = (isinstance(output, str) and output == content) or _is_content(output)
         return {**block, "content": content}, {} if exact else {"output": output}
     if state == "output-denied":
-        return {**block, "content": REFUSED, "is_error": True}, {}
+        return {**block, "content": REFUSED, "is_error": True}, {"approval": part["approval"]} if "approval" in part else {}
     error = part.get("errorText")
     if not isinstance(error, str):
         return {**block, "content": "The call ended without an output.", "is_error": True}, {}

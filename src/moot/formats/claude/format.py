@@ -11,7 +11,8 @@ from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines, lines_at
 from moot.formats._source.plain import plain
-from moot.formats._writing import fidelity_of
+from moot.formats._steps import weaker
+from moot.formats._writing import families, fidelity_of, unanswered
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
 from moot.formats.claude._samples import SAMPLES
@@ -19,7 +20,7 @@ from moot.formats.claude._session import Session
 from moot.formats.claude._sidechains import Sidechains
 from moot.formats.claude._writing import lines_of, session_of
 from moot.types.canonical import loads
-from moot.types.format import Entry, ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, Keeping, Written
 from moot.types.installing import Session as Placement
 
 __all__ = ["ClaudeFormat", "folder_of"]
@@ -80,12 +81,19 @@ class ClaudeFormat:
 
     def write(self, exported: ExportedConversation) -> Written:
         data = b"".join(lines_of(exported, session_of(exported.conversation.id)))
-        return Written(data, fidelity_of(exported, self.holds))
+        return Written(data, self._fidelity(exported))
+
+    def _fidelity(self, exported: ExportedConversation) -> Fidelity:
+        """A sub-agent's title has no place; a branch that goes on behind the last message is shown as its end."""
+        untitled: Mapping[str, Keeping] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
+        ends = [(one.others, one.messages[-1].id) for one, _ in families(exported) if one.messages]
+        longer = sum(any(message.parent == end for message in others) for others, end in ends)
+        return weaker(fidelity_of(exported, self.holds, weak=unanswered, inside=untitled), "branches", longer)
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
         path = places[0] / folder_of(str(directory)) / f"{id}.jsonl"
         data = b"".join(lines_of(exported, id))
-        return Placement(path, data, ("claude", "--resume", id), directory, fidelity_of(exported, self.holds))
+        return Placement(path, data, ("claude", "--resume", id), directory, self._fidelity(exported))
 
 
 def folder_of(directory: str) -> str:

@@ -69,7 +69,7 @@ def _given(part: Part) -> Json:
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
     """The item that answers a call, and what of the output it does not say."""
     item: JsonObject = {"type": "function_call_output", "call_id": _call_id(part), "output": _output(part)}
-    told: JsonObject = {name: part[name] for name in ("state", "output", "errorText") if name in part}
+    told: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
     if part.get("state") not in ("output-available", "output-error", "output-denied"):
         return item, {"state": "output-error", "errorText": str(item["output"])}
     read = outcome_of(item)

@@ -9,7 +9,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines
-from moot.formats._writing import fidelity_of
+from moot.formats._writing import fidelity_of, unanswered
 from moot.formats.codex._kinds import is_rollout_line, normal
 from moot.formats.codex._parents import call_that_began, parent_of
 from moot.formats.codex._samples import SAMPLES
@@ -63,13 +63,15 @@ class CodexFormat:
         return _sessions(folder)
 
     def write(self, exported: ExportedConversation) -> Written:
-        return Written(b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds))
+        return Written(
+            b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds, weak=unanswered)
+        )
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
         begun = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
         path = places[0] / f"{begun:%Y}" / f"{begun:%m}" / f"{begun:%d}" / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
         data = b"".join(lines_of(exported, id))
-        return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds))
+        return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds, weak=unanswered))
 
 
 def _sessions(folder: Path) -> Iterator[Path]:

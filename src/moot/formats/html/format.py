@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats._writing import families, fidelity_of
+from moot.formats._writing import fidelity_of
 from moot.plugins import Registry
-from moot.types.format import ExportedConversation, Fidelity, ImportedConversation, Keeping, Written
+from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
 
 __all__ = ["Html"]
 
@@ -38,7 +38,4 @@ class Html:
 
     def write(self, exported: ExportedConversation) -> Written:
         page: Callable[[ExportedConversation], str] = _PAGES.load("page")
-        fidelity = Fidelity()
-        for one, _ in families(exported):
-            fidelity += fidelity_of(one, self.holds)
-        return Written(page(exported).encode("utf-8", "replace"), fidelity)
+        return Written(page(exported).encode("utf-8", "replace"), fidelity_of(exported, self.holds))
