@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from moot.store import segments
 from moot.store.connect import Connection
 from moot.store.counting.taken import Called, Ran, Taken, called, taken
-from moot.store.rows import WHOSE, kept, kept_object
+from moot.store.rows import EVENT, WHOSE, kept, kept_object
+from moot.store.stored import Row, former
 from moot.store.transaction import Transaction
 from moot.types.canonical import Json
 from moot.types.usage import Usage
@@ -20,7 +23,12 @@ _DUE = (
     " r.error, r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message JOIN conversation AS c ON c.no = m.conversation"
     f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
 )
-_JOURNAL = "SELECT phase, key, at, body FROM event WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"
+_OF_TOOLS = "WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"
+_SEALED = (
+    "SELECT r.first_seq, min(coalesce(r.last_seq, h.sealed_through), h.sealed_through)"
+    " FROM run AS r JOIN log_head AS h ON h.conversation = r.conversation"
+    " WHERE r.no = ? AND r.first_seq <= h.sealed_through"
+)
 
 Counted = tuple[int, int, int, Taken | None, dict[str, Called]]
 """Message no, conversation no, ms, what it took (None = it is not counted), its calls."""
@@ -68,19 +76,32 @@ def _counted(connection: Connection, row: Any) -> Counted:
         took = took._replace(agent=took.agent or agent, model=took.model or model)
     said = kept(parts)
     pieces = [part for part in said if isinstance(part, dict)] if isinstance(said, list) else []
-    return no, conversation, at, took, called(pieces, {} if run is None else _times(connection, run))
+    return no, conversation, at, took, called(pieces, {} if run is None else _times(connection, conversation, run))
 
 
-def _times(connection: Connection, run: int) -> dict[str, int]:
-    """Tool call → ms, by the run's journal as far as it is not sealed: answers are counted long before."""
+def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
+    """Tool call → ms, by the run's journal."""
     begun: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
-    for phase, key, at, data in connection.execute(_JOURNAL, (run,)):
+    for phase, key, at, data in _journal(connection, conversation, run):
         if phase == "end":
             ended[key] = at
         else:
             begun[key] = (str((kept_object(data) if data is not None else {}).get("call", "")), at)
     return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in begun.items() if key in ended}
+
+
+def _journal(connection: Connection, conversation: int, run: int) -> Iterator[tuple[str, str, int, bytes | None]]:
+    """Starts and ends of its tools. Answers are counted long before they are sealed, but for those that are counted again."""
+    sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
+    if sealed is not None:
+        for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
+            if values[2] == run and values[7] and (values[8] or "").startswith("tool:"):
+                row = former(segments.whole(values))
+                yield str(row.phase), str(row.key), row.at, row.body
+    for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)):
+        row = former(Row(*values))
+        yield str(row.phase), str(row.key), row.at, row.body
 
 
 def _kind(data: bytes | None) -> str:
