@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull e5-small`
+REAL = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models") / "e5-small.bin"
+needs_real = pytest.mark.skipif(
+    not REAL.is_file(), reason=f"no {REAL}: MOOT_HOME=~/.cache/moot-test moot models pull e5-small --yes-download"
+)
 WIDTH, LAYERS, HEADS, INNER, CONTEXT = 64, 2, 4, 96, 48
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 PIECES = (*SPECIAL, "\u2581", "\u2581the", "cat", "\u2581cat", "at", "ts", *"abcdefghijklmnopqrstuvwxyz:?.")
@@ -66,3 +73,10 @@ def _file(pieces: Sequence[str], scores: Sequence[float], tensors: Sequence[tupl
         directory += struct.pack("<H", len(name)) + name.encode() + struct.pack("<BIQQ", kind, len(content), at + len(data), len(content))
         data += content
     return head + directory + data
+
+
+def put_real(home: Path) -> None:
+    """Makes it a home that has the real weights."""
+    folder = home / "data" / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / REAL.name).symlink_to(REAL)

@@ -112,6 +112,21 @@ def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: S
     expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first).not_to_contain_text("besides")
 
 
+def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit: Visitor, server: Served) -> None:
+    sought = word()
+    server.say(f"say {sought}")
+    tab = visit(allowed=("status of 400",))
+    page = tab.page
+    expect(typed(page, sought).first).to_be_visible()
+    page.get_by_role("option", name="Find answers by meaning").click()
+    said = page.get_by_role("dialog").get_by_role("status")
+    expect(said).to_contain_text("which is not here — moot models pull e5-small")
+    tab.shot("search-meaning-desktop-light")
+    page.get_by_role("option", name="Find messages by their words").click()
+    expect(page.get_by_role("group", name="Messages").get_by_role("option").first.locator("mark")).to_have_text(sought)
+    expect(said).not_to_contain_text("moot models pull")
+
+
 def test_on_a_phone_the_search_fits_and_a_hit_is_tapped(visit: Visitor, server: Served, axe: str) -> None:
     sought = word()
     id = server.say(f"say {sought}")

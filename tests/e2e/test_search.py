@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,11 +19,9 @@ from moot.types.conversation import Conversation
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.part import text_part
+from small_weights import needs_real, put_real
 
 pytestmark = pytest.mark.timeout(40)
-
-# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull e5-small`
-WEIGHTS = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models") / "e5-small.bin"
 
 UNMET = (
     "import sys\n\nfor name in ('moot.engine', 'asyncio', 'moot.types.message', 'moot.types.conversation'):\n    sys.modules[name] = None\n"
@@ -140,16 +137,16 @@ def test_a_search_by_meaning_names_what_it_needs_and_what_it_does_not_take(moot:
     ended = moot.run("search", "--meaning", "what", "was", "that")
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert "needs multilingual-e5-small" in ended.stderr.decode() and "moot models pull e5-small" in ended.stderr.decode()
+    assert moot.run("search", "that", "--wait", "9").returncode == 2
     for more in (["--best"], ["--cursor", "w1"]):
         ended = moot.run("search", "--meaning", "that", *more)
         assert ended.returncode == 2 and "on one page" in ended.stderr.decode()
 
 
-@pytest.mark.skipif(not WEIGHTS.is_file(), reason=f"no {WEIGHTS}: MOOT_HOME=~/.cache/moot-test moot models pull e5-small --yes-download")
+@needs_real
 def test_what_was_meant_is_found_in_other_words_of_several_languages(tmp_path: Path, cache: Path) -> None:
     with closing(make(tmp_path, cache)) as moot:
-        (moot.home / "data" / "models").mkdir(parents=True)
-        (moot.home / "data" / "models" / WEIGHTS.name).symlink_to(WEIGHTS)
+        put_real(moot.home)
         for name, asked, answered in (
             ("soup", "Die Soße zum Braten ist zu salzig", "Mit Sahne oder ungesalzener Brühe strecken."),
             ("clock", "容器里的时间比北京时间慢八个小时", "默认是 UTC。设 TZ=Asia/Shanghai。"),
@@ -163,7 +160,7 @@ def test_what_was_meant_is_found_in_other_words_of_several_languages(tmp_path: P
             ("日志里的时刻不对", "默认是 UTC。设 TZ=Asia/Shanghai。"),
             ("trouble when pedalling hard", "It is worn: change it together with the cassette."),
         ):
-            answer = found(moot, "--meaning", question)
+            answer = found(moot, "--meaning", question, "--wait", "30")
             assert answer["data"][0]["snippet"] == said
             assert answer["index"] == {"done": 3, "total": 3}
         shown = moot.run("search", "--meaning", "日志里的时刻不对", "--limit", "1").stdout.decode()

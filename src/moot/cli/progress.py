@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from moot.cli.output import Output
+from moot.cli.lines import Lines
 
 PATIENCE = 1.0
 """Seconds of silence before there is a line of progress, and between two where it can't be redrawn."""
@@ -14,7 +14,7 @@ _REDRAWN = 0.1
 class Progress:
     """One line on stderr for what takes longer than a moment; gone again when it is over."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Lines) -> None:
         self._output = output
         self._next = time.monotonic() + PATIENCE
         self._width = 0

@@ -25,6 +25,8 @@ from moot.types.search import Hit, SearchPage
 _PEOPLE = {"user": "you", "assistant": "agent"}
 _PLACES = {"text": "", "tools": " · in a tool call", "reasoning": " · in its reasoning"}
 _INDENT = "    "
+_READING = 5.0
+"""Seconds for what was not read yet, unless the person says otherwise."""
 _ID = 18
 """Characters of an id of ours that name it: its time and its place in it."""
 
@@ -35,6 +37,7 @@ def search(
     ],
     best: Annotated[bool, Parameter(name="--best", help="The best first; else the newest.")] = False,
     meaning: Annotated[bool, Parameter(help="What was that about …: by what was meant, not by words; the nearest first.")] = False,
+    wait: Annotated[float | None, Parameter(help="Seconds that --meaning may first read what was not read yet.  [default: 5]")] = None,
     conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only in this one.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -49,7 +52,9 @@ def search(
     if meaning and (best or cursor):
         raise UsageError("--meaning puts the nearest first, on one page", fix="Leave --best and --cursor out; --limit gives more.")
     asked = Asked(limit, cursor, conversation, best=best)
-    page = meant(settings, words, asked) if meaning else searched(settings, words, asked)
+    if wait is not None and not meaning:
+        raise UsageError("--wait is for --meaning", fix="Leave it out: words are indexed in two seconds at most.")
+    page = meant(settings, words, asked, _READING if wait is None else wait, output) if meaning else searched(settings, words, asked)
     if json:
         output.json(found_json(page))
         return
@@ -58,8 +63,8 @@ def search(
         output.say("moot: nothing found" + ("" if meaning or "in:" in words else "; reasoning is searched with in:reasoning"))
     if page.done < page.total:
         far = page.done * 100 // page.total
-        said = f"{far} % of the answers were read so far" if meaning else f"indexed {far} % so far"
-        output.say(f"moot: {said}; search again for the rest", "yellow")
+        read = f"{far} % of the answers were read so far; --wait 600 reads on for ten minutes, moot serve does by itself"
+        output.say(f"moot: {read if meaning else f'indexed {far} % so far; search again for the rest'}", "yellow")
 
 
 def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
@@ -76,9 +81,9 @@ def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
     return found
 
 
-def meant(settings: Settings, query: str, asked: Asked) -> SearchPage:
+def meant(settings: Settings, query: str, asked: Asked, wait: float, output: Lines) -> SearchPage:
     """The nearest answers. Raises as `searched`, and UsageError saying what to install or fetch first."""
-    found: SearchPage = attribute("moot.cli.seeking:meant")(settings, query, asked, str(here()))
+    found: SearchPage = attribute("moot.cli.seeking:meant")(settings, query, asked, str(here()), wait, output)
     return found
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import anyio
 from anyio import to_thread
 
+from moot.cli.lines import Lines
+from moot.cli.progress import Progress
 from moot.cli.references import find_in
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
@@ -14,8 +18,10 @@ from moot.types.meaning import Embedder, Meant
 from moot.types.search import SearchPage
 from moot.types.store import Store
 
-_READING = 5.0
-"""Seconds for answers that were not read yet, in a command that somebody waits for."""
+_TOLD = 1.0
+"""Seconds of reading between two words about it."""
+_TURN = 0.05
+"""Seconds for another process that wants to read too, or does already."""
 
 
 def searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
@@ -23,19 +29,37 @@ def searched(settings: Settings, query: str, asked: Asked, directory: str) -> Se
     return anyio.run(_searched, settings, query, asked, directory)
 
 
-def meant(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
-    """The answers nearest to what the query means. Raises as `searched`, and UsageError where the model for it is not here."""
-    return anyio.run(_meant, settings, query, asked, directory)
+def meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
+    """The answers nearest to what the query means; first reads what was not read yet, for at most `wait` seconds.
+
+    Raises as `searched`, and UsageError where the model for it is not here.
+    """
+    return anyio.run(_meant, settings, query, asked, directory, wait, output)
 
 
-async def _meant(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
+async def _meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.meaning.having:load"), settings.home)
     store = await open_store(settings)
     try:
         within = await _conversation(store, settings, asked, directory)
-        return await store.meaning.search(Meant(query, asked.limit, within), embedder=embedder, wait=_READING)
+        await _read(store, embedder, time.monotonic() + wait, output)
+        return await store.meaning.search(Meant(query, asked.limit, within), embedder=embedder, wait=0)
     finally:
         await store.close()
+
+
+async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -> None:
+    progress = Progress(output)
+    try:
+        await store.search.index(seconds=until - time.monotonic())
+        while (left := until - time.monotonic()) > 0:
+            done, total = await store.meaning.read(embedder=embedder, seconds=min(left, _TOLD))
+            if done >= total:
+                break
+            progress.show(f"reading answers: {done:,} of {total:,}")
+            await anyio.sleep(_TURN)
+    finally:
+        progress.close()
 
 
 async def _searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:

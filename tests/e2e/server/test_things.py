@@ -124,6 +124,8 @@ async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
         assert known in problem["detail"] and "quotes" in problem["fix"]
     await got(server.client, "/api/search", 404, q="x", conversation="nowhere")
     await got(server.client, "/api/search", 400, q="  ")
+    problem = await got(server.client, "/api/search", 400, q="fruit", mode="meaning")
+    assert "not here" in problem["detail"] and problem["fix"] == "moot models pull e5-small"
     stats = await got(server.client, "/api/stats")
     assert (stats["conversations"], stats["messages"], stats["total"]["runs"]) == (1, 2, 1)
     assert stats["total"]["input"] > 0 and [group["runs"] for group in (*stats["days"], *stats["models"], *stats["agents"])] == [1, 1, 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,16 +19,10 @@ from moot.providers.meaning.packed import Packed, unpacked
 from moot.providers.meaning.pieces import Pieces
 from moot.providers.weights.here import installed, path_of
 from moot.providers.weights.manifest import MEANING, find, find_any
-from small_weights import PIECES, REPLACED, SCORES, WIDTH, packed, write
+from small_weights import PIECES, REAL, REPLACED, SCORES, WIDTH, needs_real, packed, write
 
 UNKNOWN = 3
 VOCABULARY = Pieces(PIECES, SCORES, UNKNOWN, REPLACED)
-# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull e5-small`
-FOLDER = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models")
-WEIGHTS = FOLDER / find_any(MEANING).file
-real = pytest.mark.skipif(
-    not WEIGHTS.is_file(), reason=f"no {WEIGHTS}: MOOT_HOME=~/.cache/moot-test moot models pull {MEANING} --yes-download"
-)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +131,7 @@ def test_damaged_weights_are_said_to_be_so(tmp_path: Path, weights: Path, keep: 
     damaged.write_bytes(weights.read_bytes()[:keep])
     with pytest.raises(ProviderError, match=r"damaged\.bin.* holds no weights") as caught:
         E5(damaged)
-    assert caught.value.fix == "moot models pull e5-small"
+    assert caught.value.fix == "delete it, then moot models pull e5-small"
 
 
 def test_without_weights_the_command_that_brings_them_is_named(tmp_path: Path) -> None:
@@ -172,9 +165,9 @@ def test_weights_for_meanings_are_no_model_to_talk_to(tmp_path: Path) -> None:
         find(MEANING)
 
 
-@real
+@needs_real
 def test_the_real_weights_put_like_meanings_near_each_other() -> None:
-    model = E5(WEIGHTS)
+    model = E5(REAL)
     texts = ["Die Soße zum Braten ist zu salzig", "git rebase brings the same conflict again", "容器里的时间比北京时间慢八个小时"]
     vectors = [model.embed(text, question=False) for text in texts]
     for at, question in enumerate(

@@ -119,6 +119,7 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
       ],
       choices: query ? messages(found, visit) : [],
     },
+    { name: 'By meaning', choices: query && found.order !== 'meaning' ? [byMeaning(found.turn)] : [] },
     {
       name: 'Commands',
       choices: commands.map((command) => ({
@@ -163,14 +164,16 @@ function messages({ hits, order, turn, more }: Messages, visit: (address: string
       act: () => turn(other),
     })
   }
-  if (order !== 'meaning')
-    choices.push({
-      key: 'meaning',
-      icon: <Sign icon={Lightbulb} />,
-      words: <Line text="Find answers by meaning, whatever their words" />,
-      act: () => turn('meaning'),
-    })
   return choices
+}
+
+function byMeaning(turn: Messages['turn']): Choice {
+  return {
+    key: 'meaning',
+    icon: <Sign icon={Lightbulb} />,
+    words: <Line text="Find answers by meaning, whatever their words" />,
+    act: () => turn('meaning'),
+  }
 }
 
 function asideOf(conversation: Conversation): string {

@@ -54,7 +54,9 @@ class Packed:
                 return _read(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError, struct.error, IndexError) as error:
             raise ProviderError(
-                f"{str(path)!r} holds no weights of a model for meanings: {error}", fix="moot models pull e5-small", kind="protocol"
+                f"{str(path)!r} holds no weights of a model for meanings: {error}",
+                fix="delete it, then moot models pull e5-small",
+                kind="protocol",
             ) from error
 
     def floats(self, name: str) -> Floats:
@@ -69,7 +71,7 @@ class Packed:
 
     def _place(self, name: str) -> tuple[int, int]:
         if name not in self.places:
-            raise ProviderError(f"the weights have no tensor {name!r}", fix="moot models pull e5-small", kind="protocol")
+            raise ProviderError(f"the weights have no tensor {name!r}", fix="delete them, then moot models pull e5-small", kind="protocol")
         return self.places[name]
 
 
