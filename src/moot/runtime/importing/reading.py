@@ -1,6 +1,6 @@
 """A source read by its format, in a thread or a process of its own, in pieces behind a bounded queue.
 
-A piece has at most 128 entries or half a megabyte, or one entry that is larger; two wait at most. Then the reader waits too, so memory
+A piece has at most 256 entries or half a megabyte, or one entry that is larger; two wait at most. Then the reader waits too, so memory
 holds a few pieces, however long a conversation is.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["Here", "Piece", "Pieces", "Reading", "Send", "pieces_of", "read"]
 
 log = logging.getLogger("moot.importing")
 
-_ENTRIES = 128
+_ENTRIES = 256
 _BYTES = 512 << 10
 _WAITING = 2
 _LATEST = 1 << 42

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -16,7 +17,7 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Taken
 from moot.types.message import Message, Role
-from moot.types.usage import Usage
+from moot.types.usage import NO_USAGE, Usage
 
 __all__ = ["take"]
 
@@ -68,7 +69,8 @@ class _Piece:
     entries: list[Entry] = field(default_factory=list[Entry])
     said: list[_Said] = field(default_factory=list[_Said])
     notes: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    taken: Taken = field(default_factory=Taken)
+    counts: Counter[str] = field(default_factory=Counter[str])
+    """As `Taken` counts, by its names."""
     usage: Usage = field(default_factory=Usage)
     costs: list[int] = field(default_factory=list[int])
     unpriced: int = 0
@@ -91,17 +93,18 @@ def take(whose: tuple[str, str], arrivals: Sequence[Arrival], anew: bool, transa
         told = known.setdefault(one.key, [])
         if one.role is not None:
             hangs_on = latest.get(one.parent) if one.parent is not None else None
-            piece.taken += Taken(loose=int(one.parent is not None and hangs_on is None))
+            piece.counts["loose"] += one.parent is not None and hangs_on is None
             latest[one.key] = _message(transaction, piece, one, one.role, told, hangs_on, anew=anew)
         elif told:
-            piece.taken += Taken(known=1)
+            piece.counts["known"] += 1
         else:
             piece.entries.append(Entry("meta", one.raw, one.body))
             _note(piece, one, told, None)
-            piece.taken += Taken(records=1)
+            piece.counts["records"] += 1
     _store(transaction, piece)
-    _sum_up(transaction, piece)
-    return piece.taken
+    taken = Taken(**piece.counts)
+    _sum_up(transaction, piece, taken)
+    return taken
 
 
 def _message(
@@ -110,7 +113,7 @@ def _message(
     """The message of ours that this one is from now on."""
     same = next((variant for variant in told if variant.digest == one.digest), None)
     if same is not None and not anew:
-        piece.taken += Taken(known=1)
+        piece.counts["known"] += 1
         return same.message
     if told:
         found = _told_further(transaction, piece, one, told, same)
@@ -119,7 +122,7 @@ def _message(
     id = new_id()
     piece.said.append(_Said(id, parent, one, role, len(piece.entries)))
     piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
-    piece.taken += Taken(rewritten=1) if told else Taken(added=1)
+    piece.counts["rewritten" if told else "added"] += 1
     _note(piece, one, told, id)
     _count(piece, one)
     piece.last = id
@@ -139,7 +142,8 @@ def _note(piece: _Piece, arrival: Arrival, told: list[Variant], message: str | N
 
 
 def _count(piece: _Piece, arrival: Arrival) -> None:
-    piece.usage += arrival.usage
+    if arrival.usage != NO_USAGE:
+        piece.usage += arrival.usage
     piece.unpriced += arrival.unpriced
     if arrival.cost is not None:
         piece.costs.append(arrival.cost)
@@ -168,7 +172,7 @@ def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: l
     _store(transaction, piece)  # what it goes on with may be in this very piece
     row: Any = transaction.row(_MESSAGE_ROW, (variant.message, piece.no))
     if row is None:  # purged: it does not come back
-        piece.taken += Taken(known=1)
+        piece.counts["known"] += 1
         return variant.message or ""
     before = message_of(row)
     parts = parts_of(kept(one.parts))
@@ -176,7 +180,7 @@ def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: l
         return None
     body = growth(before.id, (before.parts, before.metadata), (parts, kept_object(one.metadata)))
     if same is not None and len(body) == 2 and not body["parts"] and body["keep"] == len(before.parts):
-        piece.taken += Taken(known=1)
+        piece.counts["known"] += 1
         return before.id
     fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)
     _grow(transaction, piece, before, body if is_prefix else {**body, "anew": True}, fresh_raw)
@@ -184,7 +188,7 @@ def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: l
     told.remove(variant)
     _note(piece, one, told, before.id)
     _count_more(piece, one, before)
-    piece.taken += Taken(grown=1)
+    piece.counts["grown"] += 1
     return before.id
 
 
@@ -218,9 +222,9 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
     piece.entries, piece.said, piece.notes = [], [], []
 
 
-def _sum_up(transaction: Transaction, piece: _Piece) -> None:
+def _sum_up(transaction: Transaction, piece: _Piece, taken: Taken) -> None:
     """The conversation's row with what was added; its branch follows while only imports have moved it."""
-    taken, usage, times = piece.taken, piece.usage, piece.times
+    usage, times = piece.usage, piece.times
     if not (taken.added or taken.rewritten or taken.grown):
         return
     values = (taken.added + taken.rewritten, max(times, default=None), min(times, default=None))
