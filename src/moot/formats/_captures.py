@@ -24,12 +24,12 @@ from moot.types.part import text_part
 from moot.types.recording import Recording
 from moot.types.run import Run
 
-__all__ = ["Capture", "Line", "captured", "recognized"]
+__all__ = ["LOOKED_AT", "Capture", "Line", "captured", "recognized"]
 
 Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
 """stdout: what the program wrote · wire: lines `{dir, t, msg}` of both sides · rpc: the messages of both sides, bare."""
 
-_LOOKED_AT = 50
+LOOKED_AT = 50
 """Lines by which a capture is recognized; what stands before them may be noise."""
 
 
@@ -101,7 +101,7 @@ def recognized(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
 
 
 def _shape(lines: Sequence[Line]) -> Shape | None:
-    values = [line.value for line in lines[:_LOOKED_AT] if line.value is not None]
+    values = [line.value for line in lines[:LOOKED_AT] if line.value is not None]
     if any(message_in(value) is not None for value in values):
         return "wire"
     if any("jsonrpc" in value and ("method" in value or "id" in value) for value in values):
@@ -110,7 +110,7 @@ def _shape(lines: Sequence[Line]) -> Shape | None:
 
 
 def _said(lines: Sequence[Line], shape: Shape) -> list[JsonObject]:
-    values = [line.value for line in lines[:_LOOKED_AT] if line.value is not None]
+    values = [line.value for line in lines[:LOOKED_AT] if line.value is not None]
     return [found for value in values if (found := message_in(value)) is not None] if shape == "wire" else values
 
 

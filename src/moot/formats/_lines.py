@@ -74,6 +74,8 @@ def _content_facts(content: Content) -> JsonObject:
 
 def object_of(line: bytes) -> JsonObject | None:
     """The object on a line; None for anything else."""
+    if not line.lstrip().startswith(b"{"):
+        return None  # most lines of most files, when somebody asks what they are
     try:
         value = loads_exact(line.decode())
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from pathlib import Path
 import moot
 from moot.convert.recorded import completed
 from moot.errors import UsageError
-from moot.formats._captures import Line, captured, recognized
+from moot.formats._captures import LOOKED_AT, Line, captured, recognized
 from moot.formats._lines import Draft, header_of, lines_of, object_of
 from moot.types.event import Event
 from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedFacts, ImportedMessage, ImportedRecord, Written
@@ -32,7 +32,8 @@ class RecordingFormat:
         first, _, rest = head.partition(b"\n")
         if header_of(first) is not None:
             return True
-        lines = [Line(raw, object_of(raw)) for raw in head[: head.rfind(b"\n") + 1].splitlines(keepends=True) or [head]]
+        some = head[: head.rfind(b"\n") + 1].splitlines(keepends=True) or [head]
+        lines = [Line(raw, object_of(raw)) for raw in some[:LOOKED_AT]]
         return (bool(rest) or path.suffix == self.suffix) and recognized(lines) is not None
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:

@@ -53,6 +53,9 @@ class Claims:
     _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
     """Format → folders in which it has claimed what is its."""
 
+    _exports: list[Path] = field(default_factory=list[Path])
+    """Folders that are one source, with what lies in them besides."""
+
     def all(self) -> Iterator[Claim]:
         """What is kept where programs keep it, as if the folder were a person's home; then what else is known."""
         for format in self.formats:
@@ -95,6 +98,7 @@ class Claims:
         known = {claim.path for claim in claimed if self._is_known(claim.path, format)}
         if any(path.parent == folder or path == folder for path in known):
             self._whole.setdefault(format.name, []).append(folder)
+            self._exports += [] if isinstance(format, Split) else [folder]
         for claim in claimed:
             if claim.path in known:
                 self._taken.update((claim.path,) if isinstance(format, Split) else ())
@@ -138,8 +142,11 @@ class Claims:
     def _unclaimed(self, path: Path) -> None:
         """Told of, but for what belongs to something that is claimed."""
         beside = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
-        whole = (folder for format in self.formats if not isinstance(format, Split) for folder in self._whole.get(format.name, ()))
-        if len(self.formats) > 1 and not any(one in self._taken for one in beside) and not any(one in path.parents for one in whole):
+        if (
+            len(self.formats) > 1
+            and not any(one in self._taken for one in beside)
+            and not any(one in path.parents for one in self._exports)
+        ):
             self.report.pass_over(str(path))
 
 
