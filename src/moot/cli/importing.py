@@ -68,7 +68,7 @@ async def import_(
             output.say(f"moot: the server at {server.url} follows what the agents on this machine write already (imports.watch)", "yellow")
             watch, all = bool(source), not source
         if watch:
-            places = Places(partial(_roots, source, format, all=all), partial(_sources, source, report, engine, format, all=all))
+            places = Places(partial(_roots, source, format, all=all), lambda: _sources(source, Report(), engine, format, all=all))
             return await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
         report.heard = progress.show
@@ -129,7 +129,8 @@ def _roots(paths: tuple[Path, ...], format: str, *, all: bool) -> list[Path]:
 def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:
     """A single source of which nothing could be read is an error of the command, not a line in its report."""
     if len(report.failed) == 1 and report.sources <= 1 and not all and not report.brought and not report.messages:
-        raise UsageError(report.failed[0].problem)
+        failed = report.failed[0]
+        raise UsageError(failed.problem if failed.path in failed.problem else f"{failed.path!r} {failed.problem}")
     if not report.sources and not all and len(paths) == 1 and not report.failed:
         raise UsageError(f"nothing in {str(paths[0])!r} is a conversation that is known here", fix="name its format with -f")
 

@@ -12,13 +12,12 @@ from typing import Protocol
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.pieces import parsed
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, Written
 
 __all__ = ["ReadOnly", "environment_folder", "finish", "first_object", "holds_some", "matching"]
 
-_HEAD = 64 << 10
 _LOOKED_AT = 20
 """Files of a folder that is asked about."""
 _ENTRIES = 2_000
@@ -58,7 +57,7 @@ def first_object(head: bytes) -> JsonObject | None:
 
 def holds_some(reader: _Reader, folder: Path, *patterns: str, depth: int) -> bool:
     """Whether the first files of a folder that could be the reader's are. Of a large folder only a part is looked at."""
-    return any(reader.sniff(path, _head(path)) for path in islice(_first(folder, patterns, depth), _LOOKED_AT))
+    return any(reader.sniff(path, head_of(path)) for path in islice(_first(folder, patterns, depth), _LOOKED_AT))
 
 
 def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path]:
@@ -90,11 +89,3 @@ def environment_folder(value: str | None, otherwise: Path) -> Path:
 def finish(reason: str) -> str | None:
     """A vendor's word for why a model stopped, in ours; None when there is none."""
     return _FINISHES.get(reason, "other") if reason else None
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with plain(path) as file:
-            return file.read(_HEAD)
-    except OSError:
-        return b""

@@ -3,7 +3,7 @@
 | file | what it does |
 |---|---|
 | `lines.py` | JSON lines of any size, one at a time |
-| `plain.py` | a regular file, opened |
+| `plain.py` | a regular file, opened; how it begins |
 | `folders.py` | the regular files below a folder |
 | `database.py` | a SQLite file of another program, as it stood at one moment |
 | `archives.py` | the files in a zip, within limits |

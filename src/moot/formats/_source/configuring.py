@@ -11,7 +11,7 @@ from moot.guard.terminal import visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["Draft", "objects", "text", "texts"]
+__all__ = ["Draft", "texts"]
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
@@ -128,14 +128,6 @@ def _settled(value: Json) -> Json:
     if isinstance(value, list):
         return [_settled(item) for item in value]
     return {key: _settled(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def objects(value: Json) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def texts(value: Json) -> JsonObject:

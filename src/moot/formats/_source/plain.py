@@ -8,7 +8,10 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["plain"]
+__all__ = ["HEAD", "head_of", "plain"]
+
+HEAD = 64 << 10
+"""Bytes by which a format knows its files."""
 
 
 def plain(path: Path, *, links: bool = True, buffering: int = -1) -> BinaryIO:
@@ -18,3 +21,12 @@ def plain(path: Path, *, links: bool = True, buffering: int = -1) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
     return os.fdopen(descriptor, "rb", buffering=buffering)
+
+
+def head_of(path: Path, size: int = HEAD) -> bytes:
+    """How a file begins; empty for what can't be read."""
+    try:
+        with plain(path) as file:
+            return file.read(size)
+    except OSError:
+        return b""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moot.formats._source.configuring import Draft, text, texts
+from moot.formats._source.configuring import Draft, texts
 from moot.formats._source.database import Connection, object_of, opened, rows, tables
+from moot.formats._source.fields import text
 from moot.formats._source.pieces import value_in
 from moot.formats.cherry.messages import model_of
 from moot.types.canonical import Json, JsonObject

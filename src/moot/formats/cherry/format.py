@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.formats.cherry.configuration import configuration
 from moot.formats.cherry.sample import samples
 from moot.formats.cherry.sessions import SESSIONS, sessions
@@ -44,7 +44,7 @@ class Cherry:
         """The newest database: what stands in older ones was taken over by it."""
         for name in DATABASES:
             file = folder / name
-            if (head := _head(file)) and self.sniff(file, head):
+            if (head := head_of(file)) and self.sniff(file, head):
                 yield file
                 return
 
@@ -69,11 +69,3 @@ class Cherry:
 def _is_own(there: Mapping[str, frozenset[str]]) -> bool:
     own = any(there.get(one.messages, frozenset()) >= _MESSAGES and "agent_id" in there.get(one.sessions, ()) for one in SESSIONS)
     return own or (there.get("message", frozenset()) >= {"topic_id", "parent_id", "data"} and "active_node_id" in there.get("topic", ()))
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with plain(path) as file:
-            return file.read(64)
-    except OSError:
-        return b""

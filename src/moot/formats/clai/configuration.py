@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.formats._source.beside import beside
-from moot.formats._source.configuring import Draft, text, texts
+from moot.formats._source.configuring import Draft, texts
+from moot.formats._source.fields import text
 from moot.formats._source.folders import files_below
 from moot.formats._source.pieces import value_in
 from moot.types.canonical import Json, JsonObject

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moot.formats._source.documents import sketch
 from moot.formats._source.folders import files_below
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
 from moot.formats.clai.surroundings import COPIES
@@ -34,7 +34,7 @@ class Clai:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return path.is_dir() and any(self.sniff(file, start) for file in islice(_files(path), _LOOKED_AT) if (start := _head(file)))
+            return path.is_dir() and any(self.sniff(file, start) for file in islice(_files(path), _LOOKED_AT) if (start := head_of(file)))
         found = sketch(head)
         return bool(found.text("id")) and "T" in found.text("created") and _has_messages(found.raw("messages"))
 
@@ -50,7 +50,7 @@ class Clai:
         for file in _files(folder):
             if file.name in COPIES:
                 copies.append(file)
-            elif self.sniff(file, _head(file)):
+            elif self.sniff(file, head_of(file)):
                 yield file
         yield from copies
 
@@ -74,11 +74,3 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _has_messages(raw: bytes) -> bool:
     return raw.startswith((b"[", b"null"))
-
-
-def _head(file: Path) -> bytes:
-    try:
-        with plain(file) as opened:
-            return opened.read(64 << 10)
-    except OSError:
-        return b""

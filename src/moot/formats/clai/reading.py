@@ -9,7 +9,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import call as call_part
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, objects, text
 from moot.formats._source.pieces import value_in
 from moot.formats._source.turns import Turns
 from moot.formats.clai.surroundings import COPIES, bound_to, is_copy, sealed_reasoning
@@ -79,7 +79,7 @@ class _Chat:
             self._prompt = element.number - 1
             yield from self._turns.say("user", id, element.raw, _content(value))
         elif role == "tool":
-            call = _text(value.get("tool_call_id"))
+            call = text(value.get("tool_call_id"))
             self._turns.output(call, id, element.raw, lead=element.lead, output=_plain(value.get("content")), failed=False)
         elif role in ("assistant", "system"):  # older versions stored the answer as `system`
             yield from self._answer(element, value, id)
@@ -90,8 +90,8 @@ class _Chat:
     def _answer(self, element: Element, value: JsonObject, id: str) -> Iterator[Entry]:
         calls = value.get("tool_calls")
         objects = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-        raw, items = sealed_reasoning(self._path, self._id, _text(objects[0].get("id"))) if objects else (b"", [])
-        thought = _text(value.get("reasoning_content"))
+        raw, items = sealed_reasoning(self._path, self._id, text(objects[0].get("id"))) if objects else (b"", [])
+        thought = text(value.get("reasoning_content"))
         parts = [*(part for item in items if (part := _sealed(item))), *([_reasoning(thought)] if thought else [])]
         queries = self._queries.pop(self._prompt, [])
         at = milliseconds(queries[0].get("created_at")) if queries else 0
@@ -108,8 +108,8 @@ class _Chat:
         tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
         tally.lost = +tally.lost
         bound = bound_to(self._path, self._id)
-        named = [query.get("model") for query in _objects(found.value("queries")) if query.get("model")]
-        model, provider = _model(_text(named[-1])) if named else ("", "")
+        named = [query.get("model") for query in objects(found.value("queries")) if query.get("model")]
+        model, provider = _model(text(named[-1])) if named else ("", "")
         more: JsonObject = {name: value for name in ("source", "source_id", "group_key") if (value := found.value(name))}
         if bound:
             more["bound_to"] = list[Json](bound)
@@ -128,7 +128,7 @@ def _content(value: JsonObject) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)] if content else []
     parts: list[Part] = []
-    for piece in _objects(content):
+    for piece in objects(content):
         image = piece.get("image_url")
         if isinstance(image, dict) and isinstance(url := image.get("url"), str) and url:
             part: Part = {"type": "file", "mediaType": _media_type(url), "url": url}
@@ -139,7 +139,7 @@ def _content(value: JsonObject) -> list[Part]:
 
 
 def _plain(content: Json) -> str:
-    return content if isinstance(content, str) else "".join(_text(piece.get("text")) for piece in _objects(content))
+    return content if isinstance(content, str) else "".join(text(piece.get("text")) for piece in objects(content))
 
 
 def _call(call: JsonObject) -> Part:
@@ -147,8 +147,8 @@ def _call(call: JsonObject) -> Part:
     function = function if isinstance(function, dict) else {}
     given = call.get("inputs")
     if not isinstance(given, dict):
-        given = value_in(_text(function.get("arguments"))) or {}
-    part = call_part(_text(call.get("id")), _text(call.get("name")) or _text(function.get("name")), given)
+        given = value_in(text(function.get("arguments"))) or {}
+    part = call_part(text(call.get("id")), text(call.get("name")) or text(function.get("name")), given)
     return {**part, "callProviderMetadata": {"clai": {"extra_content": call["extra_content"]}}} if call.get("extra_content") else part
 
 
@@ -157,17 +157,17 @@ def _reasoning(text: str) -> Part:
 
 
 def _sealed(item: Json) -> Part | None:
-    if not isinstance(item, dict) or not _text(item.get("encrypted_content")):
+    if not isinstance(item, dict) or not text(item.get("encrypted_content")):
         return None
     summary = item.get("summary")
-    text = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
-    noted: JsonObject = {"itemId": _text(item.get("id")), "encryptedContent": item["encrypted_content"], "provider": "openai"}
-    return {**_reasoning(text), "providerMetadata": {"openai": noted}}
+    said = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
+    noted: JsonObject = {"itemId": text(item.get("id")), "encryptedContent": item["encrypted_content"], "provider": "openai"}
+    return {**_reasoning(said), "providerMetadata": {"openai": noted}}
 
 
 def _took(query: JsonObject) -> JsonObject:
     """A query as the facts of a model call."""
-    model, provider = _model(_text(query.get("model")))
+    model, provider = _model(text(query.get("model")))
     usage, cost = query.get("usage"), query.get("cost_usd")
     facts: JsonObject = {"model": model, "provider": provider, "usage": _usage(usage) if isinstance(usage, dict) else {}}
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6:
@@ -193,11 +193,3 @@ def _media_type(url: str) -> str:
     if url.startswith("data:"):
         return url[5:].partition(",")[0].partition(";")[0] or "image/png"
     return "image/*"
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines, lines_at
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.formats._steps import weaker
 from moot.formats._writing import families, fidelity_of, unanswered
 from moot.formats.claude._kinds import is_session_line
@@ -52,7 +52,7 @@ class ClaudeFormat:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return path.is_dir() and any(map(_begins, islice(_sessions(path, depth=2), _LOOKED_AT)))
+            return path.is_dir() and any(_begins_like_ours(head_of(file)) for file in islice(_sessions(path, depth=2), _LOOKED_AT))
         return _begins_like_ours(head)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
@@ -122,14 +122,6 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
     for path in files_below(inside if inside.is_dir() and not inside.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
-
-
-def _begins(path: Path) -> bool:
-    try:
-        with plain(path) as file:
-            return _begins_like_ours(file.read(1 << 16))
-    except OSError:
-        return False
 
 
 def _begins_like_ours(head: bytes) -> bool:

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from moot.formats._source.beside import beside
-from moot.formats._source.configuring import Draft, objects, text, texts
+from moot.formats._source.configuring import Draft, texts
+from moot.formats._source.fields import objects, text
 from moot.formats._source.pieces import value_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from moot.formats._saying import call as call_part
 from moot.formats._source.documents import Element
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, objects
 from moot.formats._source.turns import Turns
 from moot.formats.mtm.attachments import ghosts
 from moot.types.canonical import Json, JsonObject
@@ -30,7 +30,7 @@ def native_message(turns: Turns, element: Element, value: JsonObject) -> Iterato
             attached, notes = ghosts(extension.get("ghostBlock") if isinstance(extension, dict) else None)
             yield from turns.say("user", id, element.raw, [*_given(blocks), *attached], at=at, metadata=notes)
         case "assistant":
-            parts = [part for block in _objects(blocks) if (part := _block(block, value)) is not None]
+            parts = [part for block in objects(blocks) if (part := _block(block, value)) is not None]
             turns.step(id, element.raw, parts, lead=element.lead, at=at, facts=_facts(value))
         case "toolResult":
             call, name = str(value.get("toolCallId") or ""), str(value.get("toolName") or "")
@@ -44,7 +44,7 @@ def native_message(turns: Turns, element: Element, value: JsonObject) -> Iterato
 def _given(content: Json) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)] if content else []
-    return [part for block in _objects(content) if (part := _shown(block)) is not None]
+    return [part for block in objects(content) if (part := _shown(block)) is not None]
 
 
 def _shown(block: JsonObject) -> Part | None:
@@ -104,7 +104,3 @@ def _facts(value: JsonObject) -> JsonObject:
         if isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total < 1e6:
             facts["cost"] = round(total * 1e9)
     return facts
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.turns import Turns
 from moot.formats.mtm.native_shape import native_message
 from moot.formats.mtm.openai_shape import openai_message
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 
 __all__ = ["VERSION", "read_file"]
@@ -66,7 +66,7 @@ def _note(turns: Turns, note: Element) -> Entry:
 
 
 def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
-    title, model, provider, agent = (_text(facts.get(name)) for name in ("name", "model", "provider", "agentType"))
+    title, model, provider, agent = (text(facts.get(name)) for name in ("name", "model", "provider", "agentType"))
     turns.tally.kept["titles"] += bool(title)
     turns.tally.kept = +turns.tally.kept
     more: JsonObject = {name: facts[name] for name in _PLAIN if name in facts}
@@ -79,7 +79,3 @@ def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
         created_at=milliseconds(facts.get("created_at")),
         metadata=more,
     )
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

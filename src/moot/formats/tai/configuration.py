@@ -12,9 +12,10 @@ from moot.config.document import parse
 from moot.config.tree import Place
 from moot.errors import ConfigError
 from moot.formats._source.beside import beside
-from moot.formats._source.configuring import Draft, objects, text
+from moot.formats._source.configuring import Draft
 from moot.formats._source.database import object_of as row_object
 from moot.formats._source.database import opened, rows
+from moot.formats._source.fields import objects, text
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.format import ForeignConfiguration
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.formats.tai.configuration import configuration
 from moot.formats.tai.reading import conversations
 from moot.formats.tai.writing import HOLDS, database, sample
@@ -35,7 +35,7 @@ class Tai:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return bool(inner := _head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
+            return bool(inner := head_of(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         return _is_own(columns(path, head))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
@@ -60,11 +60,3 @@ class Tai:
 
 def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
     return found.get("sessions", frozenset()) >= _SESSIONS and found.get("messages", frozenset()) >= _MESSAGES
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with plain(path) as file:
-            return file.read(64)
-    except OSError:
-        return b""

@@ -7,7 +7,7 @@ from typing import cast
 
 from moot.formats._saying import call as call_part
 from moot.formats._source.database import Connection, object_of, raw_of, rows
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import parsed
 from moot.formats._source.turns import Turns
 from moot.types.canonical import Json, JsonObject
@@ -37,7 +37,7 @@ def conversations(connection: Connection) -> Iterator[ImportedConversation]:
 
 
 def _conversation(connection: Connection, session: JsonObject) -> ImportedConversation:
-    key = _text(session.get("key"))
+    key = text(session.get("key"))
     parent = key.split(":")[1] if key.startswith("delegate:") and key.count(":") >= 2 else None
     return ImportedConversation(str(session["id"]), _entries(connection, session), parent or None)
 
@@ -51,11 +51,11 @@ def _entries(connection: Connection, session: JsonObject) -> Iterator[Entry]:
             break
         yield from _message(turns, object_of(row), raw_of(row))
     yield from turns.end()
-    model, provider = _text(session.get("model")), _text(session.get("provider"))
+    model, provider = text(session.get("model")), text(session.get("provider"))
     turns.tally.weaken("times")  # whole seconds are all that it keeps
     yield ImportedFacts(
         turns.tally.fidelity(),
-        key=_text(session.get("key")),
+        key=text(session.get("key")),
         model=f"{model}@{provider}" if model and provider else model,
         created_at=milliseconds(session.get("created_at")),
         updated_at=milliseconds(session.get("updated_at")),
@@ -78,7 +78,7 @@ def _message(turns: Turns, row: JsonObject, raw: bytes) -> Iterator[Entry]:
             if problem:
                 yield turns.broken(b"", f"message {id}: {problem}")
         case "tool":
-            turns.output(_text(row.get("tool_call_id")), id, raw, at=at, output=content if content is not None else "", failed=False)
+            turns.output(text(row.get("tool_call_id")), id, raw, at=at, output=content if content is not None else "", failed=False)
         case _:
             yield from turns.end()
             yield turns.broken(raw, f"message {id} has the role {role!r}", body=row)
@@ -99,9 +99,5 @@ def _calls(column: Json) -> tuple[list[Part], str]:
     if not isinstance(calls, list):
         return [], "its tool_calls are no list"
     objects = [call for call in calls if isinstance(call, dict)]
-    parts = [call_part(_text(call.get("id")), _text(call.get("name")), call.get("arguments")) for call in objects]
+    parts = [call_part(text(call.get("id")), text(call.get("name")), call.get("arguments")) for call in objects]
     return parts, "" if len(objects) == len(calls) else "some of its tool_calls are no objects"
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.formats._source.beside import beside
-from moot.formats._source.configuring import Draft, text, texts
+from moot.formats._source.configuring import Draft, texts
 from moot.formats._source.database import Connection, object_of, opened, rows, tables
+from moot.formats._source.fields import text
 from moot.formats._source.pieces import object_in, value_in
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration

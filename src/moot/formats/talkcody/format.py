@@ -8,7 +8,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.database import SQLITE, columns, opened, tables
 from moot.formats._source.documents import sketch
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.formats.talkcody.configuration import configuration
 from moot.formats.talkcody.database import conversations
 from moot.formats.talkcody.sample import sample
@@ -39,7 +39,7 @@ class TalkCody:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
-            return bool(inner := _head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
+            return bool(inner := head_of(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         if head.startswith(SQLITE):
             return _is_own(columns(path, head))
         found, task = sketch(head), sketch(head, "task")
@@ -54,7 +54,7 @@ class TalkCody:
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         path = path / DATABASE if path.is_dir() else path
-        if not _head(path).startswith(SQLITE):
+        if not head_of(path).startswith(SQLITE):
             yield from read_snapshot(path)
             return
         with opened(path) as connection:
@@ -65,7 +65,7 @@ class TalkCody:
     def configuration(self, path: Path) -> ForeignConfiguration:
         """Of the database; a snapshot has none."""
         path = path / DATABASE if path.is_dir() else path
-        return configuration(path) if _head(path).startswith(SQLITE) else ForeignConfiguration()
+        return configuration(path) if head_of(path).startswith(SQLITE) else ForeignConfiguration()
 
     def write(self, exported: ExportedConversation) -> Written:
         return snapshot(exported)
@@ -73,11 +73,3 @@ class TalkCody:
 
 def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
     return found.get("conversations", frozenset()) >= _CONVERSATIONS and found.get("messages", frozenset()) >= _MESSAGES
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with plain(path) as file:
-            return file.read(64)
-    except OSError:
-        return b""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, objects
 from moot.formats._source.turns import Turns
 from moot.formats.talkcody.rows import Record, Rows
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts
 from moot.types.part import Part
 
@@ -62,7 +62,7 @@ def _entries(found: Document, name: str, task: Document, nested: list[tuple[str,
 
 
 def _record(element: Element, value: JsonObject) -> Record:
-    files = [part for one in _objects(value.get("attachments")) if (part := _file(one)) is not None]
+    files = [part for one in objects(value.get("attachments")) if (part := _file(one)) is not None]
     return Record(
         str(value.get("id") or element.number),
         str(value.get("role")),
@@ -75,7 +75,7 @@ def _record(element: Element, value: JsonObject) -> Record:
 
 
 def _call(value: JsonObject) -> str:
-    return next((str(one.get("toolCallId") or "") for one in _objects(value.get("content"))), "")
+    return next((str(one.get("toolCallId") or "") for one in objects(value.get("content"))), "")
 
 
 def _file(value: JsonObject) -> Part | None:
@@ -85,7 +85,3 @@ def _file(value: JsonObject) -> Part | None:
             return None
         url = preview if preview.startswith("data:") else f"data:{kind};base64,{preview}"
     return {"type": "file", "mediaType": kind, "url": url, "filename": str(value.get("filename") or "")}
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

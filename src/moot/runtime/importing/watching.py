@@ -37,6 +37,8 @@ _REST = 4.0
 _LEAST = 0.3
 """Seconds between two readings of one source."""
 _INDEX = 1.0
+_ALL = Path()
+"""Stands for the search for new sources, which rests like the reading of one."""
 _BESIDE = ("-wal", "-journal", "-shm")
 
 
@@ -144,21 +146,27 @@ class Watcher:
     async def _work_off(self) -> None:
         """Reads what has news, each source when it may be read again."""
         while self._waiting or self._search_all:
-            if self._search_all:
-                self._search_all = False
-                before = set(self.known)
-                fresh = [source for source in await self._found() if source.path not in before]
-                await self._import(fresh, Report())
+            if self._search_all and self._rest.get(_ALL, 0.0) <= time.monotonic():
+                await self._search()
             now = time.monotonic()
             due = [path for path in self._waiting if self._rest.get(path, 0.0) <= now]
             for path in due:
                 del self._waiting[path]
             await self._import(await anyio.to_thread.run_sync(lambda paths=due: list(self._marked(paths))), Report())
-            if self._waiting and not due:
-                next_one = min(self._rest[path] for path in self._waiting)
+            if not due and (waiting := [*self._waiting, *([_ALL] if self._search_all else [])]):
+                next_one = min(self._rest.get(path, 0.0) for path in waiting)
                 with anyio.move_on_after(max(next_one - now, 0.0)):
                     await self._news.wait()
                 self._news = anyio.Event()
+
+    async def _search(self) -> None:
+        """Brings in what was not there before."""
+        self._search_all = False
+        before, began = set(self.known), time.monotonic()
+        fresh = [source for source in await self._found() if source.path not in before]
+        took = time.monotonic() - began
+        self._rest[_ALL] = began + took + took * _REST
+        await self._import(fresh, Report())
 
     async def _found(self) -> list[Source]:
         sources = await listed(self.places.sources())

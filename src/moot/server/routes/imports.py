@@ -82,7 +82,7 @@ async def list_found(here: Here, caller: Admin) -> ListOut[MachineOut]:
 
 
 @router.get("/watch")
-async def get_watch(here: Here, caller: Reader) -> WatchOut:
+async def get_watch(here: Here, caller: Admin) -> WatchOut:
     """Tells whether what agents on the server's machine write comes in by itself, and how much has come."""
     return watch_out(here.following)
 
