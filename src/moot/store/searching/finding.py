@@ -35,8 +35,13 @@ _HIT: LiteralString = "SELECT s.no, c.id, m.id, c.title, m.role, s.at, m.first_s
 _HITS: LiteralString = (
     " FROM json_each(?) AS e CROSS JOIN search AS s ON s.no = e.value JOIN search_text AS t ON t.no = s.no"
     " JOIN conversation AS c ON c.no = s.conversation JOIN message AS m ON m.no = s.message"
-    " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL ORDER BY e.id"
+    " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL"
 )
+_TOLD_ONCE: LiteralString = (
+    " AND (c.forked_from_id IS NULL OR NOT EXISTS (SELECT 1 FROM message AS o JOIN conversation AS oc ON oc.no = o.conversation"
+    " WHERE o.id = json_extract(CAST(m.metadata AS TEXT), '$.source.message') AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
+)
+"""Without the copies of messages that are found where they were said."""
 _TALLY = (
     "SELECT (SELECT value FROM tally WHERE name = 'indexed'), (SELECT value FROM tally WHERE name = 'messages')"
     " - (SELECT count(*) FROM run WHERE status IN ('queued', 'running', 'waiting', 'interrupted'))"
@@ -244,8 +249,9 @@ def _best_of(checks: LiteralString) -> LiteralString:
     )
 
 
-def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralString) -> LiteralString:
-    return f"{_HIT}, {text}, {tools}, {reasoning}{_HITS}"
+def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralString, *, copies: bool) -> LiteralString:
+    once: LiteralString = "" if copies else _TOLD_ONCE
+    return f"{_HIT}, {text}, {tools}, {reasoning}{_HITS}{once} ORDER BY e.id"
 
 
 def _newest(search: Scope, wanted: int, before: int) -> list[int]:
@@ -295,11 +301,13 @@ def _letter(place: _Place) -> str:
 
 
 def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
-    """What there is to be shown of each, in their order, without what is deleted."""
+    """What there is to be shown of each, in their order, without what is deleted or said elsewhere."""
     if not places:
         return []
     texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
-    return search.connection.execute(_shown_of(*texts), (dumps(places).decode(),)).fetchall()
+    # where a search looks into a part of what there is, the original may lie outside of it
+    copies = search.asked.conversation is not None or any(condition.operator == "project" for condition in search.query.conditions)
+    return search.connection.execute(_shown_of(*texts, copies=copies), (dumps(places).decode(),)).fetchall()
 
 
 def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
