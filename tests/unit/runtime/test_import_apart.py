@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
-import anyio
+import anyio.to_thread
 import pytest
 
 from import_stage import HEAD, ONE, USER, source, stored
 from moot.formats.claude.format import ClaudeFormat
 from moot.runtime.importing import Report, Wanted, bring
-from moot.runtime.importing.apart import Apart, reading_of
+from moot.runtime.importing.apart import PROGRAM, Apart, reading_of
+from moot.runtime.importing.reader import READY
 from moot.runtime.importing.reading import Here, Piece, Reading, pieces_of
 from moot.runtime.importing.sources import Source
 from moot.types.part import text_of
@@ -93,6 +97,19 @@ async def test_a_reader_that_dies_costs_the_source_that_it_was_at_and_no_other(t
     assert (sum(len(piece.arrivals) for piece in told), problem) == (40, "")
     await apart.close()
     assert not children()
+
+
+async def test_a_reader_ends_when_nobody_is_there_any_more(tmp_path: Path) -> None:
+    order = pickle.dumps(source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat()))
+    for asked in (b"", len(order).to_bytes(8, "little") + order):
+        reader = subprocess.Popen([sys.executable, *PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert reader.stdin is not None and reader.stdout is not None
+        assert reader.stdout.read(len(READY)) == READY
+        reader.stdin.write(asked)
+        reader.stdin.flush()
+        reader.stdout.close()
+        reader.stdin.close()
+        assert await anyio.to_thread.run_sync(reader.wait) == 0
 
 
 async def test_where_no_reader_can_be_started_it_is_read_here(tmp_path: Path) -> None:

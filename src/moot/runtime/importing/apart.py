@@ -20,11 +20,11 @@ from moot.runtime.importing.reader import READY
 from moot.runtime.importing.reading import Here, Piece, Reading, Send
 from moot.runtime.importing.sources import Source
 
-__all__ = ["WORTH", "Apart", "reading_of"]
+__all__ = ["PROGRAM", "WORTH", "Apart", "reading_of"]
 
 WORTH = 16 << 20
 """Bytes from which on it is worth the start of a process."""
-_PROGRAM = ("-P", "-m", "moot.runtime.importing.reader")  # -P: nothing in the folder where we stand may be imported in place of moot
+PROGRAM = ("-P", "-m", "moot.runtime.importing.reader")  # -P: nothing in the folder where we stand may be imported in place of moot
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ async def reading_of(sources: Iterable[Source], *, worth: int = WORTH) -> AsyncG
 class Apart:
     """`Reading` in a process of its own; one source at a time."""
 
-    def __init__(self, program: Sequence[str] = _PROGRAM) -> None:
+    def __init__(self, program: Sequence[str] = PROGRAM) -> None:
         self._here = Here()
         self._program = program
         self._child: Child | None = None
