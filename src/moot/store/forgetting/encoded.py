@@ -57,6 +57,8 @@ class Encoded:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Stretches that hold one of them, whole; in order, apart."""
+        if self._patterns is None and not (self._cores and self._cores.search(text)) and _LINES.search(text) is None:
+            return []
         cores = deque[tuple[int, int]]() if self._cores is None else deque(match.span() for match in self._cores.finditer(text))
         found: list[tuple[int, int]] = []
         for match in (_LINES if not cores and self._patterns is None else _STRETCH).finditer(text):
