@@ -53,8 +53,9 @@ async def test_a_secret_comes_in_by_stdin_and_an_argument_is_warned_of(moot: Moo
     looked = moot.run("redact", "--dry-run", "--json", stdin=b"hummingbird\n")
     found = json.loads(looked.stdout)
     assert found["dry_run"] is True and set(found["conversations"]) == {"alpha-1", "beta-1"} and b"history" not in looked.stderr
+    assert b"not seen      base64 in base64" in moot.run("redact", "--dry-run", stdin=b"hummingbird\n").stdout
     done = moot.run("redact", "hummingbird", "--yes", "--json")
-    assert b"shell's history" in done.stderr and json.loads(done.stdout)["done_at"]
+    assert b"shell's history" in done.stderr and json.loads(done.stdout)["done_at"] and json.loads(done.stdout)["not_looked_into"]
     assert b"[redacted]" in moot.run("chat", "show", "alpha").stdout
     assert moot.run("redact", "--yes", stdin=b"").returncode == 2
 
