@@ -19,7 +19,7 @@ from moot.formats._source.pieces import Piece, array, beginning, bytes_of, parse
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part
 
-__all__ = ["Export", "first_of", "opened_export", "with_files"]
+__all__ = ["Export", "conversations_of", "first_of", "with_files"]
 
 _HEAD = 64 << 10
 _LARGEST = 32 << 20
@@ -73,7 +73,7 @@ class Export:
 
 
 @contextmanager
-def opened_export(path: Path) -> Generator[Export]:
+def _opened(path: Path) -> Generator[Export]:
     """Its conversations and files; gone with the block. Raises UsageError."""
     if path.is_dir():
         yield _parted(files_below(path, depth=3))
@@ -85,6 +85,17 @@ def opened_export(path: Path) -> Generator[Export]:
         yield Export((path,), beside.files)
 
 
+def conversations_of(path: Path, program: str) -> Iterator[tuple[Piece, Export]]:
+    """Each conversation of an export, with the export that it stands in. Raises UsageError when there is none."""
+    some = False
+    with _opened(path) as export:
+        for piece in export.conversations():
+            some = True
+            yield piece, export
+    if not some:
+        raise UsageError(f"{str(path)!r} is no export of {program}: it holds no conversations.json with an array in it")
+
+
 def first_of(path: Path, head: bytes) -> JsonObject:
     """The first conversation of an export, as far as its beginning shows it; empty when it is none."""
     try:
@@ -92,7 +103,7 @@ def first_of(path: Path, head: bytes) -> JsonObject:
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
             head = next(bytes_of(found_here), b"")[:_HEAD] if found_here is not None else b""
         elif head.startswith(ZIP):
-            with opened_export(path) as export:
+            with _opened(path) as export:
                 head = b"".join(next(iter(_pieces(export.documents[0])), b"")[:_HEAD] for _ in export.documents[:1])
     except UsageError:
         return {}

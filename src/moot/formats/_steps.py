@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_to_bytes
 
-from moot.types.canonical import Json, dumps, loads
+from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.format import Fidelity
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, is_tool, note_of
 
-__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text", "pretty", "weaker"]
+__all__ = ["Step", "data_of", "file_text", "model_calls", "output_text", "pretty", "records_of", "weaker"]
 
 _SILENT = frozenset({"step-start", "source-url", "source-document"})
 
@@ -54,6 +55,19 @@ def model_calls(message: Message) -> list[Step]:
         elif kind not in _SILENT and not note_of(part):
             step.others.append(part)
     return steps if len(steps) == 1 or not steps[-1].is_empty else steps[:-1]
+
+
+def records_of(
+    messages: Iterable[Message], content: Callable[[tuple[Part, ...]], Json], step: Callable[[Step, bool], Iterator[JsonObject]]
+) -> Iterator[JsonObject]:
+    """Messages as a vendor's API takes them: what people said by `content`, each model call by `step`, told whether it is the only one."""
+    for message in messages:
+        if message.role != "assistant":
+            yield {"role": message.role, "content": content(message.parts)}
+            continue
+        steps = model_calls(message)
+        for one in steps:
+            yield from step(one, len(steps) == 1)
 
 
 def output_text(call: Part) -> str:

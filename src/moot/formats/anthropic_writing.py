@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moot.formats._steps import Step, model_calls, output_text
+from moot.formats._steps import Step, output_text, records_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation
-from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
 __all__ = ["request"]
@@ -18,20 +17,11 @@ def request(exported: ExportedConversation) -> JsonObject:
     conversation, messages = exported.conversation, list(exported.messages)
     system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
-    said = [made for message in messages for made in _messages(message)]
+    said = records_of(messages, _content, _step)
     return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](said)}
 
 
-def _messages(message: Message) -> Iterator[JsonObject]:
-    if message.role != "assistant":
-        yield {"role": message.role, "content": _content(message.parts)}
-        return
-    steps = model_calls(message)
-    for step in steps:
-        yield from _step(step, alone=len(steps) == 1)
-
-
-def _step(step: Step, *, alone: bool) -> Iterator[JsonObject]:
+def _step(step: Step, alone: bool) -> Iterator[JsonObject]:
     """What the model said in one call; behind it, as from a person, what came of its tool calls."""
     blocks: list[Json] = [block for part in step.reasoning for block in _thought(part)]
     if step.text or (alone and not step.calls and not blocks):

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.errors import UsageError
-from moot.formats._exports import Export, first_of, opened_export, with_files
+from moot.formats._exports import Export, conversations_of, first_of, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
@@ -53,15 +52,10 @@ class ChatGPT(ReadOnly):
         return isinstance(first.get("mapping"), dict) and ("current_node" in first or "create_time" in first)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        some = False
-        with opened_export(path) as export:
-            for piece in export.conversations():
-                some = True
-                value = obj(piece.value)
-                id = text(value, "conversation_id") or text(value, "id") or f"conversation-{piece.number}"
-                yield ImportedConversation(id, _entries(piece, value, export))
-        if not some:
-            raise UsageError(f"{str(path)!r} is no export of ChatGPT: it holds no conversations.json with an array in it")
+        for piece, export in conversations_of(path, "ChatGPT"):
+            value = obj(piece.value)
+            id = text(value, "conversation_id") or text(value, "id") or f"conversation-{piece.number}"
+            yield ImportedConversation(id, _entries(piece, value, export))
 
 
 def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:

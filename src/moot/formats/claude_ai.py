@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.errors import UsageError
-from moot.formats._exports import Export, first_of, opened_export, with_files
+from moot.formats._exports import Export, conversations_of, first_of, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text
@@ -50,14 +49,9 @@ class ClaudeAi(ReadOnly):
         return isinstance(first.get("chat_messages"), list) and bool(text(first, "uuid"))
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        some = False
-        with opened_export(path) as export:
-            for piece in export.conversations():
-                some = True
-                value = obj(piece.value)
-                yield ImportedConversation(text(value, "uuid") or f"conversation-{piece.number}", _entries(piece, value, export))
-        if not some:
-            raise UsageError(f"{str(path)!r} is no export of Claude.ai: it holds no conversations.json with an array in it")
+        for piece, export in conversations_of(path, "Claude.ai"):
+            value = obj(piece.value)
+            yield ImportedConversation(text(value, "uuid") or f"conversation-{piece.number}", _entries(piece, value, export))
 
 
 def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moot.formats._steps import Step, model_calls, output_text
+from moot.formats._steps import Step, output_text, records_of
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation
-from moot.types.message import Message
 from moot.types.part import Part, is_settled, tool_name
 
 __all__ = ["request"]
@@ -17,20 +16,11 @@ def request(exported: ExportedConversation) -> JsonObject:
     """The shown branch as the `messages` of a request, with its title and model."""
     conversation = exported.conversation
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
-    messages = [made for message in exported.messages for made in _messages(message)]
+    messages = records_of(exported.messages, _content, _step)
     return {**{name: value for name, value in about.items() if value}, "messages": list[Json](messages)}
 
 
-def _messages(message: Message) -> Iterator[JsonObject]:
-    if message.role != "assistant":
-        yield {"role": message.role, "content": _content(message.parts)}
-        return
-    steps = model_calls(message)
-    for step in steps:
-        yield from _step(step, alone=len(steps) == 1)
-
-
-def _step(step: Step, *, alone: bool) -> Iterator[JsonObject]:
+def _step(step: Step, alone: bool) -> Iterator[JsonObject]:
     """What the model said in one call, then an output for each of its tool calls."""
     thoughts = "\n\n".join(str(part["text"]) for part in step.reasoning if part.get("text"))
     if thoughts or step.text or step.calls or alone:

@@ -23,10 +23,10 @@ def plain(path: Path, *, links: bool = True, buffering: int = -1) -> BinaryIO:
     return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
-def head_of(path: Path, size: int = HEAD) -> bytes:
+def head_of(path: Path, size: int = HEAD, *, links: bool = True) -> bytes:
     """How a file begins; empty for what can't be read."""
     try:
-        with plain(path) as file:
+        with plain(path, links=links) as file:
             return file.read(size)
     except OSError:
         return b""

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from moot.formats._source.lines import lines_holding
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.types.canonical import JsonObject, loads
 
 __all__ = ["call_that_began"]
@@ -17,7 +17,7 @@ _NOTE = 1 << 20
 
 def call_that_began(path: Path, session: str) -> str | None:
     """The id of the call, by the note beside the file or else by the session's own file; None = neither says it."""
-    note = _object(_bytes(path.with_suffix(".meta.json")))
+    note = _object(head_of(path.with_suffix(".meta.json"), _NOTE, links=False))
     if isinstance(call := note.get("toolUseId"), str) and call:
         return call
     agent = path.stem.removeprefix("agent-")
@@ -26,14 +26,6 @@ def call_that_began(path: Path, session: str) -> str | None:
         if call := _call_in(file, agent):
             return call
     return None
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with plain(path, links=False) as file:
-            return file.read(_NOTE)
-    except OSError:
-        return b""
 
 
 def _object(data: bytes) -> JsonObject:

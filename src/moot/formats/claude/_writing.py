@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from moot.convert.claude_session import EXACTLY, asked
 from moot.convert.fold import in_history
 from moot.formats._source.fields import iso_of
-from moot.formats._writing import families
+from moot.formats._writing import families, steps_of
 from moot.formats.claude._blocks import block_of, content_of, output_of
 from moot.formats.claude._kinds import PART
 from moot.types.canonical import JsonObject, dumps
@@ -107,8 +107,7 @@ class _Writing:
     # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, message: Message) -> Iterator[bytes]:
-        steps = message.metadata.get("steps")
-        told = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+        told = steps_of(message)
         mark: JsonObject = {"message": message.id}
         for number, (steering, parts) in enumerate(_steps(in_history(message.parts))):
             for part in steering:
