@@ -13,7 +13,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder
-from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, text, whole_number
 from moot.formats._source.pieces import object_in
 from moot.types.canonical import JsonObject, empty
@@ -89,21 +89,18 @@ def _conversation(
 
 def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     id, turns = text(thread, "id"), dict[str, JsonObject]()
+    problems: list[str] = []
     yield ImportedRecord(raw, thread)
-    for row in rows(connection, _TURNS, id):
-        if not isinstance(row, str):
-            turn = object_of(row)
-            turns[text(turn, "tip_message_hash")] = turn
-            yield ImportedRecord(raw_of(row), turn)
+    for row in readable(connection, problems, _TURNS, id):
+        turn = object_of(row)
+        turns[text(turn, "tip_message_hash")] = turn
+        yield ImportedRecord(raw_of(row), turn)
     first = next(iter(turns.values()), empty())
     source = text(thread, "forked_from")
     metadata: JsonObject = {"forked_from": source} if source else {}
     yield ImportedFacts(title=text(thread, "name"), agent="llm", created_at=milliseconds(first, "datetime_utc"), metadata=metadata)
-    for row in rows(connection, _CHAIN, text(thread, "tip_message_hash")):
-        if isinstance(row, str):
-            yield ImportedRecord(b"", problem=row)
-            continue
-        found = [one for one in rows(connection, _PARTS, row["hash"]) if not isinstance(one, str)]
+    for row in readable(connection, problems, _CHAIN, text(thread, "tip_message_hash")):
+        found = list(readable(connection, problems, _PARTS, row["hash"]))
         raws = b"".join(raw_of(one) for one in (row, *found))
         told = [_part(connection, object_of(one)) for one in found]
         parts = [one for one in told if not isinstance(one, Output)]
@@ -112,6 +109,7 @@ def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[
         role = _ROLES.get(str(row["role"]), "user")
         at = milliseconds(turn, "datetime_utc")
         yield Said(row["hash"], role, raws, tuple(parts), outputs, at=at, step=_step(turn) if turn else None)
+    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
 def _part(connection: Connection, part: JsonObject) -> Part | Output:
@@ -141,31 +139,29 @@ def _part(connection: Connection, part: JsonObject) -> Part | Output:
 def _older(connection: Connection, value: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     yield ImportedRecord(raw, value)
     yield ImportedFacts(title=text(value, "name"), agent="llm", model=text(value, "model"))
-    system = ""
-    for row in rows(connection, "SELECT * FROM responses WHERE conversation_id = ? ORDER BY id", text(value, "id")):
-        if isinstance(row, str):
-            yield ImportedRecord(b"", problem=row)
-            continue
+    system, problems = "", list[str]()
+    for row in readable(connection, problems, "SELECT * FROM responses WHERE conversation_id = ? ORDER BY id", text(value, "id")):
         response = object_of(row)
         if text(response, "system") and text(response, "system") != system:
             system = text(response, "system")
             yield Said(f"{response['id']}.system", "system", raw_of(row), (text_part(system),))
-        yield from _response(connection, response, raw_of(row), found)
+        yield from _response(connection, response, raw_of(row), found, problems)
+    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
-def _response(connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said]:
+def _response(connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str], problems: list[str]) -> Iterator[Said]:
     """A row: what was asked or what tools gave, and the answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
-    attached = [object_of(one) for one in _beside(connection, _ATTACHED, id, "prompt_attachments" in found)]
+    attached = [object_of(one) for one in readable(connection, problems, _ATTACHED, id)] if "prompt_attachments" in found else []
     asked = [text_part(words)] if (words := text(response, "prompt")) else []
     asked += [_file(one) for one in attached]
-    results = [object_of(one) for one in _beside(connection, _RESULTS, id, "tool_results" in found)]
+    results = [object_of(one) for one in readable(connection, problems, _RESULTS, id)] if "tool_results" in found else []
     outputs = tuple(_result(one) for one in results)
     if outputs:
         yield Said(f"{id}.results", "assistant", raw, outputs=outputs, at=when)
     if asked or not outputs:
         yield Said(f"{id}.prompt", "user", raw, tuple(asked), at=when)
-    calls = [object_of(one) for one in _beside(connection, _CALLS, id, "tool_calls" in found)]
+    calls = [object_of(one) for one in readable(connection, problems, _CALLS, id)] if "tool_calls" in found else []
     parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
     parts += [text_part(words)] if (words := text(response, "response")) else []
     parts += [call(text(one, "tool_call_id") or text(one, "name"), text(one, "name"), object_in(text(one, "arguments"))) for one in calls]
@@ -174,10 +170,6 @@ def _response(connection: Connection, response: JsonObject, raw: bytes, found: f
 
 _CALLS = "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id"
 _RESULTS = "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id"
-
-
-def _beside(connection: Connection, query: str, id: str, there: bool) -> list[Row]:
-    return [row for row in rows(connection, query, id) if not isinstance(row, str)] if there else []
 
 
 def _result(result: JsonObject) -> Output:

@@ -13,7 +13,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import value_in
 from moot.types.canonical import JsonObject
@@ -27,6 +27,9 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
 _CALL = "call"
 """Of every call: the rows have no ids, and an output answers the first call that has none."""
+_MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
+_CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
+_FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
 _KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 
 
@@ -70,30 +73,23 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset[str]) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     yield ImportedRecord(raw, chat)
     yield ImportedFacts(title=text(chat, "title"), agent="ollama", created_at=milliseconds(chat, "created_at"))
-    for number, row in enumerate(rows(connection, "SELECT * FROM messages WHERE chat_id = ? ORDER BY id", text(chat, "id")), 1):
-        if isinstance(row, str):
-            yield ImportedRecord(b"", problem=row)
-            continue
+    problems: list[str] = []
+    for number, row in enumerate(readable(connection, problems, _MESSAGES, text(chat, "id")), 1):
         message = object_of(row)
         beside = [raw_of(row)]
         calls: list[Part] = []
         outputs: list[Output] = []
-        for one in (
-            rows(connection, "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id", message["id"]) if "tool_calls" in found else ()
-        ):
-            if not isinstance(one, str):
-                made_ = object_of(one)
-                beside.append(raw_of(one))
-                calls.append(call(_CALL, text(made_, "function_name"), value_in(made_.get("function_arguments"))))
-                if text(made_, "function_result"):
-                    outputs.append(Output(_CALL, value_in(made_.get("function_result"))))
-        for one in (
-            rows(connection, "SELECT * FROM attachments WHERE message_id = ? ORDER BY id", message["id"]) if "attachments" in found else ()
-        ):
-            if not isinstance(one, str):
-                beside.append(raw_of(one))
-                calls.append(_file(one["filename"], one["data"]))
+        for one in readable(connection, problems, _CALLS, message["id"]) if "tool_calls" in found else ():
+            made_ = object_of(one)
+            beside.append(raw_of(one))
+            calls.append(call(_CALL, text(made_, "function_name"), value_in(made_.get("function_arguments"))))
+            if text(made_, "function_result"):
+                outputs.append(Output(_CALL, value_in(made_.get("function_result"))))
+        for one in readable(connection, problems, _FILES, message["id"]) if "attachments" in found else ():
+            beside.append(raw_of(one))
+            calls.append(_file(one["filename"], one["data"]))
         yield _message(str(number), message, b"".join(beside), calls, outputs)
+    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
 def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outputs: list[Output]) -> Said:

@@ -14,7 +14,7 @@ from moot.errors import UsageError
 from moot.formats._answers_of_open_webui import REACHABLE, Answer, answer_of
 from moot.formats._saying import Said, branches, entries_of, file, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats._source.pieces import along, array, beginning, bytes_of, member, parsed, value_in
 from moot.formats._source.tree import in_order
@@ -97,8 +97,9 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
             written = text(about, "chat").encode()
             chat, problem = _parsed(written)
             about = {name: one for name, one in about.items() if name != "chat"}
-            record = ImportedRecord(dumps(about) + b"\n", about, problem)
-            messages = list(_of_rows(connection, text(about, "id"))) if "chat_message" in found else []
+            problems = [problem] if problem else []
+            messages = list(_of_rows(connection, text(about, "id"), problems)) if "chat_message" in found else []
+            record = ImportedRecord(dumps(about) + b"\n", about, "; ".join(problems))
             messages = _completed(messages, {one[0]: one for one in _messages(written)})
             yield ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages)))
 
@@ -135,13 +136,12 @@ def _messages(chat: bytes) -> Iterator[_Message]:
             yield span.name, value, chat[span.begin : begin] + chat[end : span.end]
 
 
-def _of_rows(connection: Connection, chat: str) -> Iterator[_Message]:
-    for row in rows(connection, _ROWS, chat):
-        if not isinstance(row, str):
-            stored = object_of(row)
-            value = {_NAMES.get(name, name): _json(one) if name in _JSON else one for name, one in stored.items()}
-            value["parentId"] = text(value, "parentId").removeprefix(f"{chat}-")
-            yield text(stored, "id").removeprefix(f"{chat}-"), value, raw_of(row)
+def _of_rows(connection: Connection, chat: str, problems: list[str]) -> Iterator[_Message]:
+    for row in readable(connection, problems, _ROWS, chat):
+        stored = object_of(row)
+        value = {_NAMES.get(name, name): _json(one) if name in _JSON else one for name, one in stored.items()}
+        value["parentId"] = text(value, "parentId").removeprefix(f"{chat}-")
+        yield text(stored, "id").removeprefix(f"{chat}-"), value, raw_of(row)
 
 
 def _json(value: Json) -> Json:

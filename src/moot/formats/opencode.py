@@ -14,10 +14,10 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish
-from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, rows, tables
+from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.pieces import array, beginning, members, object_in, whole
-from moot.formats._source.plain import plain
+from moot.formats._source.plain import head_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, text_part
@@ -66,7 +66,7 @@ class OpenCode(ReadOnly):
         return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        if not _is_database(path):
+        if not head_of(path).startswith(SQLITE):
             yield _exported(path)
             return
         with opened(path) as connection:
@@ -99,19 +99,14 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
     yield _facts(
         session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, object_in(text(session, "model"))
     )
-    told = _events(connection, id) if events else {}
-    for row in rows(connection, _MESSAGES, id):
-        if isinstance(row, str):
-            yield ImportedRecord(b"", problem=row)
-            continue
+    problems: list[str] = []
+    told = _events(connection, id, problems) if events else {}
+    for row in readable(connection, problems, _MESSAGES, id):
         message = object_of(row)
-        parts = list(rows(connection, _PARTS, message["id"]))
-        said = [
-            {"id": text(one, "id"), **object_in(text(one, "data"))}
-            for one in (object_of(part) for part in parts if not isinstance(part, str))
-        ]
+        parts = list(readable(connection, problems, _PARTS, message["id"]))
+        said = [{"id": text(one, "id"), **object_in(text(one, "data"))} for one in map(object_of, parts)]
         raws = [raw_of(event) for seq in told.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
-        raws = raws or [raw_of(row), *(raw_of(part) for part in parts if not isinstance(part, str))]
+        raws = raws or [raw_of(row), *map(raw_of, parts)]
         info = object_in(text(message, "data"))
         if not info:
             yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is no JSON")
@@ -120,14 +115,14 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
     for seq in sorted(seq for left in told.values() for seq in left):
         for row in connection.execute(_EVENT, (id, seq)):
             yield ImportedRecord(raw_of(row), object_of(row))
+    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
-def _events(connection: Connection, session: str) -> dict[str, list[int]]:
+def _events(connection: Connection, session: str, problems: list[str]) -> dict[str, list[int]]:
     """Message → the events that tell of it; "" = those of none."""
     found: dict[str, list[int]] = {}
-    for row in rows(connection, _EVENTS, session):
-        if not isinstance(row, str):
-            found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
+    for row in readable(connection, problems, _EVENTS, session):
+        found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
     return found
 
 
@@ -255,11 +250,3 @@ def _database() -> bytes:
             ("INSERT INTO part (message_id, session_id, id, data) VALUES (?, 'ses_1', ?, ?)", [(one[0], *one[2:]) for one in told]),
         ],
     )
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with plain(path) as file:
-            return file.read(len(SQLITE)) == SQLITE
-    except OSError:
-        return False

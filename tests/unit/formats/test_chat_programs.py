@@ -13,7 +13,7 @@ from moot.formats.aichat import Aichat
 from moot.formats.lmstudio import LmStudio
 from moot.formats.ollama import Ollama
 from moot.formats.open_webui import OpenWebUi
-from moot.types.format import WholeConversation
+from moot.types.format import ImportedRecord, WholeConversation
 from moot.types.part import is_tool, text_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
@@ -252,6 +252,26 @@ def test_each_model_call_in_lm_studio_is_a_step_with_its_tool_calls_paired(tmp_p
         {"step": 1, "finish_reason": "tool-calls", "usage": {"input": 20, "output": 5}},
         {"step": 2, "finish_reason": "stop", "usage": {"input": 40, "output": 5}},
     ]
+
+
+def test_a_damaged_table_beside_the_messages_is_told_of_and_costs_no_message(tmp_path: Path) -> None:
+    path = tmp_path / "db.sqlite"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(Ollama().samples["database"])
+        connection.execute("CREATE TABLE attachments (id INTEGER PRIMARY KEY, message_id INT, filename TEXT, data BLOB)")
+        connection.executemany(
+            "INSERT INTO attachments (message_id, filename, data) VALUES (1, ?, ?)", [(f"{n}.txt", b"x" * 900) for n in range(40)]
+        )
+        connection.commit()
+        [page] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'attachments'").fetchone()
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+        data = bytearray(connection.serialize())
+    data[page * size : len(data)] = b"\xff" * (len(data) - page * size)
+    path.write_bytes(data)
+    [conversation] = read(Ollama(), path)
+    assert [text_of(one.parts) for one in conversation.messages] == ["What is here?", "One file."]
+    assert conversation.fidelity.lost["records"] >= 1
+    assert any("can't be read" in entry.problem for entry in conversation.entries if isinstance(entry, ImportedRecord))
 
 
 def test_ollama_pairs_outputs_with_the_calls_before_them(tmp_path: Path) -> None:

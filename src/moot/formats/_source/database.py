@@ -16,7 +16,7 @@ from urllib.parse import quote
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject, dumps
 
-__all__ = ["SQLITE", "Connection", "Row", "columns", "made", "object_of", "opened", "raw_of", "rows", "tables"]
+__all__ = ["SQLITE", "Connection", "Row", "columns", "made", "object_of", "opened", "raw_of", "readable", "rows", "tables"]
 
 Connection: TypeAlias = sqlite3.Connection
 Row: TypeAlias = sqlite3.Row
@@ -79,6 +79,15 @@ def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[s
         yield from connection.execute(query, values)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         yield f"the rest of the rows can't be read: {error}"
+
+
+def readable(connection: sqlite3.Connection, problems: list[str], query: str, *values: Any) -> Iterator[sqlite3.Row]:
+    """The rows that can be read; what is wrong with those behind them goes to the problems."""
+    for row in rows(connection, query, *values):
+        if isinstance(row, str):
+            problems.append(row)
+        else:
+            yield row
 
 
 def object_of(row: sqlite3.Row) -> JsonObject:
