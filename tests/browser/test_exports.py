@@ -102,6 +102,8 @@ def test_a_page_is_shared_shown_to_a_stranger_and_taken_back(visit: Visitor, ser
     page.get_by_role("button", name="Done").click()
     tab.go("/settings/shares")
     page.get_by_role("button", name="Take back").first.press("Enter")
+    assert other.goto(link).ok  # it is asked once more
+    page.get_by_role("button", name="Take back for good").press("Enter")
     expect(page.get_by_text("Nothing is shared")).to_be_visible()
     answer = other.goto(link)
     assert answer is not None and answer.status == 404

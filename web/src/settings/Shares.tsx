@@ -2,10 +2,10 @@ import { Link2 } from 'lucide-react'
 import { Link } from 'wouter'
 import { type Share, useShareActs, useShares } from '@/data/sharing'
 import { Area } from '@/settings/Area'
-import { Button } from '@/ui/Button'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { moment } from '@/ui/words'
+import { TakeBack } from '@/ui/TakeBack'
+import { When } from '@/ui/When'
 
 /** The pages that somebody with a link can read now. */
 export default function Shares() {
@@ -37,21 +37,13 @@ const COLUMNS: readonly Column<Share>[] = [
       </Link>
     ),
   },
-  { head: 'Shared', wide: true, cell: (share) => moment(share.created_at) },
-  { head: 'Ends', cell: (share) => moment(share.expires_at) },
+  { head: 'Shared', wide: true, cell: (share) => <When at={share.created_at} /> },
+  { head: 'Ends', cell: (share) => <When at={share.expires_at} /> },
   { head: 'Take back', cell: (share) => <Revoke share={share} /> },
 ]
 
 function Revoke({ share }: { share: Share }) {
   const { revoke } = useShareActs()
-  return (
-    <Button
-      look="danger"
-      disabled={revoke.isPending}
-      onClick={() => revoke.mutate(share.id)}
-      aria-label={`Take back ${share.title || 'Untitled'}`}
-    >
-      Take back
-    </Button>
-  )
+  const name = share.title || 'Untitled'
+  return <TakeBack act="Take back" name={name} busy={revoke.isPending} onSure={() => revoke.mutate(share.id)} />
 }

@@ -8,8 +8,9 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
+import { TakeBack } from '@/ui/TakeBack'
 import { ToldOnce } from '@/ui/ToldOnce'
-import { age, moment } from '@/ui/words'
+import { When } from '@/ui/When'
 
 /** Who may talk to this server: tokens to list, make and take back. */
 export default function Tokens() {
@@ -70,34 +71,9 @@ const COLUMNS: readonly Column<Token>[] = [
   { head: 'Take back', cell: (token) => <Revoke token={token} /> },
 ]
 
-function When({ at }: { at: number }) {
-  return (
-    <span title={moment(at)} className="whitespace-nowrap">
-      {age(at)}
-    </span>
-  )
-}
-
 function Revoke({ token }: { token: Token }) {
-  const [asking, setAsking] = useState(false)
   const { revoke } = useTokenActs()
-  if (!asking) {
-    return (
-      <Button look="danger" onClick={() => setAsking(true)} aria-label={`Revoke ${token.name}`}>
-        Revoke
-      </Button>
-    )
-  }
-  return (
-    <span className="flex flex-wrap gap-2">
-      <Button autoFocus look="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
-        Revoke for good
-      </Button>
-      <Button look="quiet" onClick={() => setAsking(false)}>
-        Keep
-      </Button>
-    </span>
-  )
+  return <TakeBack act="Revoke" name={token.name} busy={revoke.isPending} onSure={() => revoke.mutate(token.id)} />
 }
 
 const SCOPES: readonly [string, string][] = [
