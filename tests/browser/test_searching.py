@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from uuid import uuid4
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.served import Served
@@ -142,3 +142,60 @@ def test_on_a_phone_the_search_fits_and_a_hit_is_tapped(visit: Visitor, server: 
     found.first.click()
     page.wait_for_url(re.compile(f"/c/{id}#"))
     expect(page.locator("[data-found]")).to_contain_text(sought)
+
+
+def test_enter_pressed_before_the_answer_takes_the_first_of_what_was_typed(visit: Visitor, server: Served, tmp_path: Path) -> None:
+    shown, meant = word(), word()
+    brought(server, tmp_path, ["begin", f"{shown} there", f"and {meant} too"])
+    page = visit().page
+    expect(typed(page, shown).first).to_be_visible()
+    held: list[Route] = []
+    page.route("**/api/search?*", lambda route: held.append(route))
+    field = page.get_by_role("combobox", name="Search and commands")
+    field.fill(meant)
+    page.keyboard.press("Enter")  # while what was found for other words still stands there
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("Searching …")
+    page.wait_for_timeout(300)
+    assert field.is_visible() and held
+    for route in held:
+        route.continue_()
+    expect(page.locator("[data-found]")).to_contain_text(meant)
+
+
+def test_enter_is_forgotten_when_typing_goes_on_or_nothing_is_found(visit: Visitor, server: Served) -> None:
+    sought = word()
+    server.say(f"say {sought}")
+    page = visit().page
+    found = typed(page, sought)
+    expect(found.first).to_be_visible()
+    field = page.get_by_role("combobox", name="Search and commands")
+    field.press_sequentially("x")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("Nothing found")
+    page.keyboard.press("Backspace")
+    expect(found.first.locator("mark").first).to_have_text(sought)
+    page.wait_for_timeout(300)
+    assert field.is_visible()
+
+
+def test_values_of_this_home_are_offered_and_chosen_by_keyboard(visit: Visitor, server: Served) -> None:
+    server.say("say hello")
+    tab = visit()
+    tab.allowed = ("status of 400",)  # of the half-typed value
+    page = tab.page
+    typed(page, "agent:")
+    offered = page.get_by_role("group", name="Operators").get_by_role("button")
+    expect(offered.nth(1)).to_be_visible()
+    second = offered.nth(1).inner_text()
+    expect(offered.first).to_have_attribute("aria-current", "true")
+    page.keyboard.press("ArrowRight")
+    expect(offered.nth(1)).to_have_attribute("aria-current", "true")
+    page.keyboard.press("Tab")
+    field = page.get_by_role("combobox", name="Search and commands")
+    expect(field).to_have_value(f"{second} ")
+    field.fill("project:")
+    expect(offered.first).to_have_text("project:default")
+    field.fill("model:")
+    expect(offered.first).to_contain_text("model:")
+    page.keyboard.press("ArrowLeft")  # the field's own: no offer stands before the first
+    expect(offered.first).to_have_attribute("aria-current", "true")

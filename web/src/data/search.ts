@@ -27,8 +27,15 @@ export interface Found extends Page<Hit> {
 /** What comes first; `meaning`: what lies nearest to what is meant, whatever its words. */
 export type Order = 'newest' | 'best' | 'meaning'
 
-/** Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits stay. */
+/** Seconds that the server may index before it answers: what is typed is to be answered at once, and is then asked again. */
+const [WAIT, AGAIN] = [0.1, 1]
+
+/**
+ * Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits
+ * stay. While the index is behind, the query is asked again until the answer is whole.
+ */
 export function useSearch(query: string, order: Order) {
+  const answered = useRef('')
   const found = useInfiniteQuery({
     queryKey: ['search', query, order],
     queryFn: ({ pageParam, signal }) =>
@@ -36,7 +43,7 @@ export function useSearch(query: string, order: Order) {
         query:
           order === 'meaning'
             ? { q: query, mode: order, limit: 20 }
-            : { q: query, sort: order, limit: 20, cursor: pageParam },
+            : { q: query, sort: order, limit: 20, cursor: pageParam, wait: answered.current === query ? AGAIN : WAIT },
         signal,
       }),
     initialPageParam: null as string | null,
@@ -44,11 +51,17 @@ export function useSearch(query: string, order: Order) {
     enabled: query.trim() !== '',
     placeholderData: keepPreviousData,
     staleTime: 10_000,
+    refetchInterval: (query) =>
+      order !== 'meaning' && query.state.data?.pages.some(({ index }) => index.done < index.total)
+        ? AGAIN * 1000
+        : false,
   })
   const last = useRef(found.data)
   useEffect(() => {
-    if (found.data) last.current = found.data
-  }, [found.data])
+    if (!found.data) return
+    last.current = found.data
+    if (!found.isPlaceholderData) answered.current = query
+  }, [found.data, found.isPlaceholderData, query])
   const pages = (found.data ?? last.current)?.pages ?? []
   return { ...found, hits: pages.flatMap((page) => page.data), last: pages.at(-1) }
 }

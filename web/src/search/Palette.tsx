@@ -4,47 +4,85 @@ import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useId,
 import { Problem } from '@/api/client'
 import { type Order, useSearch } from '@/data/search'
 import { useChoices } from '@/search/choices'
+import { useKnown } from '@/search/known'
 import { type Offer, offers, whole } from '@/search/query'
 import { Dialog } from '@/ui/Dialog'
 import { Keys } from '@/ui/Menu'
 
-/** One field for everything: commands, conversations by title, messages by their words. Arrows choose, Enter goes there. */
+/**
+ * One field for everything: commands, conversations by title, messages by their words. Arrows choose, Enter goes there. Whoever
+ * presses Enter before the answer is there gets the first of what was typed, never of what was found for other words.
+ */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState('')
-  const [at, setAt] = useState(0)
+  const [at, setAt] = useState<string | null>(null)
+  const [entered, setEntered] = useState(false)
+  const [next, setNext] = useState(0)
   const id = useId()
   const list = useRef<HTMLDivElement>(null)
   const field = useRef<HTMLInputElement>(null)
-  const asked = useSettled(whole(query), 120)
+  const typed = whole(query)
+  const asked = useSettled(typed, entered ? 0 : 120)
   const [order, setOrder] = useState<Order>('newest')
   const found = useSearch(asked, order)
   const more = found.hasNextPage && !found.isFetching ? () => void found.fetchNextPage() : null
   const turn = (to: Order) => {
     setOrder(to)
-    setAt(0)
+    setAt(null)
   }
-  const groups = useChoices(useDeferredValue(query.trim()), { hits: found.hits, order, turn, more }, onClose)
-  const offered = offers(query)
+  const deferred = useDeferredValue(query.trim())
+  const groups = useChoices(deferred, { hits: found.hits, order, turn, more }, onClose)
+  const offered = offers(query, useKnown(query))
+  const offer = offered[Math.min(next, offered.length - 1)]
   const choices = groups.flatMap((group) => group.choices)
   const count = choices.filter(({ key }) => key !== 'order' && key !== 'meaning').length
-  const chosen = Math.min(at, choices.length - 1)
+  const chosen = Math.max(
+    Math.min(0, choices.length - 1),
+    choices.findIndex((choice) => choice.key === at),
+  )
+  const answered = typed === '' || (asked === typed && !found.isPlaceholderData && !found.isPending)
+  const current = deferred === query.trim() && (groups[0]?.name === 'Conversations' || (answered && !found.error))
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another choice has to be brought into view
   useEffect(() => {
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
 
+  useEffect(() => {
+    if (!entered || !(current || (answered && found.error))) return
+    setEntered(false)
+    if (current && choices[chosen]?.key !== 'meaning') choices[chosen]?.act() // nothing found: to ask otherwise takes another Enter
+  })
+
   function type(text: string) {
     setQuery(text)
-    setAt(0)
+    setAt(null)
+    setEntered(false)
+    setNext(0)
+  }
+
+  function choose(to: number) {
+    setAt(choices[Math.max(0, Math.min(choices.length - 1, to))]?.key ?? null)
+    setEntered(false)
+  }
+
+  /** Whether the key went to another offer: the arrows are the field's own unless the caret stands behind what is typed. */
+  function wander(key: string) {
+    const { selectionStart, value } = field.current ?? {}
+    if (selectionStart !== value?.length || !(key === 'ArrowRight' ? next < offered.length - 1 : next > 0)) return false
+    setNext(next + (key === 'ArrowRight' ? 1 : -1))
+    return true
   }
 
   function onKey(event: KeyboardEvent) {
-    const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + 8, PageUp: chosen - 8 }[event.key]
-    if (to !== undefined) setAt(Math.max(0, Math.min(choices.length - 1, to)))
-    else if (event.key === 'Tab' && !event.shiftKey && offered[0]) type(offered[0].query)
-    else if (event.key === 'Enter' && !event.nativeEvent.isComposing) choices[chosen]?.act()
-    else return
+    const { key } = event
+    const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + 8, PageUp: chosen - 8 }[key]
+    if (to !== undefined) choose(to)
+    else if (key === 'Tab' && !event.shiftKey && offer) type(offer.query)
+    else if (key === 'Enter' && !event.nativeEvent.isComposing) {
+      if (at !== null || current) choices[chosen]?.act()
+      else setEntered(true)
+    } else if (!(key === 'ArrowRight' || key === 'ArrowLeft') || event.shiftKey || !wander(key)) return
     event.preventDefault()
   }
 
@@ -78,6 +116,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
       </div>
       <Offers
         offered={offered}
+        next={offer}
         onChoose={(offer) => {
           type(offer.query)
           field.current?.focus()
@@ -100,7 +139,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                     id={`${id}-${own}`}
                     role="option"
                     aria-selected={own === chosen}
-                    onMouseMove={() => setAt(own)}
+                    onMouseMove={() => setAt(choice.key)}
                     onClick={choice.act}
                     className={clsx(
                       'flex min-h-10 cursor-pointer items-center gap-3 rounded-lg px-2.5 py-1.5 max-md:min-h-11',
@@ -116,25 +155,38 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </div>
           ))}
         </div>
-        <Said>{saidOf(whole(query), asked, found, order, count)}</Said>
+        <Said>{entered ? 'Searching …' : saidOf(typed, asked, found, order, count)}</Said>
       </div>
       <div className="flex items-center gap-4 border-t border-line px-4 py-2 text-xs text-faint max-md:hidden">
         <span>↑ ↓ to choose</span>
         <span className="flex items-center gap-1">
           <CornerDownLeft size={12} aria-hidden /> to go there
         </span>
-        {offered.length > 0 && <span>Tab for {offered[0]?.words}</span>}
+        {offer && <span>{`Tab for ${offer.words}${offered.length > 1 ? ', ← → for others' : ''}`}</span>}
         <span className="ml-auto">“phrase” · -not · role: has: after:</span>
       </div>
     </Dialog>
   )
 }
 
-/** Ways to go on with the query, to be clicked; by keyboard Tab takes the first. */
-function Offers({ offered, onChoose }: { offered: readonly Offer[]; onChoose: (offer: Offer) => void }) {
+interface OffersProps {
+  offered: readonly Offer[]
+  /** The one that Tab takes. */
+  next: Offer | undefined
+  onChoose: (offer: Offer) => void
+}
+
+/** Ways to go on with the query, to be clicked; by keyboard the arrows go from one to the other. */
+function Offers({ offered, next, onChoose }: OffersProps) {
+  const row = useRef<HTMLDivElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another offer has to be brought into view
+  useEffect(() => {
+    row.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [next?.words])
   if (!offered.length) return null
   return (
     <div
+      ref={row}
       role="group"
       aria-label="Operators"
       className="flex shrink-0 gap-1.5 overflow-x-auto border-b border-line px-4 py-2"
@@ -144,8 +196,12 @@ function Offers({ offered, onChoose }: { offered: readonly Offer[]; onChoose: (o
           key={offer.words}
           type="button"
           tabIndex={-1}
+          aria-current={offer === next}
           onClick={() => onChoose(offer)}
-          className="shrink-0 rounded-md bg-sunken px-2 py-1 font-mono text-xs text-muted hover:bg-hover max-md:min-h-11 max-md:px-3"
+          className={clsx(
+            'shrink-0 rounded-md px-2 py-1 font-mono text-xs text-muted hover:bg-hover max-md:min-h-11 max-md:px-3',
+            offer === next ? 'bg-accent-soft' : 'bg-sunken',
+          )}
         >
           {offer.words}
         </button>
@@ -178,7 +234,7 @@ function saidOf(
   const share = index && index.done < index.total ? `${Math.floor((index.done * 100) / index.total)} %` : ''
   const far = share && (order === 'meaning' ? `Read ${share} of the answers` : `Indexed ${share}`)
   if (!count) return far ? `Nothing found so far. ${far}.` : `Nothing found for “${query.trim()}”.`
-  if (far) return `${far}; search again for the rest.`
+  if (far) return `${far}; ${order === 'meaning' ? 'search again for the rest' : 'the rest is looked at meanwhile'}.`
   if (ranked) return `Ranked among the newest ${ranked.toLocaleString('en')} matches; before: leads to older ones.`
   return cut ? 'That piece is in very many words; only the most common of them were looked for.' : ''
 }

@@ -23,8 +23,20 @@ test('operators are offered for what is typed, then their values', () => {
   expect(words('has:image')).toEqual([])
   expect(words('"a phrase')).toEqual([])
   expect(words('http://x')).toEqual([])
+  expect(words('has:g')).toEqual(['has:image', 'has:reasoning'])
   expect(offers('x role:u')[0]?.query).toBe('x role:user ')
   expect(offers('x ro')[0]?.query).toBe('x role:')
+})
+
+test('agents, models and projects are offered as they are called here', () => {
+  const known = { agent: ['default', 'claude-code'], model: ['big@anthropic', 'small@ollama'], project: ['My shop'] }
+  const words = (query: string) => offers(query, known).map((offer) => offer.words)
+  expect(words('x agent:')).toEqual(['agent:default', 'agent:claude-code'])
+  expect(words('-agent:Cl')).toEqual(['-agent:claude-code'])
+  expect(words('model:olla')).toEqual(['model:small@ollama'])
+  expect(words('project:my')).toEqual(['project:"My shop"'])
+  expect(offers('x project:', known)[0]?.query).toBe('x project:"My shop" ')
+  expect(offers('agent:', { agent: Array.from({ length: 40 }, (_, at) => `a${at}`) })).toHaveLength(12)
 })
 
 test('an operator without a value is not asked for yet', () => {

@@ -34,8 +34,14 @@ export interface Offer {
   query: string
 }
 
-/** The operators that the last word may become, or the values that it may have; all operators behind a finished word. */
-export function offers(query: string): Offer[] {
+/** So many values are offered at once: the rest are a letter away. */
+const OFFERED = 12
+
+/**
+ * The operators that the last word may become, or the values that it may have; all operators behind a finished word. `known` holds
+ * values that are another matter in each home.
+ */
+export function offers(query: string, known: Record<string, readonly string[]> = {}): Offer[] {
   const half = /^(.*?)(-?)([a-z]*)(?::([^\s"]*))?$/is.exec(query.slice(query.lastIndexOf(' ') + 1))
   if (!query.trim() || !half || half[1]) return []
   const [, , minus = '', name = '', value] = half
@@ -44,10 +50,15 @@ export function offers(query: string): Offer[] {
     const fitting = Object.keys(OPERATORS).filter((operator) => operator.startsWith(name.toLowerCase()))
     return fitting.map((operator) => ({ words: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
   }
-  const values = OPERATORS[name.toLowerCase()] ?? []
-  return values
-    .filter((one) => one.startsWith(value.toLowerCase()) && one !== value.toLowerCase())
-    .map((one) => ({ words: `${minus}${name}:${one}`, query: `${before}${minus}${name}:${one} ` }))
+  const operator = name.toLowerCase()
+  const low = value.toLowerCase()
+  const values = (known[operator] ?? OPERATORS[operator] ?? []).filter((one) => one.toLowerCase() !== low)
+  const begun = values.filter((one) => one.toLowerCase().startsWith(low))
+  const within = values.filter((one) => !begun.includes(one) && one.toLowerCase().includes(low))
+  return [...begun, ...within].slice(0, OFFERED).map((one) => {
+    const words = `${minus}${name}:${/[\s"]/.test(one) ? `"${one.replaceAll('"', '')}"` : one}`
+    return { words, query: `${before}${words} ` }
+  })
 }
 
 /** The query without an operator at its end that has no value yet. */

@@ -35,8 +35,9 @@ async def search(
         Literal["words", "meaning"],
         Query(description="`meaning`: answers about what `q` is about, the nearest first, on one page; `sort` and `cursor` don't matter."),
     ] = "words",
+    wait: Annotated[float, Query(ge=0, le=2, description="Seconds to index what is missing before the answer.")] = 2.0,
 ) -> FoundOut:
-    """Finds messages. What is missing in the index is indexed first, for up to two seconds; `index` says how far it goes.
+    """Finds messages. What is missing in the index is indexed first, for up to `wait` seconds; `index` says how far it goes.
 
     By meaning, `index` counts the answers that were read. Without the extra or the weights that is an error which says how to get them.
     """
@@ -46,5 +47,5 @@ async def search(
     if mode == "meaning":
         embedder = await here.engine.meanings.embedder()
         return FoundOut.model_validate(found_json(await caller.store.meaning.search(Meant(q, limit, within), embedder=embedder)))
-    page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within, best=sort == "best")
+    page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within, best=sort == "best", wait=wait)
     return FoundOut.model_validate(found_json(page))
