@@ -65,6 +65,16 @@ async def test_what_was_said_is_quoted_on_one_line_and_short(store: SqliteStore)
     assert "\x1b" not in text and len(text) < 700
 
 
+async def test_no_piece_of_a_secret_stands_where_a_quote_was_cut(store: SqliteStore):
+    secret = "eyJ" + "".join(f"{number:03x}" for number in range(100))
+    await said(store, "ann", "then", f"{'some words ' * 10}{secret} the plum recipe {'and more ' * 17}{secret} end")
+    text, _, _ = await told(store, "plum")
+    assert "… the plum recipe and more" in text
+    assert not any(secret[at : at + 12] in text for at in range(len(secret) - 12))
+    text, _, _ = await told(store, secret[:80])
+    assert not any(secret[at : at + 12] in text for at in range(80, len(secret) - 12))
+
+
 async def test_a_query_that_can_not_be_meant_is_an_output_that_says_why(store: SqliteStore):
     text, _, error = await told(store, "role:bob")
     assert error and "known: user, assistant, system" in text
