@@ -22,7 +22,6 @@ from anyio import to_thread
 
 from moot.errors import MootError, StoreFull
 from moot.store.connect import Connection, connect
-from moot.store.folding import fold
 from moot.store.locks import SCRUBBING, FileLock
 from moot.store.reader import Reader
 from moot.store.unindexing import optimize
@@ -51,7 +50,7 @@ async def emptied(writer: Writer, path: Path, tell: Tell, patience: float) -> bo
     """Whether the write-ahead log is empty now; somebody who reads an old state is waited for so many seconds."""
 
     async def work() -> bool:
-        await to_thread.run_sync(_folded, path)  # nearly all of it, while others write
+        await to_thread.run_sync(_folded, path, patience)  # nearly all of it, while others write
         return await writer.alone(partial(_truncated, patience))
 
     return await _telling(tell, "emptying the log of writes", work)
@@ -98,9 +97,11 @@ def _scrub(path: Path, lock: FileLock, unindexed: bool, connection: Connection) 
     return before, _size(connection)
 
 
-def _folded(path: Path) -> None:
+def _folded(path: Path, patience: float) -> None:
+    until = time.monotonic() + patience
     with closing(connect(path, writing=True)) as connection:
-        fold(connection)
+        while connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0] and time.monotonic() < until:
+            time.sleep(0.05)  # somebody else is at it
 
 
 def _truncated(patience: float, connection: Connection) -> bool:
