@@ -36,7 +36,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py"),
     **dict.fromkeys(OUTSIDE, "tests/e2e/crash/test_kill_outside.py"),
     **dict.fromkeys(FORGET, "tests/e2e/forgetting/test_kills.py"),
-    **dict.fromkeys(("backup.copied", "restore.exchanged", "restore.unpacked"), "tests/e2e/forgetting/test_backups.py"),
+    **dict.fromkeys(("backup.copied", "backup.written", "restore.exchanged", "restore.unpacked"), "tests/e2e/forgetting/test_backups.py"),
 }
 """Points that another test kills at, by its path."""
 
