@@ -13,6 +13,7 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
+from moot.formats.chatgpt import ChatGPT
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
@@ -57,6 +58,20 @@ def test_a_conversation_is_written_and_what_went_along_is_told(moot: MootProcess
     assert words in file.read_bytes() and told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
     assert told["fidelity"]["kept"]["messages"] == 2
     assert sum(told["fidelity"][word].get("tool calls", 0) for word in ("kept", "approximated")) == 1
+
+
+def test_branches_that_a_format_can_not_hold_are_told_as_lost(tmp_path: Path, model: ScriptedProcess) -> None:
+    (tmp_path / "home").mkdir()
+    one = make(tmp_path / "home", tmp_path / "cache", model.config())
+    source = one.work / "conversations.json"
+    source.write_bytes(ChatGPT().samples["conversations"])
+    assert one.run("import", str(source)).returncode == 0
+    told = [document(one.run("export", "1", "-f", name, "-o", str(one.work / name), "--json")) for name in ("codex", "claude")]
+    assert told[0]["fidelity"]["lost"]["branches"] == 1 and told[0]["fidelity"]["lost"]["messages"] == 1
+    assert told[1]["fidelity"]["kept"]["branches"] == 1 and not told[1]["fidelity"]["lost"]
+    shown = document(one.run("export", "1", "-f", "codex", "--branch", "shown", "-o", str(one.work / "shown"), "--json"))
+    assert "branches" not in shown["fidelity"]["lost"]
+    one.close()
 
 
 def test_what_was_written_as_json_comes_in_again(moot: MootProcess, tmp_path: Path) -> None:

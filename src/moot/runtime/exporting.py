@@ -37,14 +37,26 @@ async def exported(holdings: Holdings, conversation: Conversation, format: Forma
     if isinstance(format, Recorder):
         recording = await recorded(holdings, conversation)
         return await anyio.to_thread.run_sync(format.record, recording)
-    found = await gathered(holdings, conversation, format, branches=branches)
+    found = await gathered(holdings, conversation, format, branches=branches, counted=True)
     return await anyio.to_thread.run_sync(format.write, found)
 
 
-async def gathered(holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportedConversation:
-    """What of the conversation a format can hold: files in it, other branches, what sub-agents said."""
+async def gathered(
+    holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True, counted: bool = False
+) -> ExportedConversation:
+    """What of the conversation a format can hold: files in it, other branches, what sub-agents said.
+
+    `counted`: the branches and sub-agents that it can't hold too, without their files, so that its report tells of them.
+    """
     branched, nested = holds(format, "branches"), holds(format, "sub-agents")
-    return await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
+    whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
+    if counted and branches and not branched:
+        whole = replace(whole, others=await _others(holdings, conversation.id, whole.messages, files=False))
+    if counted and not nested:
+        found = await _children(holdings, conversation.id)
+        inside = [await _whole(holdings, one, branches=branches, depth=_DEEPEST - 1, files=False) for one in found]
+        whole = replace(whole, children=tuple(inside))
+    return whole
 
 
 def holds(format: Format, thing: str) -> bool:
@@ -52,12 +64,12 @@ def holds(format: Format, thing: str) -> bool:
     return isinstance(format, Holding) and thing in format.holds
 
 
-async def _whole(holdings: Holdings, conversation: Conversation, *, branches: bool, depth: int) -> ExportedConversation:
+async def _whole(holdings: Holdings, conversation: Conversation, *, branches: bool, depth: int, files: bool = True) -> ExportedConversation:
     messages = await holdings.conversations.branch(conversation.id)
-    others = await _others(holdings, conversation.id, messages) if branches else ()
+    others = await _others(holdings, conversation.id, messages, files=files) if branches else ()
     found = await _children(holdings, conversation.id) if depth else ()
-    children = [await _whole(holdings, one, branches=branches, depth=depth - 1) for one in found]
-    shown = tuple([await _with_files(holdings, message) for message in messages])
+    children = [await _whole(holdings, one, branches=branches, depth=depth - 1, files=files) for one in found]
+    shown = tuple([await _with_files(holdings, message) if files else message for message in messages])
     return ExportedConversation(conversation, shown, others, tuple(children))
 
 
@@ -67,7 +79,7 @@ async def _children(holdings: Holdings, conversation: str) -> Sequence[Conversat
     return page.items[::-1]
 
 
-async def _others(holdings: Holdings, conversation: str, shown: list[Message]) -> tuple[Message, ...]:
+async def _others(holdings: Holdings, conversation: str, shown: Iterable[Message], *, files: bool) -> tuple[Message, ...]:
     """The messages of the other branches; where one before them is deleted they hang on what stood before that."""
     nodes = await holdings.tree.nodes(conversation)
     parents = {node.id: node.parent for node in nodes}
@@ -80,7 +92,8 @@ async def _others(holdings: Holdings, conversation: str, shown: list[Message]) -
         parent = node.parent
         while parent is not None and parent not in kept:
             parent = parents.get(parent)
-        found.append(replace(await _with_files(holdings, await holdings.conversations.message(node.id)), parent=parent))
+        message = await holdings.conversations.message(node.id)
+        found.append(replace(await _with_files(holdings, message) if files else message, parent=parent))
     return tuple(found)
 
 

@@ -47,7 +47,7 @@ async def installed(
     if not isinstance(format, Installable) or not isinstance(format, Placed):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
         raise UsageError(f"no program goes on with files of the format {format.name!r}; of these some does: {', '.join(names)}")
-    whole = await gathered(holdings, conversation, format)
+    whole = await gathered(holdings, conversation, format, counted=True)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
 
