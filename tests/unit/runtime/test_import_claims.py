@@ -108,3 +108,11 @@ async def test_a_database_that_is_named_by_a_link_is_read_and_one_met_on_the_way
     assert (report.conversations["added"], report.failed) == (COMING["opencode"], [])
     owner.close()
     assert found(folder)[0] == []
+
+
+def test_what_lies_where_a_program_keeps_it_is_that_programs_however_broken(tmp_path: Path) -> None:
+    file = tmp_path / ".local/share/opencode/opencode.db"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(bytes(4096))
+    sources, report = found(tmp_path)
+    assert ([(source.path, source.format.name) for source in sources], report.unclaimed) == ([(file, "opencode")], 0)

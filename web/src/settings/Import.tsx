@@ -217,6 +217,6 @@ function Told({ brought }: { brought: Brought }) {
 }
 
 function size(bytes: number): string {
-  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`
-  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`
+  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)}\u00a0kB`
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)}\u00a0MB` : `${(bytes / 1e9).toFixed(2)}\u00a0GB`
 }
