@@ -88,6 +88,8 @@ def meant(settings: Settings, query: str, asked: Asked, wait: float, output: Lin
 
 
 def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
+    if page.loose:
+        output.say("moot: nothing has all of these words; what has some of them, the best first", "yellow")
     width = max(40, shutil.get_terminal_size().columns) if output.stdout_terminal else 0
     for number, hit in enumerate(page.hits, 1):
         _print_hit(number, hit, width, output)

@@ -30,4 +30,5 @@ def found_json(page: SearchPage) -> JsonObject:
         "index": {"done": page.done, "total": page.total},
         "ranked": page.ranked,
         "cut": page.cut,
+        "loose": page.loose,
     }

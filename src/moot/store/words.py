@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
-__all__ = ["distinct", "folded", "is_cjk", "like_patterns", "phrase", "quoted", "spaced", "tokens"]
+__all__ = ["apart", "distinct", "folded", "is_cjk", "like_patterns", "phrase", "quoted", "spaced", "tokens"]
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
@@ -50,6 +50,15 @@ def phrase(term: str) -> str:
     last = runs[-1] if runs and not _TOKEN.search(term, runs[-1].end()) else None
     text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=last is None or run.start() < last.start()) or [run[0]])} ", term)
     return f"{quoted(text.strip())}{' *' if last is not None and len(last[0]) == 1 else ''}"
+
+
+def apart(term: str) -> list[str]:
+    """The words of a term that may be found one by one: a run of characters has as many as it has pairs."""
+    if not is_cjk(term):
+        return [term]
+    runs = [run[0] for run in _CJK_RUN.finditer(term)]
+    words = [match[0] for match in _TOKEN.finditer(_CJK_RUN.sub(" ", term))]
+    return [*words, *(pair for run in runs for pair in _pairs(run, last=False))] or runs
 
 
 def quoted(text: str) -> str:

@@ -85,6 +85,8 @@ def _plain(text: str) -> str:
 
 def _notes(page: SearchPage) -> list[str]:
     notes: list[str] = []
+    if page.loose:
+        notes.append("(nothing has all of the words; these have some of them, the best first)")
     if page.next_cursor is not None:
         notes.append("(there are more; narrow the query)")
     if page.done < page.total:

@@ -34,6 +34,8 @@ class SearchPage:
     """Only so many of the matches were ranked, the newest ones; None = all, or none were."""
     cut: bool = False
     """A piece of a word occurs in so many words that only the most common ones were looked for."""
+    loose: bool = False
+    """Nothing has all of the words: these have some of them, the best first, on one page."""
 
 
 class Past(Protocol):
@@ -58,6 +60,7 @@ class Search(Protocol):
     ) -> SearchPage:
         """Newest first (to the second, then as they were written), or the best. First indexes what is missing, for at most `wait` seconds.
 
+        Where nothing has all of the words it is what has some of them, and all that is between quotes.
         `conversation` is the only one to look in, `but_not` one to leave out. Raises UsageError for a query that can't be meant.
         """
         ...

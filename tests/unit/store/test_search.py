@@ -33,7 +33,8 @@ async def fill(store: SqliteStore, *texts: str) -> None:
 
 
 async def found(store: SqliteStore, query: str) -> list[str]:
-    return [hit.message for hit in (await store.search.search(query)).hits]
+    page = await store.search.search(query)
+    return [] if page.loose else [hit.message for hit in page.hits]
 
 
 TEXTS = [

@@ -230,11 +230,12 @@ function saidOf(
   if (asked === query.trim() && found.error)
     return [found.error.message, fixOf(found.error)].filter(Boolean).join(' — ')
   if (asked !== query.trim() || found.isFetching) return count ? '' : 'Searching …'
-  const { index, ranked, cut } = found.last ?? {}
+  const { index, ranked, cut, loose } = found.last ?? {}
   const share = index && index.done < index.total ? `${Math.floor((index.done * 100) / index.total)} %` : ''
   const far = share && (order === 'meaning' ? `Read ${share} of the answers` : `Indexed ${share}`)
   if (!count) return far ? `Nothing found so far. ${far}.` : `Nothing found for “${query.trim()}”.`
   if (far) return `${far}; ${order === 'meaning' ? 'search again for the rest' : 'the rest is looked at meanwhile'}.`
+  if (loose) return 'Nothing has all of these words: these have some of them, the best first.'
   if (ranked) return `Ranked among the newest ${ranked.toLocaleString('en')} matches; before: leads to older ones.`
   return cut ? 'That piece is in very many words; only the most common of them were looked for.' : ''
 }

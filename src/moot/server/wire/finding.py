@@ -39,6 +39,8 @@ class FoundOut(ListOut[HitOut]):
     """Only so many of the matches were ranked, the newest ones; null = all, or none were."""
     cut: bool
     """A piece of a word occurs in so many words that only the most common of them were looked for."""
+    loose: bool
+    """Nothing has all of the words: these have some of them, the best first, on one page."""
 
 
 class CountsOut(Out):

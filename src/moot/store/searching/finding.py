@@ -13,7 +13,7 @@ from moot.store.searching.expression import expression
 from moot.store.searching.query import COLUMNS, Column, Condition, Query
 from moot.store.searching.snippets import Marker
 from moot.store.searching.vocabulary import Parts
-from moot.store.words import phrase
+from moot.store.words import apart, phrase
 from moot.types.canonical import dumps
 from moot.types.search import Hit, SearchPage
 
@@ -23,6 +23,8 @@ RANKED = 10_000
 """Matches that are ranked, the newest ones."""
 ENOUGH = 50
 """With so many matches of whole words nobody looks inside of longer ones."""
+_SOME = 64
+"""Words of which some are looked for where nothing has all."""
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
@@ -42,6 +44,7 @@ _TOLD_ONCE: LiteralString = (
     " WHERE o.id = json_extract(CAST(m.metadata AS TEXT), '$.source.message') AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
 )
 """Without the copies of messages that are found where they were said."""
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?)"
 _TALLY = (
     "SELECT (SELECT value FROM tally WHERE name = 'indexed'), (SELECT value FROM tally WHERE name = 'messages')"
     " - (SELECT count(*) FROM run WHERE status IN ('queued', 'running', 'waiting', 'interrupted'))"
@@ -124,6 +127,8 @@ def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
             matches = None
     matches = _matches(search, place) if matches is None else matches
     page = _best(search, place, matches) if search.ranked else _by_time(search, place, matches)
+    if asked.cursor is None and not page.hits:
+        page = _loosely(search)
     return replace(page, done=done, total=total, cut=parts.cut)
 
 
@@ -294,6 +299,35 @@ def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
     top = matches.newest + 1 if matches.count and place.before == _END else place.before
     cursor = f"{_letter(place)}b{top:x}.{taken}" if taken < matches.count else None
     return SearchPage(_hits(search, rows), 0, 0, cursor, ranked=matches.count if matches.count == RANKED else None)
+
+
+def _loosely(search: Scope) -> SearchPage:
+    """What has some of the words and all that is between quotes, the best first."""
+    quoted = [term for term in search.query.terms if term in search.query.quoted]
+    words = list(dict.fromkeys(word for term in search.query.terms if term not in search.query.quoted for word in apart(term)))[:_SOME]
+    if not words or len(words) + len(quoted) < 2:
+        return SearchPage((), 0, 0)
+    words = _telling(search, words)
+    query, asked = replace(search.query, terms=(*quoted, *words)), replace(search.asked, best=True)
+    phrases = [phrase(term) for term in query.terms]
+    match = _match(search.connection, query, asked, [*([each] for each in phrases[: len(quoted)]), phrases])
+    search = replace(search, query=query, asked=asked, match=match, whole=True)
+    page = _best(search, _Place(), _ranking(search, asked.limit))
+    return replace(page, next_cursor=None, loose=bool(page.hits))
+
+
+def _telling(search: Scope, words: Sequence[str]) -> list[str]:
+    """The rarest, as many as all their matches can be ranked: the commonest tell little, and would fill the ranking with what is new."""
+    columns = f"{{{' '.join(search.query.columns)}}}"
+    counts = [(search.connection.execute(_COUNT, (f"{columns} : {phrase(word)}", RANKED)).fetchone()[0], word) for word in words]
+    found: list[str] = []
+    room = RANKED
+    for count, word in sorted(counts):
+        room -= count
+        if found and room < 0:
+            break
+        found += [word] if count else []
+    return found or list(words)
 
 
 def _letter(place: _Place) -> str:

@@ -82,6 +82,8 @@ class Query:
     before: int | None = None
     """ms, not included; None = no end."""
     cost: Cost = field(default_factory=Cost)
+    quoted: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those of `terms` that were typed between quotes."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
@@ -95,6 +97,7 @@ class _Reading:
     now: int
     terms: dict[str, None] = field(default_factory=dict[str, None])
     without: dict[str, None] = field(default_factory=dict[str, None])
+    quoted: set[str] = field(default_factory=set[str])
     any_of: dict[tuple[str, bool], list[str]] = field(default_factory=dict[tuple[str, bool], list[str]])
     has: list[Condition] = field(default_factory=list[Condition])
     after: int = 0
@@ -118,12 +121,23 @@ def parse(text: str, *, now: int) -> Query:
         said = f"{match['name']}:{value}" if name else value
         if _LETTER.search(said):
             (reading.without if negated else reading.terms)[said.strip()] = None
+            reading.quoted.update(() if match["quoted"] is None else (said.strip(),))
     if len(reading.terms) + len(reading.without) > _MOST:
         raise UsageError(f"a query has at most {_MOST} different words, this one has more", fix="leave some out")
     columns = _columns(reading)
     conditions = [Condition(name, tuple(values), no) for (name, no), values in reading.any_of.items() if name != "in"]
     cost = Cost(reading.least, reading.most)
-    return Query(tuple(reading.terms), tuple(reading.without), columns, (*conditions, *reading.has), reading.after, reading.before, cost)
+    conditions += reading.has
+    return Query(
+        tuple(reading.terms),
+        tuple(reading.without),
+        columns,
+        tuple(conditions),
+        reading.after,
+        reading.before,
+        cost,
+        quoted=frozenset(reading.quoted & reading.terms.keys()),
+    )
 
 
 def _columns(reading: _Reading) -> tuple[Column, ...]:
