@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
 from moot.types.imports import Arriving, Received, Settled, SourceMark
+from moot.types.meaning import Meant
 from moot.types.message import Message
 from moot.types.part import text_part
 from moot.types.share import NewShare, Share, SharedPage
@@ -28,6 +29,18 @@ LATER = 1 << 50
 PAGE = SharedPage(b"<p>a page", "default-src 'none'")
 ARRIVAL = arrived(ImportedMessage("user", (text_part("changed"),), "m", b"raw"))
 ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
+
+
+class Lengths:
+    """An `Embedder` to which texts of the same length mean the same."""
+
+    model = "lengths@1"
+
+    def embed(self, text: str, *, question: bool) -> bytes:
+        return bytes([min(len(text), 255)])
+
+    def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
+        return [1.0 - abs(vector[0] - other[0]) / 255 for other in others]
 
 
 @dataclass(frozen=True)
@@ -103,6 +116,7 @@ REFUSED: Calls = {
     "tree.graft": lambda own, it: own.tree.graft(it.conversation, None, [Message(new_id(), "user", tuple(PARTS))]),
     "tree.delete": lambda own, it: own.tree.delete(it.conversation, [it.message]),
     "tree.fork": lambda own, it: own.tree.fork(it.conversation),
+    "tree.going_on": lambda own, it: own.tree.going_on(it.conversation),
     "tree.switch": lambda own, it: own.tree.switch(it.conversation, it.message),
     "grants.revoke": lambda own, it: own.grants.revoke(it.conversation, tool="shell", match="*"),
     "projects.get": lambda own, it: own.projects.get(it.project),
@@ -140,6 +154,8 @@ EMPTY: Calls = {
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
     "search.search": lambda own, it: own.search.search(WORD, wait=5),
     "search.search in it": lambda own, it: own.search.search(WORD, conversation=it.conversation),
+    "meaning.search": lambda own, it: own.meaning.search(Meant(WORD), embedder=Lengths(), wait=5),
+    "meaning.search in it": lambda own, it: own.meaning.search(Meant(WORD, conversation=it.conversation), embedder=Lengths()),
 }
 """What looks and finds nothing."""
 
@@ -154,6 +170,7 @@ UNNAMED = {
     "projects.list",
     "projects.create",
     "search.index",
+    "meaning.read",
     "blobs.put",
     "blobs.put_all",
     "blobs.put_from",
