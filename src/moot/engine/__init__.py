@@ -8,7 +8,7 @@
 | `hearing.py` | hears cancels from other processes |
 | `submissions.py` | what a prompt decides before it is stored |
 | `warming.py` | has at hand what a first run would load |
-| `keeping.py` | keeps the store small, behind whatever else is done |
+| `keeping.py` | keeps the store small and its index filled, behind whatever else is done |
 | `forgetting.py` | goes on with purges that were cut off; in servers, acts on what the rules say is over |
 | `meaning.py` | the model of meanings; in servers, reads answers for their meaning |
 | `titles.py` | what a conversation is called |

@@ -11,7 +11,7 @@ import anyio
 
 from moot.config.settings import Settings
 from moot.engine.forgetting import finish, retain
-from moot.engine.keeping import keep, keep_for_a_moment
+from moot.engine.keeping import index_on, keep, keep_for_a_moment
 from moot.engine.meaning import Meanings, read_on
 from moot.engine.owners import Owner
 from moot.engine.runs import LocalRuns
@@ -89,6 +89,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.start_soon(finish, store)
             if serves:
                 group.start_soon(retain, store, lambda: runtime.settings.retention)
+                group.start_soon(index_on, store)
                 group.start_soon(read_on, store, meanings)
             runs = LocalRuns(runtime, owner, group)
             try:

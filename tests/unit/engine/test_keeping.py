@@ -1,4 +1,4 @@
-"""Sealing behind whatever else is done."""
+"""Sealing and indexing behind whatever else is done."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import anyio
 import pytest
 
 from moot.config.settings import Settings
-from moot.engine.keeping import keep, keep_for_a_moment
+from moot.engine.keeping import index_on, keep, keep_for_a_moment
 from moot.store import SqliteStore, open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.part import text_part
 
 pytestmark = pytest.mark.anyio
 
@@ -51,4 +53,17 @@ async def test_a_process_that_ends_seals_for_a_moment_or_not_at_all(tmp_path: Pa
     assert (await store.upkeep.sizes()).sealed.events == 0
     await keep_for_a_moment(store, 600.0)
     assert (await store.upkeep.sizes()).sealed.events == 30
+    await store.close()
+
+
+async def test_what_is_said_is_indexed_in_the_background_again_and_again(tmp_path: Path) -> None:
+    store = await filled(tmp_path)
+    with anyio.fail_after(9):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: index_on(store, first=0.0, again=0.01))
+            for word in ("soup", "bread"):
+                await store.conversations.add_message(Message(word, "user", (text_part(word),), conversation="busy"))
+                while not (await store.search.search(word, wait=0)).hits:
+                    await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
     await store.close()

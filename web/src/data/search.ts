@@ -22,6 +22,8 @@ export interface Found extends Page<Hit> {
   ranked: number | null
   /** A piece of a word is in too many words to look for all of them. */
   cut: boolean
+  /** Nothing has all of the words; these have some of them, the best first, on one page. */
+  loose: boolean
 }
 
 /** What comes first; `meaning`: what lies nearest to what is meant, whatever its words. */
