@@ -149,6 +149,9 @@ function usePrepended(ids: readonly string[]): boolean {
 
 /** ms until one looks whether the message is in view, and for how long one tries: what is above it has heights only once it was drawn. */
 const [AGAIN, PATIENCE] = [120, 5_000]
+/** ms in which a field that opens beside it does not keep the keyboard, unless a hand does something. */
+const HELD = 1_500
+const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const
 
 /** Goes to the message that is wanted, once for each time that it is wanted, and takes the keyboard along. */
 function useGoing(
@@ -168,6 +171,7 @@ function useGoing(
     if (!box || !target || been.current === target || !ids.includes(target.id)) return
     been.current = target
     const end = performance.now() + PATIENCE
+    const held = performance.now() + HELD
     const go = () => {
       letGo()
       list.current?.scrollToIndex(latest.current.indexOf(target.id), { align: 'start', offset: -24 })
@@ -175,12 +179,14 @@ function useGoing(
     }
     const look = () => {
       const found = box.querySelector<HTMLElement>('[data-found]')
-      if (found && isInView(found, box)) found.focus({ preventScroll: true })
-      else if (performance.now() < end) go()
+      const there = found !== null && isInView(found, box)
+      if (there) found.focus({ preventScroll: true })
+      if (performance.now() > (there ? held : end)) return
+      if (there) timer.current = window.setTimeout(look, AGAIN)
+      else go()
     }
     const stay = () => clearTimeout(timer.current)
-    for (const hand of ['wheel', 'touchmove', 'keydown'])
-      box.addEventListener(hand, stay, { once: true, passive: true })
+    for (const hand of HANDS) document.addEventListener(hand, stay, { once: true, passive: true })
     clearTimeout(timer.current)
     timer.current = window.setTimeout(go)
   }, [target, ids, list, scroller, letGo])
