@@ -241,7 +241,9 @@ async def test_finished_messages_are_found_newest_first(store: Store) -> None:
     assert page.hits[0].snippet == "\x02jumps\x03 \x02over\x03 a lazy dog" or "\x02jumps\x03 \x02over\x03" in page.hits[0].snippet
     assert (await store.search.search("lazy")).hits
     assert not (await store.search.search("secretly")).hits
-    assert not (await store.search.search("quick jumps")).hits
+    page = await store.search.search("quick jumps")
+    assert page.loose and {hit.role for hit in page.hits} == {"user", "assistant"}
+    assert not (await store.search.search('"quick" "jumps"')).hits
 
 
 async def test_search_pages_filters_and_forgets_deleted_ones(store: Store) -> None:

@@ -59,9 +59,11 @@ class Poller:
             self._watches.discard(watch)
 
     def stop(self) -> None:
-        """For good."""
+        """For good; returns when its connection is closed, so that it is not the one that goes last: it can't fold the log."""
         self._closed = True
         self._nudge.set()
+        if (thread := self._thread) is not None:
+            thread.join()
 
     def _start(self) -> None:
         with self._leaving:
@@ -93,7 +95,7 @@ class Poller:
                     # a commit of ours may show before it is counted as done, so those that have begun are compared
                     self._loop.call_soon_threadsafe(self._notify, self._writer.begun == commits)
                 version, commits = found, before
-                if (pause := self._pause()) is not None:
+                if (pause := self._pause()) is not None and not self._closed:
                     self._nudge.wait(pause)
         except (sqlite.Error, RuntimeError):  # the file or the loop is gone: nobody can be told anything more
             return

@@ -100,6 +100,7 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
         "beside.py: path.read_bytes",
         "manifest.py: path.open",  # backups: files of their own, whose database the library has made
         "manifest.py: tarfile.open",
+        "restoring.py: os.open",
         "restoring.py: path.open",
         "scrubbing.py: Path('/proc/meminfo').read_text",
         "writing.py: config.read_bytes",

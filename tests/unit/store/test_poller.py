@@ -15,6 +15,7 @@ from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.ids import new_id
 
 pytestmark = pytest.mark.anyio
 
@@ -115,3 +116,14 @@ async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Setti
     for each in both:
         await each.aclose()  # type: ignore[attr-defined]
     await other.close()
+
+
+async def test_a_store_with_watchers_leaves_no_log_behind(settings: Settings) -> None:
+    for _ in range(5):
+        store = await open_store(settings)
+        async with aclosing(store.others(interval=0.01)) as others:  # type: ignore[type-var]
+            await anext(others)
+            await store.conversations.create(Conversation(new_id()))
+            await store.close()
+        log = settings.database.with_name(f"{settings.database.name}-wal")
+        assert not log.exists()

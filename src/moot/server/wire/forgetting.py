@@ -31,6 +31,8 @@ class ForgottenOut(Out):
     files: list[FileOut]
     left: list[str]
     """What was not reached, and why."""
+    not_looked_into: list[str]
+    """Where a redaction did not look, in words."""
     bytes_before: int
     """Of the database."""
     bytes_after: int
