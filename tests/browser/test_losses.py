@@ -19,7 +19,15 @@ from browser.test_conversation import field, messages, ready, say
 from browser.tunnel import Tunnel
 
 SLOW = "scripted@told"
-GONE = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "ERR_CONNECTION", "ERR_INCOMPLETE", "Failed to fetch", "ERR_EMPTY_RESPONSE")
+GONE = (
+    "ERR_INTERNET_DISCONNECTED",
+    "ERR_NETWORK",
+    "ERR_CONNECTION",
+    "ERR_INCOMPLETE",
+    "ERR_CONTENT_LENGTH",
+    "Failed to fetch",
+    "ERR_EMPTY_RESPONSE",
+)
 LONG = 100.0
 """Milliseconds that a delta may keep the page busy; a few of many may take longer on a machine that does other things too."""
 
