@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
@@ -41,6 +42,15 @@ def spoken(server: Served, text: str) -> str:
     answer = server.call("GET", f"/api/conversations/{id}/messages")["data"][-1]["id"]
     server.call("PUT", f"/api/conversations/{id}/messages/{answer}", {"parts": [{"type": "text", "text": text}]})
     return id
+
+
+def until(page: Page, true: Callable[[], bool]) -> None:
+    """Waits for what no locator can say."""
+    for _ in range(150):
+        if true():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("not so within 15 s")
 
 
 def test_a_first_prompt_makes_a_conversation_with_an_address(visit: Visitor) -> None:
@@ -276,6 +286,37 @@ def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visi
     page.get_by_role("button", name="Show the diagram").click()
     expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
     assert [frame.get_attribute("sandbox") for frame in page.locator("iframe").all()] == ["allow-scripts"] * 2
+
+
+def test_a_button_stays_under_a_press_while_what_is_above_it_opens(visit: Visitor, server: Served) -> None:
+    id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
+    page = visit(f"/c/{id}").page
+    page.get_by_role("button", name="Show the preview").click()
+    page.get_by_role("button", name="Show the diagram").click(delay=700)  # the preview comes, and says its height, in these ms
+    expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
+    expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="A page")).to_be_visible()
+    assert (page.locator("iframe[title=Preview]").bounding_box() or {})["height"] > 600
+
+
+def test_a_button_takes_a_press_while_an_answer_grows_below_it(visit: Visitor, server: Served) -> None:
+    id = spoken(server, "A line.\n\n" * 30 + "```text\na block\n```")
+    server.say("at leisure", model=SLOW, conversation=id, wait=False)
+    page = visit(f"/c/{id}").page
+    expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    log = messages(page)
+    wrap = log.get_by_role("button", name="Wrap long lines")
+    wrap.click(delay=400)  # a slow finger: lines come, and the end is followed, in these ms
+    expect(wrap).to_have_attribute("aria-pressed", "true")
+    log.evaluate("(box) => box.scrollTo(0, box.scrollHeight)")
+    box = log.bounding_box() or {}
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    at, height = log.evaluate("(box) => [box.scrollTop, box.scrollHeight]")
+    until(page, lambda: log.evaluate("(box) => box.scrollHeight") > height + 60)
+    assert log.evaluate("(box) => box.scrollTop") == at  # what is marked stays where it is
+    page.mouse.up()
+    until(page, lambda: log.evaluate("(box) => box.scrollHeight - box.scrollTop - box.clientHeight") < 48)
+    page.get_by_role("button", name="Stop (Esc)").click()
 
 
 def test_a_long_conversation_is_there_at_once_and_is_read_back_to_its_start(visit: Visitor, server: Served) -> None:

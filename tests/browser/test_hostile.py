@@ -66,7 +66,6 @@ def test_what_is_drawn_on_request_stays_in_its_frame(visit: Visitor, server: Ser
     page = tab.page
     expect(page.get_by_text("END-OF-HOSTILE").first).to_be_visible(timeout=20_000)
     page.get_by_role("button", name=re.compile("^Show the ")).first.wait_for(state="attached")
-    settled(page)  # blocks are drawn anew once the page has what colours them
     pressed = 0
     for _ in range(6):
         button = page.get_by_role("button", name=re.compile("^Show the (preview|diagram|picture)"))

@@ -2,11 +2,12 @@ import { ThreadPrimitive, unstable_useThreadMessageIds as useMessageIds } from '
 import { clsx } from 'clsx'
 import { ArrowDown } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { Virtualizer, type VirtualizerHandle } from 'virtua'
+import { type CustomContainerComponent, Virtualizer, type VirtualizerHandle } from 'virtua'
 import type { Message } from '@/api/types'
 import { AssistantMessage } from '@/conversation/messages/AssistantMessage'
 import { UserEdit, UserMessage } from '@/conversation/messages/UserMessage'
 import { IconButton } from '@/ui/Button'
+import { whenReleased } from '@/ui/pressing'
 
 const COMPONENTS = { UserMessage, UserEditComposer: UserEdit, AssistantMessage, SystemMessage: () => null }
 const NEAR = 48
@@ -58,7 +59,14 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
           <p role="status" className="grid h-8 place-items-center text-xs text-faint">
             {loadingOlder && 'Loading earlier messages…'}
           </p>
-          <Virtualizer ref={list} scrollRef={scroller} shift={prepended} startMargin={32} bufferSize={600}>
+          <Virtualizer
+            as={Pressable}
+            ref={list}
+            scrollRef={scroller}
+            shift={prepended}
+            startMargin={32}
+            bufferSize={600}
+          >
             {ids.map((id, index) => (
               <div
                 key={id}
@@ -91,6 +99,11 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
     </div>
   )
 }
+
+/** What holds the messages. The list takes no presses while it scrolls, and behind an answer that grows it scrolls all the time. */
+const Pressable: CustomContainerComponent = ({ style, ...rest }) => (
+  <div {...rest} style={{ ...style, pointerEvents: undefined }} />
+)
 
 /** Keeps the end in view for as long as the reader is at it, whatever grows or shrinks. */
 function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React.RefObject<HTMLDivElement | null>) {
@@ -125,12 +138,20 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
   useLayoutEffect(() => {
     const [box, inner] = [scroller.current, content.current]
     if (!box || !inner) return
-    const follow = () => stuck.current && box.scrollTo({ top: box.scrollHeight, behavior: 'instant' })
-    const observer = new ResizeObserver(follow)
+    const follow = () => {
+      if (stuck.current) box.scrollTo({ top: box.scrollHeight, behavior: 'instant' })
+    }
+    let forget = () => {}
+    const observer = new ResizeObserver(() => {
+      forget = whenReleased(follow)
+    })
     observer.observe(inner)
     observer.observe(box)
     follow()
-    return () => observer.disconnect()
+    return () => {
+      observer.disconnect()
+      forget()
+    }
   }, [scroller, content])
 
   return { atEnd, toEnd, letGo, onScroll }

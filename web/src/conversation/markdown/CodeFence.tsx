@@ -12,6 +12,9 @@ const Frame = lazy(() => import('@/conversation/markdown/Frame'))
 /** Languages that can be shown as what they describe, and how the button says it. */
 const SHOWABLE: Record<string, string> = { html: 'preview', svg: 'picture', mermaid: 'diagram' }
 
+/** px of a look before it has said its own height: what stands below it moves as little as can be. */
+const HEIGHTS: Record<string, number> = { html: 360, svg: 200, mermaid: 200 }
+
 /** A fenced block: its language, copy, wrap, and for what describes a page or a drawing a look at it in a closed-off frame. */
 export function CodeFence({ node }: { node?: Element }) {
   const incomplete = useIsCodeFenceIncomplete()
@@ -45,8 +48,8 @@ export function CodeFence({ node }: { node?: Element }) {
         </span>
       </figcaption>
       {framed && showable ? (
-        <Suspense fallback={null}>
-          <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={text} />
+        <Suspense fallback={<div style={{ height: HEIGHTS[language] }} />}>
+          <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={text} initial={HEIGHTS[language] ?? 200} />
         </Suspense>
       ) : (
         <Code text={text} language={language} wrapped={wrapped} settled={!incomplete} />

@@ -1,27 +1,37 @@
 import mermaid from 'mermaid/dist/mermaid.min.js?url'
 import { useEffect, useRef, useState } from 'react'
+import { whenReleased } from '@/ui/pressing'
 
 interface Props {
   kind: 'html' | 'svg' | 'mermaid'
   source: string
+  /** px, until what is shown has said its own. */
+  initial: number
 }
 
 /**
  * Shows what a text describes in a frame of an origin of its own: it has no cookies, may fetch nothing, and can neither reach nor leave for
  * anything of the page. The frame's own policy says so a second time.
  */
-export default function Frame({ kind, source }: Props) {
+export default function Frame({ kind, source, initial }: Props) {
   const frame = useRef<HTMLIFrameElement>(null)
-  const [height, setHeight] = useState(kind === 'html' ? 360 : 200)
   const [loads, setLoads] = useState(0)
 
   useEffect(() => {
+    let forget = () => {}
     const heard = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
       if (from !== frame.current?.contentWindow || typeof data?.height !== 'number') return
-      setHeight(Math.max(80, Math.min(800, Math.ceil(data.height))))
+      const wanted = Math.max(80, Math.min(800, Math.ceil(data.height)))
+      forget()
+      forget = whenReleased(() => {
+        if (frame.current) frame.current.style.height = `${wanted}px` // at once: a state would be drawn after a press that follows
+      })
     }
     addEventListener('message', heard)
-    return () => removeEventListener('message', heard)
+    return () => {
+      removeEventListener('message', heard)
+      forget()
+    }
   }, [])
 
   useEffect(() => {
@@ -39,7 +49,7 @@ export default function Frame({ kind, source }: Props) {
       referrerPolicy="no-referrer"
       title={kind === 'mermaid' ? 'Diagram' : 'Preview'}
       onLoad={() => setLoads((count) => count + 1)}
-      style={{ height }}
+      style={{ height: initial }}
       className="block w-full bg-white"
     />
   )
