@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -12,7 +13,18 @@ from moot.types.format import ExportedConversation, Fidelity, ImportedMessage, K
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, is_tool
 
-__all__ = ["families", "fidelity_of", "file_word", "files_of_agents", "linked", "pretty", "steps_of", "things_in", "unanswered"]
+__all__ = [
+    "families",
+    "fidelity_of",
+    "file_word",
+    "files_of_agents",
+    "linked",
+    "pretty",
+    "session_of",
+    "steps_of",
+    "things_in",
+    "unanswered",
+]
 
 Holds: TypeAlias = Mapping[str, Keeping]
 Weak: TypeAlias = Callable[[Part], bool]
@@ -139,3 +151,11 @@ def families(exported: ExportedConversation) -> Iterator[tuple[ExportedConversat
 def pretty(value: Json) -> str:
     """A value as a person reads it."""
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def session_of(conversation: str, space: uuid.UUID) -> str:
+    """The id of the agent's session that a conversation becomes, always the same: its own if that is a UUID, else one in that space."""
+    try:
+        return str(uuid.UUID(conversation))
+    except ValueError:
+        return str(uuid.uuid5(space, conversation))

@@ -21,19 +21,12 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, tool_name
 
-__all__ = ["VERSION", "lines_of", "session_of"]
+__all__ = ["SPACE", "VERSION", "lines_of"]
 
 VERSION = "2.1.330"
 """Whose lines these are like."""
-_SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
-
-
-def session_of(conversation: str) -> str:
-    """The id of the session that a conversation becomes, always the same."""
-    try:
-        return str(uuid.UUID(conversation))
-    except ValueError:
-        return str(uuid.uuid5(_SPACE, conversation))
+SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
+"""What its ids are made in."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
@@ -46,7 +39,7 @@ def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
 
 
 def _named(id: str) -> str:
-    return "a" + uuid.uuid5(_SPACE, id).hex[:16]
+    return "a" + uuid.uuid5(SPACE, id).hex[:16]
 
 
 @dataclass(slots=True)
@@ -95,7 +88,7 @@ class _Writing:
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
         """The next line of the tree."""
         self.made += 1
-        id = str(uuid.uuid5(_SPACE, f"{self.session} {self.side} {message.id} {self.made}"))
+        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.made}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
         if self.side:
             line["agentId"] = self.side
@@ -113,7 +106,7 @@ class _Writing:
             for part in steering:
                 yield self._steered(message, part, mark)
             step = _Step(
-                f"msg_{uuid.uuid5(_SPACE, message.id).hex[:20]}{number}", _model(message), told[number] if number < len(told) else {}
+                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), told[number] if number < len(told) else {}
             )
             yield from self._step(message, step, parts, mark)
 

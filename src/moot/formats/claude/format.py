@@ -12,13 +12,13 @@ from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines, lines_at
 from moot.formats._source.plain import head_of
 from moot.formats._steps import weaker
-from moot.formats._writing import families, fidelity_of, unanswered
+from moot.formats._writing import families, fidelity_of, session_of, unanswered
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
 from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude._session import Session
 from moot.formats.claude._sidechains import Sidechains
-from moot.formats.claude._writing import lines_of, session_of
+from moot.formats.claude._writing import SPACE, lines_of
 from moot.types.canonical import loads
 from moot.types.format import Entry, ExportedConversation, Fidelity, ImportedConversation, Keeping, Written
 from moot.types.installing import Session as Placement
@@ -80,7 +80,7 @@ class ClaudeFormat:
         return _sessions(folder)
 
     def write(self, exported: ExportedConversation) -> Written:
-        data = b"".join(lines_of(exported, session_of(exported.conversation.id)))
+        data = b"".join(lines_of(exported, session_of(exported.conversation.id, SPACE)))
         return Written(data, self._fidelity(exported))
 
     def _fidelity(self, exported: ExportedConversation) -> Fidelity:

@@ -22,19 +22,12 @@ from moot.types.format import ExportedConversation
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of
 
-__all__ = ["lines_of", "session_of"]
+__all__ = ["SPACE", "lines_of"]
 
 _VERSION = "0.169.0"
 """Whose lines these are like."""
-_SPACE = uuid.UUID("1b0de4a6-5c1f-5d0e-8a53-64f1a7b3c9d2")
-
-
-def session_of(conversation: str) -> str:
-    """The id of the session that a conversation becomes, always the same."""
-    try:
-        return str(uuid.UUID(conversation))
-    except ValueError:
-        return str(uuid.uuid5(_SPACE, conversation))
+SPACE = uuid.UUID("1b0de4a6-5c1f-5d0e-8a53-64f1a7b3c9d2")
+"""What its ids are made in."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
 from moot.formats._source.lines import json_lines
-from moot.formats._writing import fidelity_of, unanswered
+from moot.formats._writing import fidelity_of, session_of, unanswered
 from moot.formats.codex._kinds import is_rollout_line, normal
 from moot.formats.codex._parents import call_that_began, parent_of
 from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex._session import Session
-from moot.formats.codex._writing import lines_of, session_of
+from moot.formats.codex._writing import SPACE, lines_of
 from moot.types.canonical import JsonObject, loads
 from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
 from moot.types.installing import Session as Placement
@@ -64,7 +64,7 @@ class CodexFormat:
 
     def write(self, exported: ExportedConversation) -> Written:
         return Written(
-            b"".join(lines_of(exported, session_of(exported.conversation.id))), fidelity_of(exported, self.holds, weak=unanswered)
+            b"".join(lines_of(exported, session_of(exported.conversation.id, SPACE))), fidelity_of(exported, self.holds, weak=unanswered)
         )
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
