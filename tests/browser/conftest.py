@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -99,7 +100,7 @@ def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
             visits.append(tab)
             if signed_in and beside is None:
                 tab.page.goto(at.login())
-                tab.page.wait_for_function("!location.hash.includes('code')")
+                expect(tab.page).not_to_have_url(re.compile("#.*code"))
                 tab.page.locator("main h1").first.wait_for()
             if path != "/" or not signed_in or beside is not None:
                 tab.go(path)

@@ -79,7 +79,7 @@ def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:
     tab = visit("/settings")
     page = tab.page
     page.get_by_role("radio", name="High contrast").check(force=True)
-    page.wait_for_function("getComputedStyle(document.body).color === 'rgb(0, 0, 0)'")
+    expect(page.locator("body")).to_have_css("color", "rgb(0, 0, 0)")
     page.reload()
     assert page.get_by_role("radio", name="High contrast").is_checked()
     settle(page)
