@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import TracebackType
@@ -10,9 +11,9 @@ from urllib.request import Request, urlopen
 
 
 class Relay:
-    """Used with `with`; `url` is its address."""
+    """Used with `with`; `url` is its address, `change` what becomes of each answer on its way back."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, change: Callable[[bytes], bytes] = lambda answer: answer) -> None:
         bodies: list[bytes] = []
 
         class Handler(BaseHTTPRequestHandler):
@@ -27,6 +28,7 @@ class Relay:
                         status, headers, data = answer.status, answer.headers, answer.read()
                 except HTTPError as error:
                     status, headers, data = error.code, error.headers, error.read()
+                data = change(data)
                 self.send_response(status)
                 self.send_header("content-type", headers.get("content-type", "text/plain"))
                 self.send_header("content-length", str(len(data)))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from agents.driving import NO, YES, Driven, calls, driven, texts
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import codex, codex_environment
+from agents.relay import Relay
 from conformance.services import children
 from e2e.cli_process import MootProcess
 from moot.types.agent import Agent
@@ -23,6 +24,10 @@ def shell(command: str, **more: Any) -> Call:
     return Call("exec_command", {"cmd": command, **more})
 
 
+def plan(*status: str) -> Call:
+    return Call("update_plan", {"plan": [{"step": f"Step {number}", "status": status} for number, status in enumerate(status, 1)]})
+
+
 PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\nEOF"
 SCRIPT: Script = {
     "say hello": [Step(reasoning="They greet me.", text="Hello there.")],
@@ -32,6 +37,16 @@ SCRIPT: Script = {
     "make a file": [Step(text="I make it.", calls=[shell(PATCH)]), Step(text="It is made.")],
     "run for long": [Step(text="It takes a while.", calls=[shell("sleep 60", yield_time_ms=30000)]), Step(text="It is over.")],
     "count for long": [Step(text="word " * 2000, delay=20, piece=5)],
+    "make a plan": [
+        Step(text="I plan.", calls=[plan("in_progress", "pending")]),
+        Step(calls=[plan("completed", "in_progress")]),
+        Step(text="Planned."),
+    ],
+    "have it run": [
+        Step(text="Another one does it.", calls=[Call("spawn_agent", {"message": "run a command"})]),
+        Step(calls=[shell("sleep 4", yield_time_ms=10000)]),
+        Step(text="It was done."),
+    ],
     "never mind": [Step(status=400, error="Bad luck")],
 }
 
@@ -45,8 +60,12 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
 @pytest.fixture
 def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
-    async def opened(*, mode: Any = "ask", **agent: Any) -> AsyncGenerator[Driven, None]:
-        options = {**options_of(models, tmp_path), "sandbox": "danger-full-access"}  # a sandbox of its own is not to be had everywhere
+    async def opened(*, mode: Any = "ask", url: str = "", args: Sequence[str] = (), **agent: Any) -> AsyncGenerator[Driven, None]:
+        options = {
+            **options_of(url or models.url, tmp_path),
+            "args": [*args],
+            "sandbox": "danger-full-access",
+        }  # a sandbox of its own is not to be had everywhere
         agents = {"codex": Agent("codex", agent_type="codex", options=options, **agent)}
         async with driven(tmp_path / "moot", tmp_path / "work", agents, mode=mode) as stage:
             yield stage
@@ -54,8 +73,8 @@ def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
     return opened
 
 
-def options_of(models: ScriptedModels, home: Path) -> dict[str, Any]:
-    environment = codex_environment(models.url, home, home / "work")
+def options_of(url: str, home: Path) -> dict[str, Any]:
+    environment = codex_environment(url, home, home / "work")
     return {"command": [codex()], "env": {name: value for name, value in {**environment, "HOME": str(home)}.items() if name != "PATH"}}
 
 
@@ -135,6 +154,41 @@ async def test_a_fresh_process_goes_on_in_the_session_and_an_edit_forks_it(stage
         assert "Hello there." in told and "Hello once more." not in told
 
 
+async def test_its_plan_is_shown_as_it_stands_now(stage: Callable[..., Any]) -> None:
+    async with stage(args=["-c", "tools.update_plan.enabled=true"]) as on:
+        run, message = await on.ask("make a plan", agent="codex")
+        assert run.status == "finished" and texts(message) == "I plan.Planned.", run.error
+        (shown,) = (part for part in message.parts if part["type"] == "data-plan")
+        assert shown["data"] == {"entries": [{"content": "Step 1", "status": "completed"}, {"content": "Step 2", "status": "in_progress"}]}
+
+
+async def test_what_its_sub_agent_says_does_and_takes_is_marked_asked_about_and_counted(
+    stage: Callable[..., Any], models: ScriptedModels
+) -> None:
+    def named(answer: bytes) -> bytes:
+        """The call stands in a space of names, which the scripted model knows nothing of."""
+        return answer.replace(b'"name":"spawn_agent"', b'"namespace":"multi_agent_v1","name":"spawn_agent"')
+
+    asked: list[str] = []
+
+    def answer(approval: Approval) -> Answer:
+        asked.append(approval.parts[0].text)
+        return YES
+
+    with Relay(models.url, named) as relay:
+        async with stage(url=relay.url) as on:
+            run, message = await on.ask("have it run", answer, agent="codex")
+            assert run.status == "finished" and (on.directory / "ran.txt").exists(), run.error
+    assert sorted(asked) == ["sleep 4", "touch ran.txt"]
+    assert texts(message) == "Another one does it.It was done.", "its words are not the answer's"
+    words = [part["data"] for part in message.parts if part["type"] == "data-subagent"]
+    assert [(data["kind"], data["text"]) for data in words] == [("reasoning", "I will run it."), ("text", "I run it."), ("text", "It ran.")]
+    (its,) = {data["agent"] for data in words}
+    ran = next(call for call in calls(message) if call["input"] == {"command": "touch ran.txt; echo done"})
+    assert ran["output"] == "done\n" and ran["toolMetadata"]["codex"]["agent"] == its
+    assert (run.usage.input, run.usage.output) == (5 * 110, 5 * 20), "three calls of the model and two of its sub-agent"
+
+
 @pytest.mark.parametrize("prompt", ["run for long", "count for long"])
 async def test_it_is_stopped_within_a_second_and_goes_on_afterwards(stage: Callable[..., Any], prompt: str) -> None:
     before = children()
@@ -157,7 +211,7 @@ async def test_a_refusal_of_its_model_fails_the_run_in_its_words(stage: Callable
 
 
 def test_moot_runs_it_by_name(models: ScriptedModels, moot_with: Callable[..., MootProcess], tmp_path: Path) -> None:
-    options = options_of(models, tmp_path)
+    options = options_of(models.url, tmp_path)
     variables = "".join(f"      {name}: '{value}'\n" for name, value in options["env"].items())
     config = f"agents:\n  codex:\n    agent_type: codex\n    options:\n     command: ['{codex()}']\n     env:\n{variables}"
     moot = moot_with(config)

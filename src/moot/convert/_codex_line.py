@@ -52,6 +52,8 @@ class State(NamedTuple):
     """Ids of parts that were given."""
     thread: str = ""
     turn: str = ""
+    inner_turns: tuple[str, ...] = ()
+    """Turns of sub-agents that began here: what an agent that comes back took before is no part of this."""
     step: bool = False
     counted: bool = False
     """The model call has said what it took: the step ends with the last of its calls."""
@@ -139,8 +141,10 @@ class Line:
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
     def _turn_started(self, params: JsonObject) -> None:
-        if not self._inner(params):
-            turn = as_text(as_object(params.get("turn")).get("id"))
+        turn = as_text(as_object(params.get("turn")).get("id"))
+        if self._inner(params):
+            self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
+        else:
             self.state = self.state._replace(turn=turn)
             self.know(turn_id=turn)
 
@@ -210,10 +214,14 @@ class Line:
             self.end_step()
 
     def _took(self, params: JsonObject) -> None:
-        if self._inner(params) or not self.state.turn or params.get("turnId") != self.state.turn:
-            return  # what the session took before
         told = as_object(params.get("tokenUsage"))
         last, window = as_object(told.get("last")), number_of(told.get("modelContextWindow"))
+        if self._inner(params):
+            if params.get("turnId") in self.state.inner_turns:
+                self.add(usage_of(last))
+            return
+        if not self.state.turn or params.get("turnId") != self.state.turn:
+            return  # what the session took before
         self.add(usage_of(last))
         if window and (total := number_of(last.get("totalTokens"))):
             self.state = self.state._replace(facts={**self.state.facts, "context_usage": round(min(total / window, 1.0), 4)})

@@ -22,7 +22,8 @@ class CodexAppServer:
     """The translator of the agent service."""
 
     name = "codex-app-server"
-    version = 1
+    version = 2
+    """2: what sub-agents took is counted."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(options.prefix, options.tool_call_ids)

@@ -160,6 +160,15 @@ def test_what_a_resumed_session_took_before_is_not_counted_again() -> None:
     assert ending.usage == Usage(110, 20, 0, 0, 0)
 
 
+def test_what_sub_agents_took_is_counted_but_not_what_they_took_before() -> None:
+    lines = lines_of("sub-agent.wire.jsonl")
+    assert translate(lines)[1].usage == Usage(5 * 110, 5 * 20, 0, 0, 0)
+    begun = [line for line in lines if b'"turn/started"' in line]
+    own, inner = (json.loads(line)["params"] for line in begun)
+    assert own["threadId"] != inner["threadId"]
+    assert translate([line for line in lines if line != begun[1]])[1].usage == Usage(3 * 110, 3 * 20, 0, 0, 0), "an agent that comes back"
+
+
 def test_a_stopped_command_is_closed_and_no_failure_of_a_run_that_was_stopped() -> None:
     lines = lines_of("interrupted.wire.jsonl")
     chunks, ending, _ = translate(lines, ended="cancelled")
