@@ -14,6 +14,7 @@ from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.exchange import Exchange, ExchangeOptions
+from moot.types.forgetting import KeptCopy
 from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
 from moot.types.imports import Arriving, Received, Settled, SourceMark
@@ -79,6 +80,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
     assert asked.user is not None
     await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
+    await store.forgetting.wrote([KeptCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
     share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
     return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
 
@@ -146,6 +148,7 @@ EMPTY: Calls = {
     "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
     "imports.find": lambda own, it: own.imports.find("kept", "from-elsewhere"),
     "imports.mark": lambda own, it: own.imports.mark("kept", "/there"),
+    "imports.exported": lambda own, it: own.imports.exported(f"/exported by {it.title.rpartition(' ')[2]}"),
     "imports.counts": lambda own, it: own.imports.counts(),
     "shares.list": lambda own, it: own.shares.list(),
     "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),

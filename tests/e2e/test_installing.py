@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -91,6 +92,26 @@ def test_a_session_is_brought_up_to_date_until_somebody_else_has_written_in_it(m
     assert (once_more["outcome"], once_more["file"]) == ("unchanged", again["file"])
     listed = json.loads(moot.run("purge", grown["id"], "--yes", "--json").stdout)["files"]
     assert {each["path"] for each in listed} == {one["file"], again["file"]} and file.read_bytes() == before
+
+
+def test_what_lies_there_as_it_was_written_is_not_brought_in_and_what_has_gone_on_is(moot: MootProcess) -> None:
+    def brought_in() -> Any:
+        ended = moot.run("import", "--all", "-f", "claude", "--json")
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+    brought_in()
+    file = Path(installed(moot, "What is here")["file"])
+    told = brought_in()
+    assert not [one for one in told["data"] if one["path"] == str(file)] and told["sources"]["unchanged"] == told["sources"]["total"]
+    last = json.loads([line for line in file.read_bytes().splitlines() if b'"uuid"' in line][-1])
+    more = {**last, "type": "user", "uuid": str(uuid4()), "parentUuid": last["uuid"], "message": {"role": "user", "content": "said there"}}
+    with file.open("ab") as said:
+        said.write(json.dumps(more).encode() + b"\n")
+    (added,) = [one for one in brought_in()["data"] if one["source_id"] == file.stem]
+    assert added["outcome"] == "added"
+    assert moot.run("purge", added["conversation"]["id"], "--yes").returncode == 0
+    file.unlink()
 
 
 @pytest.mark.parametrize("made", [Path.mkdir, lambda path: path.symlink_to("/etc/passwd"), lambda path: path.write_text("not ours")])

@@ -173,6 +173,10 @@ class Imports(Protocol):
         """That the source was read to its end."""
         ...
 
+    async def exported(self, path: str) -> int | None:
+        """Bytes of the export of a conversation that was written there; None = none was, as far as is known."""
+        ...
+
     async def counts(self) -> dict[str, int]:
         """Format → how many conversations of it are here."""
         ...

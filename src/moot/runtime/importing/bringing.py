@@ -76,11 +76,18 @@ async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, re
         return True
     if isinstance(source.format, Recorder):
         return False  # its conversations are told of one by one, known or not
-    mark = await holdings.imports.mark(source.format.name, str(source.path))
-    if mark is not None and mark.same(source.mark):
+    if await _is_as_it_was(holdings, source):
         report.unchanged += 1
         return True
     return False
+
+
+async def _is_as_it_was(holdings: Holdings, source: Source) -> bool:
+    """When it was last read, or when an export of ours put it where its program keeps its own."""
+    mark = await holdings.imports.mark(source.format.name, str(source.path))
+    if mark is not None:
+        return mark.same(source.mark)
+    return source.placed and await holdings.imports.exported(str(source.path)) == source.mark.size
 
 
 async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:

@@ -90,6 +90,18 @@ class StoredImports:
 
         await self._writer.write(work)
 
+    async def exported(self, path: str) -> int | None:
+        sql = (
+            "SELECT w.size FROM written_file AS w JOIN conversation AS c ON c.id = w.conversation"
+            " WHERE w.path = ? AND w.kind = 'export' AND c.owner_id = ?"
+        )
+
+        def work(connection: Connection) -> int | None:
+            row: Any = connection.execute(sql, (fsencode(path), self._owner)).fetchone()
+            return None if row is None else row[0]
+
+        return await self._reader.read(work)
+
     async def counts(self) -> dict[str, int]:
         sql = "SELECT format, count(*) FROM import_conversation WHERE owner_id = ? GROUP BY format"
         return await self._reader.read(lambda connection: dict(connection.execute(sql, (self._owner,)).fetchall()))
