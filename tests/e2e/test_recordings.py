@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -127,6 +128,7 @@ def test_a_broken_line_costs_itself_alone_and_is_told(
         ("words.jsonl", b"just some words\n", b"no format knows"),
         ("picture.jsonl", b"\x89PNG\r\n\x1a\n\x00", b"no format knows"),
         ("other.jsonl", b'{"a": 1}\n', b"no format knows"),
+        ("packed.jsonl.gz", gzip.compress(bytes(64 << 20)), b"unpack it first: gzip -dk "),
     ],
 )
 def test_what_is_no_recording_is_refused_in_words(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:

@@ -5,6 +5,7 @@ Only regular files are opened, links are followed nowhere but where a person has
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +20,10 @@ from moot.types.format import Format, Placed
 from moot.types.imports import SourceMark
 
 __all__ = ["Places", "Source", "format_of", "mark_of", "places_here", "sources_at", "sources_here"]
+
+
+_PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
+"""How the files of programs begin that pack one file; each unpacks with `-dk`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,21 @@ def format_of(path: Path, name: str = "") -> Format:
         return _named(name)
     found = _knowing(path)
     if not found:
+        if packed := _packed(path):
+            raise UsageError(
+                f"{str(path)!r} is packed with {packed}, which no format reads",
+                fix=f"unpack it first: {packed} -dk {shlex.quote(str(path))}",
+            )
         raise UsageError(f"no format knows {str(path)!r}; known: {', '.join(FORMATS.names())}", fix="name one with -f")
     if len(found) > 1:
         raise UsageError(f"{str(path)!r} could be {' or '.join(format.name for format in found)}", fix="name one with -f")
     return found[0]
+
+
+def _packed(path: Path) -> str:
+    """The program that packed the file; empty = none that is known."""
+    head = head_of(path) if path.is_file() else b""
+    return next((program for begins, program in _PACKERS.items() if head.startswith(begins)), "")
 
 
 def _named(name: str) -> Format:
