@@ -56,13 +56,14 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
     await other.log.append("a", [Event("meta")])
     await until(lambda: seen > 0)
     await settle()
-    assert seen == 1
+    assert seen in (1, 2)  # one commit may show as two changes: the log's own header moves too where the log begins anew
+    before = seen
     await asyncio.gather(other.log.append("a", [Event("meta")]), *(store.log.append("a", [Event("meta")]) for _ in range(5)))
-    await until(lambda: seen > 1)
+    await until(lambda: seen > before)
     await settle()
     await store.log.append("a", [Event("meta")])
     await settle()
-    assert seen in (2, 3)  # where a commit of ours was under way at the first look, the next one of ours has it told once more
+    assert seen - before in (1, 2)  # where a commit of ours was under way at the first look, the next one of ours has it told once more
     rung = seen
     for _ in range(5):
         await store.log.append("a", [Event("meta")])
