@@ -183,7 +183,8 @@ async def test_what_its_sub_agent_says_does_and_takes_is_marked_asked_about_and_
     assert texts(message) == "Another one does it.It was done.", "its words are not the answer's"
     words = [part["data"] for part in message.parts if part["type"] == "data-subagent"]
     assert [(data["kind"], data["text"]) for data in words] == [("reasoning", "I will run it."), ("text", "I run it."), ("text", "It ran.")]
-    (its,) = {data["agent"] for data in words}
+    (its,) = {data["thread"] for data in words}
+    assert {data["agent"] for data in words} == {"sub-agent 1"}
     ran = next(call for call in calls(message) if call["input"] == {"command": "touch ran.txt; echo done"})
     assert ran["output"] == "done\n" and ran["toolMetadata"]["codex"]["agent"] == its
     assert (run.usage.input, run.usage.output) == (5 * 110, 5 * 20), "three calls of the model and two of its sub-agent"

@@ -112,6 +112,17 @@ def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: S
     expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first).not_to_contain_text("besides")
 
 
+def test_what_has_only_some_of_the_words_is_shown_and_called_so(visit: Visitor, server: Served, tmp_path: Path) -> None:
+    one, other = word(), word()
+    brought(server, tmp_path, [f"only {one}", f"{other} and {other}", "neither"])
+    page = visit().page
+    typed(page, f"{one} {other}")
+    some = page.get_by_role("group", name="Messages with some of these words").get_by_role("option")
+    expect(some).to_have_count(2)
+    expect(page.get_by_text("Nothing has all of these words")).to_be_visible()
+    expect(page.get_by_role("option", name="Put the best first")).to_have_count(0)  # they are
+
+
 def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit: Visitor, server: Served) -> None:
     sought = word()
     server.say(f"say {sought}")

@@ -52,6 +52,8 @@ class State(NamedTuple):
     """Ids of parts that were given."""
     thread: str = ""
     turn: str = ""
+    inner: tuple[str, ...] = ()
+    """Threads of sub-agents, in the order in which they were heard of."""
     inner_turns: tuple[str, ...] = ()
     """Turns of sub-agents that began here: what an agent that comes back took before is no part of this."""
     step: bool = False
@@ -295,7 +297,10 @@ class Line:
 
     def _inner_words(self, item: JsonObject, inner: str) -> None:
         if text := _text_of(item, ""):
-            told: JsonObject = {"agent": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
+            if inner not in self.state.inner:
+                self.state = self.state._replace(inner=(*self.state.inner, inner))
+            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex calls it by a name that only its model is told
+            told: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
             self.chunks.append(data("subagent", told, id=f"{self.state.prefix}.{self.state.made}"))
             self.state = self.state._replace(made=self.state.made + 1)
 

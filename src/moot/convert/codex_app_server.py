@@ -23,7 +23,7 @@ class CodexAppServer:
 
     name = "codex-app-server"
     version = 2
-    """2: what sub-agents took is counted."""
+    """2: what sub-agents took is counted, and they have names."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(options.prefix, options.tool_call_ids)

@@ -31,7 +31,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
     setAt(null)
   }
   const deferred = useDeferredValue(query.trim())
-  const groups = useChoices(deferred, { hits: found.hits, order, turn, more }, onClose)
+  const loose = found.last?.loose ?? false
+  const groups = useChoices(deferred, { hits: found.hits, order, loose, turn, more }, onClose)
   const offered = offers(query, useKnown(query))
   const offer = offered[Math.min(next, offered.length - 1)]
   const choices = groups.flatMap((group) => group.choices)

@@ -85,10 +85,18 @@ const COMMANDS: readonly Command[] = [
 export interface Messages {
   hits: readonly Hit[]
   order: Order
+  /** They have some of the words only, the best first. */
+  loose: boolean
   /** Puts others first. */
   turn: (order: Order) => void
   /** Fetches more; null: all are here. */
   more: (() => void) | null
+}
+
+const MESSAGES = {
+  newest: 'Messages',
+  best: 'Messages, best first',
+  meaning: 'Answers by meaning, nearest first',
 }
 
 /** What can be chosen for a query, in groups; without one the last conversations and all commands. */
@@ -114,9 +122,7 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
       })),
     },
     {
-      name: { newest: 'Messages', best: 'Messages, best first', meaning: 'Answers by meaning, nearest first' }[
-        found.order
-      ],
+      name: found.loose ? 'Messages with some of these words' : MESSAGES[found.order],
       choices: query ? messages(found, visit) : [],
     },
     { name: 'By meaning', choices: query && found.order !== 'meaning' ? [byMeaning(found.turn)] : [] },
@@ -138,7 +144,7 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
   return groups.filter((group) => group.choices.length > 0)
 }
 
-function messages({ hits, order, turn, more }: Messages, visit: (address: string) => void): Choice[] {
+function messages({ hits, order, loose, turn, more }: Messages, visit: (address: string) => void): Choice[] {
   const choices: Choice[] = hits.map((hit) => ({
     key: `message ${hit.id}`,
     icon: <Sign icon={TextSearch} />,
@@ -151,7 +157,7 @@ function messages({ hits, order, turn, more }: Messages, visit: (address: string
   if (more)
     choices.push({ key: 'more', icon: <Sign icon={ChevronDown} />, words: <Line text="More messages" />, act: more })
   const other = order === 'newest' ? 'best' : 'newest'
-  if (hits.length > 1 || order === 'meaning') {
+  if ((hits.length > 1 && !loose) || order === 'meaning') {
     const text = {
       newest: 'Put the best first',
       best: 'Put the newest first',
