@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -188,6 +189,23 @@ async def test_what_its_sub_agent_says_does_and_takes_is_marked_asked_about_and_
     ran = next(call for call in calls(message) if call["input"] == {"command": "touch ran.txt; echo done"})
     assert ran["output"] == "done\n" and ran["toolMetadata"]["codex"]["agent"] == its
     assert (run.usage.input, run.usage.output) == (5 * 110, 5 * 20), "three calls of the model and two of its sub-agent"
+
+
+async def test_a_search_of_its_vendor_s_is_shown_as_a_call(stage: Callable[..., Any], models: ScriptedModels) -> None:
+    def searched(answer: bytes) -> bytes:
+        """The scripted model has no tools of its own: the search is put before its words, as the vendor sends it."""
+        item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "tides"}}
+        begun = {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}}
+        done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+        events = b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in (begun, done))
+        return answer.replace(b"event: response.output_item.added", events + b"event: response.output_item.added", 1)
+
+    with Relay(models.url, searched) as relay:
+        async with stage(url=relay.url) as on:
+            run, message = await on.ask("say it again", agent="codex")
+    assert run.status == "finished" and texts(message) == "Hello once more.", run.error
+    (call,) = calls(message)
+    assert (call["toolName"], call["state"], call["input"]["query"]) == ("web_search", "output-available", "tides")
 
 
 @pytest.mark.parametrize("prompt", ["run for long", "count for long"])
