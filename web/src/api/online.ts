@@ -6,8 +6,8 @@ let reached = true
 let missed = 0
 const listeners = new Set<() => void>()
 
+/** Told each time: what is shown hangs on the browser's word too, which changes by itself. */
 function tell(value: boolean): void {
-  if (value === reached) return
   reached = value
   for (const listener of listeners) listener()
 }
