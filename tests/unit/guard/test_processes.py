@@ -1,6 +1,7 @@
 import ast
 import asyncio
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -188,6 +189,7 @@ async def test_a_leftover_that_ignores_being_asked_is_killed(tmp_path: Path):
     await pid_in(tmp_path / "pid")
     assert await kill_leftover(child.group, child.started)
     assert not alive(child.group)
+    assert await child.wait() == -signal.SIGKILL
     child.close()
 
 

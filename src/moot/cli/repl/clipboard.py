@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 
 import anyio
 
@@ -52,13 +53,14 @@ async def _given(argv: tuple[str, ...], text: str, environ: Mapping[str, str]) -
     # these programs stay in the background and serve the clipboard, so only their own end is waited for, and nothing is read from them
     child = await spawn(argv, stdin="pipe", stdout="null", stderr="null", env=dict(environ))
     assert child.stdin is not None
-    with anyio.move_on_after(SECONDS):
-        try:
+    code: int | None = None
+    try:
+        with anyio.move_on_after(SECONDS), suppress(ConnectionError):  # one that does not listen has not taken it
             child.stdin.write(text.encode("utf-8", "replace"))
             await child.stdin.drain()
             child.stdin.write_eof()
-        except ConnectionError:
-            return False
-        return await child.wait() == 0
-    await child.kill(0)
-    return False
+            code = await child.wait()
+    finally:
+        if code != 0:
+            await child.kill(0)
+    return code == 0

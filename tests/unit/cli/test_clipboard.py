@@ -1,0 +1,67 @@
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from moot.cli.repl import clipboard
+from moot.cli.repl.clipboard import copied
+
+pytestmark = pytest.mark.anyio
+
+MUCH = "a pipe holds less than this\n" * 10_000
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Mapping[str, str]:
+    """Of a desktop whose only program for the clipboard is one that the test writes."""
+    return {"PATH": f"{tmp_path}:{os.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0"}
+
+
+def program(folder: Path, script: str) -> None:
+    path = folder / "wl-copy"
+    path.write_text(f"#!/bin/sh\ncd {folder}\n{script}\n")
+    path.chmod(0o755)
+
+
+def running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+async def written(path: Path) -> int:
+    while not (path.exists() and path.read_text().endswith("\n")):
+        await anyio.sleep(0.01)
+    return int(path.read_text())
+
+
+async def test_a_program_takes_the_text_and_may_stay_to_serve_it(tmp_path: Path, environ: Mapping[str, str]) -> None:
+    program(tmp_path, "cat > taken; sleep 60 <&- & echo $! > pid")
+    assert await copied(MUCH, environ) == "wl-copy"
+    assert (tmp_path / "taken").read_text() == MUCH
+    server = await written(tmp_path / "pid")
+    assert running(server)
+    os.kill(server, 9)
+
+
+@pytest.mark.parametrize("script", ["exec <&-; sleep 60", "cat > taken; sleep 60", "cat > taken; exit 1"])
+async def test_one_that_does_not_take_it_is_ended(
+    tmp_path: Path, environ: Mapping[str, str], script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clipboard, "SECONDS", 0.5)
+    program(tmp_path, f"echo $$ > pid; {script}")
+    assert await copied(MUCH, environ) == ""
+    assert not running(await written(tmp_path / "pid"))
+
+
+async def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path: Path, environ: Mapping[str, str]) -> None:
+    program(tmp_path, "echo $$ > pid; sleep 60")
+    async with anyio.create_task_group() as group:
+        group.start_soon(copied, "words", environ)
+        pid = await written(tmp_path / "pid")
+        group.cancel_scope.cancel()
+    assert not running(pid)
