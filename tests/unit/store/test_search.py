@@ -119,14 +119,20 @@ async def test_one_process_indexes_at_a_time(store: SqliteStore, settings: Setti
 
 @pytest.mark.anyio
 async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: Settings) -> None:
-    await fill(store, *(f"word{number} " * 200 for number in range(300)))
-    done, total = await store.search.index(seconds=0.01)
-    assert total == 300 and done < total
+    await fill(store, *(f"word{number}" for number in range(600)))
+
+    def stop(done: int, total: int) -> None:
+        assert 0 < done < total == 600
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        await store.search.index(told=stop)
     other = await open_store(settings)
-    assert await other.search.index() == (300, 300)
-    assert await found(store, "word299") == ["m299"]
+    assert await other.search.index() == (600, 600)
+    assert await found(store, "word0") == ["m0"]
+    assert await found(store, "word599") == ["m599"]
     heads = await store._reader.read(lambda connection: connection.execute("SELECT indexed_through FROM log_head").fetchall())
-    assert heads == [(300,)]
+    assert heads == [(600,)]
     await other.close()
 
 
