@@ -134,13 +134,13 @@ async def test_what_is_not_read_yet_is_said_and_the_newest_is_read_first(store: 
 
         def embed(self, text: str, *, question: bool) -> bytes:
             vector = model.embed(text, question=question)
-            time.sleep(0.3)
+            time.sleep(1.1)
             return vector
 
         def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
             return model.near(vector, others)
 
-    assert await store.meaning.read(embedder=Slow(), seconds=0.2) == (1, 3)
+    assert await store.meaning.read(embedder=Slow(), seconds=1.0) == (1, 3)
     assert [id for id, _ in vectors(settings)] == ["c1"]
     assert await store.meaning.read(embedder=model) == (3, 3)
 
