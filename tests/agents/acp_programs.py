@@ -35,7 +35,7 @@ class AcpProgram:
 def _module(path: str) -> Path:
     found = MODULES / path
     if not found.exists():
-        missing("slow-agents", f"{path.split('/')[0]} is not there; run `npm ci --ignore-scripts` in tests/agents/slow")
+        missing("slow-agents", f"{path.split('/')[0]} is not there; run `npm install --ignore-scripts` in tests/agents/slow")
     return found
 
 
@@ -46,7 +46,7 @@ def _by_node(path: str, *words: str) -> Callable[[], list[str]]:
 def _opencode() -> list[str]:
     found = next(iter(sorted(MODULES.glob("opencode-*-*/bin/opencode"))), None)  # the plain one, before those for older processors
     if found is None:
-        missing("slow-agents", "there is no OpenCode; run `npm ci --ignore-scripts` in tests/agents/slow")
+        missing("slow-agents", "there is no OpenCode; run `npm install --ignore-scripts` in tests/agents/slow")
     return [str(found), "acp"]
 
 

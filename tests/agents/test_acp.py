@@ -14,6 +14,7 @@ import pytest
 from agents.acp_programs import PROGRAMS, AcpProgram
 from agents.models import Call, Script, ScriptedModels, Step
 from e2e.acp_stage import AcpStage, acp_stage
+from moot.runtime.importing import Report, Wanted, bring, sources_here
 from moot.types.approval import Answer
 from moot.types.part import is_tool
 from moot.types.run import Run
@@ -144,3 +145,16 @@ async def test_the_next_prompt_goes_on_in_its_session_in_a_new_process(program: 
         asked = [str(entry["body"]) for entry in on.requests()]
         if "__aimock_truncated" not in asked[-1]:  # of long requests the models keep no more than the size
             assert any("please say hello" in body and "what did I say" in body for body in asked), "the model was not told what was said"
+
+
+async def test_what_it_keeps_of_our_runs_is_here_already(program: AcpProgram, opens: Opens) -> None:
+    async with opens(mode="auto") as on:
+        await on.run("please compute the product")
+        await on.run("please say hello")
+        sources = list(sources_here(on.directory.parent / "agent-home", {}, on.directory.parent / "data"))
+        assert sources, "it keeps no sessions where they are looked for"
+        report = Report()
+        await bring(on.engine.store, sources, Wanted(), report)
+        # gemini also begins files in which nobody says a word
+        assert not report.failed and report.conversations["known"] == 2 and report.conversations.keys() <= {"known", "empty"}
+        assert len((await on.engine.store.conversations.list()).items) == 2

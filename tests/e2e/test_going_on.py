@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -223,7 +223,20 @@ async def test_a_session_that_our_own_run_made_is_here_already_unless_it_is_name
             await bring(on.engine.store, [placed], Wanted(str(on.directory), dry_run=dry_run), report)
             (one,) = report.brought
             assert (one.outcome, one.conversation and one.conversation.id, await count(on)) == ("known", run.conversation, 1)
+        # whichever service drove the program; and ids that are of no sessions are nobody's
+        talk = tmp_path / "a.talk"
+        talk.write_bytes(HEAD.replace(b"t1", THREAD.encode()) + USER + ONE)
+
+        class Session(Talk):
+            resumable: Literal[True] = True
+
+        report = Report()
+        await bring(on.engine.store, [replace(source(talk, Session()), placed=True)], Wanted(str(on.directory)), report)
+        assert (report.conversations, await count(on)) == ({"known": 1}, 1)
+        talk = talk.rename(tmp_path / "b.talk")
+        await bring(on.engine.store, [replace(source(talk), placed=True)], Wanted(str(on.directory)), report)
+        assert (report.conversations, await count(on)) == ({"known": 1, "added": 1}, 2)
         named = tmp_path / "named.jsonl"
         named.write_bytes(file.read_bytes())
         await bring(on.engine.store, [source(named, CodexFormat())], Wanted(str(on.directory)), Report())
-        assert await count(on) == 2
+        assert await count(on) == 3

@@ -21,7 +21,7 @@ _FAILED = 20
 _NAMED = 3
 """Files that no format knows, by name."""
 _BAR = 16
-_OUTCOMES = {"known": "here already", "empty": "without a message"}
+_OUTCOMES = {"known": "here already", "empty": "without a word"}
 _SETTLED = 3.0
 """Seconds after which the rate says something of what is left."""
 
@@ -128,7 +128,7 @@ def outcome_of(one: Brought) -> str:
         case "grown":
             return f"{name} has grown: {_taken(one)}; moot chat show {id}"
         case "empty":
-            return f"{name} ({one.path}) holds no message, so nothing of it is kept"
+            return f"{name} ({one.path}) holds nothing that was said, so nothing of it is kept"
         case "would be added":
             return f"would add {name}"
         case "would grow":

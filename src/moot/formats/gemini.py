@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -59,10 +59,11 @@ class _Message:
 
 
 class Gemini(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """`Format`, `Placed`, `Split`, `Resumable`."""
 
     name = "gemini"
     version = 1
+    resumable: Literal[True] = True
     samples: ClassVar[Mapping[str, bytes]] = {"chat": _SAMPLE, "older": _OLDER}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

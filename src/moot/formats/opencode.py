@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
@@ -43,10 +44,11 @@ _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
 class OpenCode(ReadOnly):
-    """`Format`, `Placed`."""
+    """`Format`, `Placed`, `Resumable`."""
 
     name = "opencode"
     version = 1
+    resumable: Literal[True] = True
     suffix = ".db"
 
     @property

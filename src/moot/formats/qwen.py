@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -35,10 +35,11 @@ _SAMPLE = b"""\
 
 
 class Qwen(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """`Format`, `Placed`, `Split`, `Resumable`."""
 
     name = "qwen"
     version = 1
+    resumable: Literal[True] = True
     samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

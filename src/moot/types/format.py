@@ -280,5 +280,15 @@ class OfAgent(Protocol):
     agent_type: str
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """An optional power: each `source_id` is the id by which a program goes on in a session, and nobody else gives such ids.
+
+    So what runs of ours have had it keep is known, whichever agent service drove it.
+    """
+
+    resumable: Literal[True]
+
+
 def _sum(one: Counts, other: Counts) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}

@@ -47,8 +47,8 @@ class Arriving:
     parent: str | None = None
     """The `source_id` of the conversation that it is a part of."""
     parent_call: str | None = None
-    agent_type: str = ""
-    """Whose session it is, where runs of ours may have made it: then all of it is here already. Empty = it is wanted all the same."""
+    resumable: bool = False
+    """Whether `source_id` is of an agent's session that runs of ours may have made: then all of it is here already."""
 
 
 @dataclass(frozen=True, slots=True)

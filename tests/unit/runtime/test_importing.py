@@ -314,3 +314,22 @@ async def test_a_long_conversation_goes_through_in_short_pieces_and_a_cancel_lea
         conversation = await only(store)
         assert conversation.message_count == 2000
         assert len(await store.conversations.branch(conversation.id)) == 2000
+
+
+@pytest.mark.anyio
+async def test_a_session_in_which_nobody_has_said_a_word_waits_for_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.talk"
+    context = line(id="s1", role="system", text="You are at work.", at=1_700_000_000_000)
+    file.write_bytes(HEAD + context)
+    async with stored(tmp_path / "home") as store:
+        reports = [Report() for _ in range(3)]
+        await bring(store, [replace(source(file), placed=True)], Wanted(), reports[0])
+        assert reports[0].conversations == {"empty": 1} and not (await store.conversations.list()).items
+        file.write_bytes(HEAD + context + line(id="u1", parent="s1", role="user", text="hello", at=1_700_000_001_000))
+        await bring(store, [replace(source(file), placed=True)], Wanted(), reports[1])
+        assert reports[1].conversations == {"added": 1}
+        assert [message.role for message in await store.conversations.branch((await only(store)).id)] == ["system", "user"]
+    async with stored(tmp_path / "other") as store:  # what a person names is wanted as it is
+        file.write_bytes(HEAD + context)
+        await bring(store, [source(file)], Wanted(), reports[2])
+        assert reports[2].conversations == {"added": 1}

@@ -168,7 +168,7 @@ const STATES: Record<Import['state'], string> = {
   failed: 'Ended early',
 }
 
-const OUTCOMES: Readonly<Record<string, string>> = { known: 'here already', empty: 'without a message' }
+const OUTCOMES: Readonly<Record<string, string>> = { known: 'here already', empty: 'without a word' }
 
 function stateOf(one: Import): string {
   const isNothing = one.state === 'finished' && !one.added && !one.grown && !one.failed.length

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
@@ -36,13 +37,14 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 
 class ClaudeFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`, `Installable`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
 
     name = "claude"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
     agent_type = AGENT
+    resumable: Literal[True] = True
     words = "a session that Claude Code resumes"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),

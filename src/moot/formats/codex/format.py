@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._source.folders import files_below
@@ -29,13 +30,14 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 
 class CodexFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `Resumable`, `Installable`."""
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
 
     name = "codex"
     version = 1
     suffix = ".jsonl"
     samples = SAMPLES
     agent_type = AGENT
+    resumable: Literal[True] = True
     words = "a session that Codex resumes"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),

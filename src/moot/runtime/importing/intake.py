@@ -14,7 +14,7 @@ from moot.runtime.importing.sources import Source
 from moot.runtime.naming import first_line
 from moot.types.canonical import JsonObject, loads
 from moot.types.conversation import Conversation
-from moot.types.format import ImportedFacts, OfAgent
+from moot.types.format import ImportedFacts, OfAgent, Resumable
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Arriving, Received, Settled, Taken
 from moot.types.part import Part
@@ -61,6 +61,8 @@ class Intake:
     title: str = ""
     """The first line of the first prompt."""
     messages: int = 0
+    begun: bool = False
+    """Something is said in it: what a program puts into a session before anybody says a word is nothing yet."""
     unpriced: int = 0
     first_at: int = 0
     last_at: int = 0
@@ -90,7 +92,7 @@ class Intake:
     async def finish(self) -> Brought | None:
         """What became of it, once the last piece was taken; None for one that is older than what is wanted."""
         if self.received is None:
-            return self._brought("empty", None) if not self.messages else None
+            return self._brought("empty", None) if not self.begun else None
         if self.received.closed:
             return self._brought("known", await self.holdings.conversations.get(self.received.id))
         if self.wanted.dry_run:
@@ -108,6 +110,7 @@ class Intake:
         if arrival.role is None:
             return self._look_at_record(arrival)
         self.messages += 1
+        self.begun = self.begun or arrival.role != "system" or not self.source.placed
         self.unpriced += arrival.unpriced
         self.last = arrival.key
         if arrival.created_at:
@@ -129,7 +132,7 @@ class Intake:
         return True
 
     def _is_wanted(self) -> bool:
-        if not self.messages:
+        if not self.begun:
             return self.held_size > _HELD
         newest = max(self.last_at, self.facts.updated_at)
         return not newest or newest >= self.wanted.since or self.held_size > _HELD
@@ -145,8 +148,8 @@ class Intake:
 
     def _arriving(self) -> Arriving:
         format = self.source.format
-        agent_type = format.agent_type if isinstance(format, OfAgent) and self.source.placed else ""
-        return Arriving(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call, agent_type)
+        resumable = self.source.placed and isinstance(format, Resumable)
+        return Arriving(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call, resumable)
 
     def _as_new(self) -> Conversation:
         at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000

@@ -15,7 +15,7 @@ from moot.types.imports import Taken
 __all__ = ["NOTES", "Brought", "Failed", "Outcome", "Report", "fidelity_json"]
 
 Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
-"""`empty`: no message in it, so nothing of it is kept."""
+"""`empty`: nothing is said in it, so nothing of it is kept."""
 
 NOTES = 20
 """Problems of one conversation that are told in words, and files that are nobody's; the number of all is."""

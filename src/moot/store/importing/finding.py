@@ -46,12 +46,12 @@ def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place
 
 def made_by(queries: Queries, owner: str, arriving: Arriving) -> str | None:
     """The conversation of ours whose runs made that session, or the one that it is a part of."""
-    if not arriving.agent_type:
+    if not arriving.resumable:
         return None
     row: Any = queries.execute(
         "SELECT c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
-        " WHERE r.agent_session_id IN (?1, ?2) AND r.agent_type = ?3 AND r.owner_id = ?4 LIMIT 1",
-        (arriving.source_id, arriving.parent or arriving.source_id, arriving.agent_type, owner),
+        " WHERE r.agent_session_id IN (?1, ?2) AND r.owner_id = ?3 LIMIT 1",
+        (arriving.source_id, arriving.parent or arriving.source_id, owner),
     ).fetchone()
     return None if row is None else row[0]
 
