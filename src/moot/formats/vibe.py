@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
@@ -64,10 +64,11 @@ class _Log:
 
 
 class Vibe(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """`Format`, `Placed`, `Split`, `Resumable`."""
 
     name = "vibe"
     version = 1
+    resumable: Literal[True] = True
     samples: ClassVar[Mapping[str, Mapping[str, bytes]]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

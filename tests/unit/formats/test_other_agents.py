@@ -21,7 +21,7 @@ from moot.formats.opencode import OpenCode
 from moot.formats.pi import Pi
 from moot.formats.qwen import Qwen
 from moot.formats.vibe import Vibe
-from moot.types.format import WholeConversation
+from moot.types.format import Resumable, WholeConversation
 from moot.types.part import is_tool, text_of, tool_name
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
@@ -263,3 +263,21 @@ def test_what_was_rewound_in_gemini_is_a_branch_of_its_own(tmp_path: Path) -> No
         ("u2", "yes!"),
     ]
     assert conversation.facts.head == "a2"
+
+
+@pytest.mark.parametrize(
+    ("format", "path", "wire"),
+    [
+        (OpenCode(), "", "opencode-acp-1.18.33-A"),
+        (Qwen(), "qwen/853140cd-2ba5-42ac-90a1-f03f48805578.jsonl", "qwen-acp-A"),
+        (Vibe(), "vibe/9e4d0fcd-1552-fdff-1ad5-3df42a27aa03", "vibe-acp-3.0.2-A"),
+    ],
+)
+def test_the_session_that_an_agent_names_to_us_is_the_one_that_it_keeps(tmp_path: Path, format: Any, path: str, wire: str) -> None:
+    """Recorded at once: what it said by ACP, and what it kept."""
+    lines = (RECORDED.parent / "agents" / "acp" / f"{wire}.wire.jsonl").read_text().splitlines()
+    results = [json.loads(line)["msg"].get("result") or {} for line in lines]
+    (named,) = {result["sessionId"] for result in results if "sessionId" in result}
+    assert isinstance(format, Resumable)
+    kept = RECORDED / path if path else opencode_database(tmp_path / "opencode.db")
+    assert named in [one.source_id for one in format.read(kept)]
