@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -61,7 +62,10 @@ async def test_nobody_goes_on_from_anothers_answer(server: LiveServer) -> None:
         assert "Mara" not in json.dumps(server.model.requests[-1].json)
 
 
-async def test_a_token_for_chatting_gives_an_agents_tools_no_effect(open_server: Callable[..., Any]) -> None:
+async def test_a_token_for_chatting_gives_an_agents_tools_no_effect(
+    open_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where its commands work
     script = [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply(text="Done.", times=0)]
     agents = {"default": Agent(), "worker": Agent("worker", tools=("shell",))}
     for scope, made in (("chat", False), ("tools", True)):

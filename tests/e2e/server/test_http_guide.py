@@ -27,7 +27,8 @@ def script(recorded: Any) -> Reply:
     return Reply(text="There is flour.") if tool else Reply(tool_calls=[ToolCall("shell", {"command": "touch pantry"})])
 
 
-async def test_every_example_of_the_guide_runs(open_server: Callable[..., Any]) -> None:
+async def test_every_example_of_the_guide_runs(open_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where its commands work
     examples = blocks(GUIDE, "http")
     assert len(examples) > 20
     names: dict[str, str] = {}
