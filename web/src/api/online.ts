@@ -18,7 +18,8 @@ export function noteReached(value: boolean): void {
   if (value || missed > 1) tell(value)
 }
 
-function subscribe(listener: () => void): () => void {
+/** Calls the listener whenever `isOnline` may say something else; gives what ends that. */
+export function subscribe(listener: () => void): () => void {
   const [on, off] = [() => tell(true), () => tell(false)]
   addEventListener('online', on)
   addEventListener('offline', off)
@@ -30,6 +31,10 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
+export function isOnline(): boolean {
+  return reached && navigator.onLine
+}
+
 export function useOnline(): boolean {
-  return useSyncExternalStore(subscribe, () => reached && navigator.onLine)
+  return useSyncExternalStore(subscribe, isOnline)
 }
