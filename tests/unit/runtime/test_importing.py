@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored, take
 from moot.runtime.importing import Report, Wanted, bring
 from moot.types.canonical import JsonObject
+from moot.types.format import Fidelity
 from moot.types.message import Message
 from moot.types.part import text_of
 from moot.types.store import Store
@@ -325,6 +326,7 @@ async def test_a_session_in_which_nobody_has_said_a_word_waits_for_one(tmp_path:
         reports = [Report() for _ in range(3)]
         await bring(store, [replace(source(file), placed=True)], Wanted(), reports[0])
         assert reports[0].conversations == {"empty": 1} and not (await store.conversations.list()).items
+        assert reports[0].by_format() == {"talk": Fidelity()}, "nothing of it is said to be kept"
         file.write_bytes(HEAD + context + line(id="u1", parent="s1", role="user", text="hello", at=1_700_000_001_000))
         await bring(store, [replace(source(file), placed=True)], Wanted(), reports[1])
         assert reports[1].conversations == {"added": 1}

@@ -14,7 +14,7 @@ from moot.runtime.importing.sources import Source
 from moot.runtime.naming import first_line
 from moot.types.canonical import JsonObject, loads
 from moot.types.conversation import Conversation
-from moot.types.format import ImportedFacts, OfAgent, Resumable
+from moot.types.format import Fidelity, ImportedFacts, OfAgent, Resumable
 from moot.types.ids import new_id
 from moot.types.imports import Arrival, Arriving, Received, Settled, Taken
 from moot.types.part import Part
@@ -216,7 +216,7 @@ class Intake:
             conversation.title if conversation is not None else self.facts.title or self.title,
             self.taken,
             self.messages,
-            self.facts.fidelity,
+            self.facts.fidelity if outcome != "empty" else Fidelity(),
             self.problems,
             tuple(self.notes),
             unpriced=self.unpriced,
