@@ -1,4 +1,4 @@
-"""The real `moot` process for tests of what a person or a script sees of it."""
+"""The real `moot` process, for tests of what a person or a script sees."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from typing import IO, Any
 
 import pexpect
 
+import fork_server
+
+Process = subprocess.Popen[bytes] | fork_server.ForkedProcess
 COMMAND = [sys.executable, "-m", "moot"]
 _KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
 
 
 @dataclass
 class MootProcess:
-    """Starts `moot` with a home and a folder of its own and a nearly empty environment."""
+    """Start `moot` with its own home and working directory, and a nearly empty environment."""
 
     home: Path
     work: Path
     cache: Path
     more: dict[str, str] = field(default_factory=dict[str, str])
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+    started: list[Process] = field(default_factory=list[Any])
 
     @property
     def environ(self) -> dict[str, str]:
@@ -32,33 +35,51 @@ class MootProcess:
             kept["PYTHONPYCACHEPREFIX"] = str(self.cache)
         return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
-    def run(self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 30) -> subprocess.CompletedProcess[bytes]:
-        given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin or subprocess.DEVNULL}
-        return subprocess.run([*COMMAND, *arguments], cwd=self.work, env=self.environ, capture_output=True, timeout=timeout, **given)
+    def run(
+        self, *arguments: str, stdin: bytes | IO[bytes] | None = None, timeout: float = 30, executed: bool = False
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end. `executed` starts a new interpreter, for tests of what a command imports."""
+        environ = self.environ
+        pipe = subprocess.PIPE if isinstance(stdin, bytes) else stdin or subprocess.DEVNULL
+        if executed or not fork_server.can_fork(environ):
+            given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": pipe}
+            return subprocess.run([*COMMAND, *arguments], cwd=self.work, env=environ, capture_output=True, timeout=timeout, **given)
+        process = fork_server.start(arguments, cwd=self.work, env=environ, stdin=pipe)
+        try:
+            output, errors = process.communicate(stdin if isinstance(stdin, bytes) else None, timeout)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        return subprocess.CompletedProcess([*COMMAND, *arguments], process.wait(), output, errors)
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [*COMMAND, *arguments],
-            cwd=self.work,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+    def start(self, *arguments: str) -> Process:
+        environ = self.environ
+        process: Process
+        if fork_server.can_fork(environ):
+            process = fork_server.start(arguments, cwd=self.work, env=environ, stdin=subprocess.DEVNULL)
+        else:
+            process = subprocess.Popen(
+                [*COMMAND, *arguments],
+                cwd=self.work,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         self.started.append(process)
         return process
 
     def close(self) -> None:
-        """Leaves no process behind, also when a test failed half-way."""
+        """Leave no process behind, even if a test failed half-way."""
         for process in self.started:
             process.kill()
             process.communicate()
 
     def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
         environ: Any = {**self.environ, "TERM": term}
-        return pexpect.spawn(
-            COMMAND[0], [*COMMAND[1:], *arguments], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=False
-        )
+        spawn = fork_server.ForkedTerminal if fork_server.can_fork(environ) else pexpect.spawn
+        return spawn(COMMAND[0], [*COMMAND[1:], *arguments], cwd=str(self.work), env=environ, timeout=20, dimensions=(24, 80), echo=False)
 
 
 def make(tmp_path: Path, cache: Path, config: str = "") -> MootProcess:
