@@ -12,7 +12,7 @@ from functools import partial
 from ipaddress import ip_address
 
 from anyio import to_thread
-from starlette.requests import Request
+from fastapi import Request
 
 from moot.config.loading import FILE
 from moot.config.writing import set_values
