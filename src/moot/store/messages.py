@@ -1,4 +1,4 @@
-"""Messages inside a write transaction: their rows, their events, and what a conversation's row remembers of them."""
+"""Messages in a write transaction: their rows, their events, and the counts in their conversation."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ CLIENT_ID_BYTES = 128
 
 
 def message_event(message: Message, *, raw: bytes | None = None, body: JsonObject | None = None) -> Event:
-    """The `message` event of a whole message; `body` lies over what the message itself says."""
+    """Return the `message` event of a complete message; `body` overrides fields of it."""
     return Event("message", raw=raw, body={**message_body(message), **(body or {})})
 
 
 def placed(message: Message, seq: int) -> Message:
-    """The message that the event at `seq` says whole."""
+    """Return the message with the seq of the event that contains all of it."""
     return replace(message, first_seq=seq, last_seq=seq, folded_through=seq)
 
 
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:
-    """The message's row. Raises Busy for an id that is taken, UsageError for a client's id that is too long."""
+    """Insert the message's row. Raise Busy if the id exists, UsageError if the client id is too long."""
     if message.client_id is not None:
         if len(message.client_id.encode()) > CLIENT_ID_BYTES:
-            raise UsageError(f"the client id {message.client_id[:40]!r}… is longer than {CLIENT_ID_BYTES} bytes")
-        # an edit comes with the id of what it edits; the id names the newest message that carried it
+            raise UsageError(f"The client id {message.client_id[:40]!r}… is longer than {CLIENT_ID_BYTES} bytes.")
+        # an edit has the client id of the message it edits; the id then refers to the newest message with it
         transaction.execute(
             "UPDATE message SET client_id = NULL WHERE conversation = ? AND client_id = ?", (conversation, message.client_id)
         )
@@ -55,11 +55,11 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
         ),
     )
     if stored.rowcount != 1:
-        raise Busy(f"a message with the id {message.id!r} exists already")
+        raise Busy(f"A message with the id {message.id!r} already exists.")
 
 
 def count(transaction: Transaction, conversation: int, added: int, at: int, head: str | None) -> None:
-    """Tells the conversation of messages that were added; its branch ends with `head` from now on, when given."""
+    """Update the conversation for added messages; `head` becomes the end of its branch, if given."""
     transaction.execute(
         "UPDATE conversation SET message_count = message_count + ?, updated_at = max(updated_at, ?), head_id = coalesce(?, head_id)"
         " WHERE no = ?",

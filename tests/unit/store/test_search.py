@@ -126,7 +126,7 @@ async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: S
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        await store.search.index(told=stop)
+        await store.search.index(progress=stop)
     other = await open_store(settings)
     assert await other.search.index() == (600, 600)
     assert await found(store, "word0") == ["m0"]
@@ -140,7 +140,7 @@ async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: S
 async def test_much_is_indexed_in_bulk_and_told_of(store: SqliteStore) -> None:
     await fill(store, *(f"word{number} " * 20 for number in range(5000)))
     told: list[tuple[int, int]] = []
-    assert await store.search.index(bulk=True, told=lambda done, total: told.append((done, total))) == (5000, 5000)
+    assert await store.search.index(bulk=True, progress=lambda done, total: told.append((done, total))) == (5000, 5000)
     assert told == sorted(told) and told[-1] == (5000, 5000) and len(told) > 1
     assert await found(store, "word4999") == ["m4999"]
     pieces = "SELECT (SELECT count(DISTINCT segid) FROM search_words_idx), (SELECT count(DISTINCT segid) FROM search_infix_idx)"

@@ -269,7 +269,7 @@ async def test_a_database_that_is_written_anew_has_nothing_in_free_pages(store: 
     await seal(store)
     await store._writer.write(lambda tx: rewrite(tx, 1, {1: next(log_rows(tx, 1, 0))._replace(raw=None)}))
     assert [event.raw for event in await store.log.read("a")] == [None]
-    await store.upkeep.write_anew(lambda _: None)
+    await store.upkeep.rewrite(lambda _: None)
     await store.close()
     for path in Path(settings.database.parent).glob("moot.db*"):
         assert b"a word that was said" not in path.read_bytes()
@@ -282,7 +282,7 @@ async def test_a_database_of_an_older_version_gives_pages_back_once_it_is_writte
     assert not (await store.upkeep.sizes()).gives_back
     assert [left async for left in store.upkeep.give_back()] == []
     await seal(store)
-    await store.upkeep.write_anew(lambda _: None)
+    await store.upkeep.rewrite(lambda _: None)
     assert (await store.upkeep.sizes()).gives_back
     assert (await store.upkeep.sizes()).free == 0
     assert await found_by_verify(store) == []

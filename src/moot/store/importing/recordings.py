@@ -1,4 +1,4 @@
-"""A whole recording in one transaction."""
+"""Storing a complete recording in one transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["add"]
 
 
 def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
-    """As `Imports.add`."""
+    """Implement `Imports.add`."""
     wanted = replace(recording.conversation, owner=owner, head=None, message_count=0)
     made = new_conversation(transaction, wanted)
     for run in recording.runs:
@@ -65,7 +65,7 @@ def _insert_exchange(transaction: Transaction, conversation: int, value: Exchang
 
 
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
-    """The conversation's row as its runs' ends would have left it."""
+    """Set the sums as if the runs had ended here."""
     usage = sum((run.usage for run in recording.runs), Usage())
     costs = [run.cost for run in recording.runs if run.cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)

@@ -1,4 +1,4 @@
-"""A query in the language of FTS5. Pure: whatever was typed comes out between quotes, and nothing else of it."""
+"""Queries as FTS5 expressions. Pure: typed text is always quoted."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def expression(
     conversation: int | None = None,
     but_not: int | None = None,
 ) -> str:
-    """What FTS5 is asked for: of each of `terms` (phrases of its language) one has to occur; None = of any owner or conversation.
+    """Return an FTS5 expression that requires one phrase of each entry in `terms`; owner or conversation None = any.
 
-    Of costs it finds those that are about right, and of projects and times it knows nothing.
+    Costs are matched only approximately; projects and times are not part of it.
     """
     columns = f"{{{' '.join(query.columns)}}}"
     wanted = [f"{columns} : {_any(phrases)}" for phrases in terms]
@@ -58,6 +58,6 @@ def _any(phrases: Iterable[str]) -> str:
 
 
 def _bits(cost: Cost) -> range:
-    """Lengths of the numbers that may be meant."""
+    """Return the bit lengths of matching costs."""
     most = _COSTS if cost.most is None else min(cost.most.bit_length(), _COSTS)
     return range(min((cost.least or 0).bit_length(), _COSTS), most + 1)
