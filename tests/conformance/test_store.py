@@ -211,13 +211,13 @@ async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> N
     assert [second.run.status, third.run.status, second.fence] == ["queued", "queued", None]
     branch = await store.conversations.branch(first.conversation.id)
     assert [message.id for message in branch if message.role == "assistant"] == [each.run.message for each in (first, second, third)]
-    with pytest.raises(Busy, match="stands behind"):
+    with pytest.raises(Busy, match="queued behind"):
         await store.records.claim(second.run.id, "me", statuses=frozenset({"queued"}))
     await end(store, first)
     assert not await store.records.withdraw(first.run.id)
     with pytest.raises(Busy):
         await store.records.submit(prompt(first.conversation))
-    with pytest.raises(Busy, match="stands behind"):
+    with pytest.raises(Busy, match="queued behind"):
         await store.records.claim(third.run.id, "me", statuses=frozenset({"queued"}))
     fence = await store.records.claim(second.run.id, "me", statuses=frozenset({"queued"}))
     assert fence.message == second.run.message

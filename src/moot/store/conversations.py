@@ -12,10 +12,10 @@ from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.listing import Listed, page
+from moot.store.messages import check_message, new_conversation
 from moot.store.projects import default_of, settled
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
-from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject, dumps
@@ -42,22 +42,13 @@ class ConversationTree:
     async def create(self, conversation: Conversation) -> Conversation:
         theirs = conversation if self._owner is None else replace(conversation, owner=self._owner)
 
-        def work(transaction: Transaction) -> Conversation:
-            return new_conversation(transaction, theirs)
-
-        return await self._writer.write(work, sync=True)
+        return await self._writer.write(lambda transaction: new_conversation(transaction, theirs), sync=True)
 
     async def get(self, reference: str) -> Conversation:
-        def work(connection: Connection) -> Conversation:
-            return lookup.find_conversation(connection, reference, self._owner)
-
-        return await self._reader.read(work)
+        return await self._reader.read(lambda connection: lookup.find_conversation(connection, reference, self._owner))
 
     async def keyed(self, key: str) -> Conversation | None:
-        def work(connection: Connection) -> Conversation | None:
-            return lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER)
-
-        return await self._reader.read(work)
+        return await self._reader.read(lambda connection: lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER))
 
     async def list(
         self,

@@ -25,7 +25,7 @@ _DAMAGED = "meta"
 
 
 class Events:
-    """Reads events from segments and rows. Caches run ids by number and the frames unpacked last."""
+    """A reader of events in segments and rows. It caches run ids by number and the frames unpacked last."""
 
     def __init__(self) -> None:
         self._runs: dict[int, str] = {}

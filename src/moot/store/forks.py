@@ -13,8 +13,8 @@ from moot.errors import NotFound, UsageError
 from moot.store import lookup, messages
 from moot.store.branches import branch_rows
 from moot.store.events import Events
+from moot.store.messages import check_message, new_conversation
 from moot.store.rows import message_of
-from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation

@@ -64,13 +64,13 @@ class FileLock:
 
 
 class Presence:
-    """Shows that this process writes, and detects others: each process holds the same shared lock as long as it lives.
+    """A sign to other writers that this process writes: each one holds the same shared lock as long as it lives.
 
     Checking takes no lock, so a check is never mistaken for a live process.
     """
 
     _RECORD = "hhqqi4x"
-    """`struct flock` on Linux: type, whence, start, length, pid."""
+    """`struct flock` on Linux: type, origin, start, length, pid."""
 
     def __init__(self, path: Path) -> None:
         self._file = _open(path)

@@ -56,10 +56,7 @@ class LogReader:
         )
         wanted = dumps(list(conversations)).decode()
 
-        def heads(connection: Connection) -> dict[str, int]:
-            return {row[0]: row[1] for row in connection.execute(sql, (wanted, self._owner))}
-
-        return await self._reader.read(heads)
+        return await self._reader.read(lambda connection: {row[0]: row[1] for row in connection.execute(sql, (wanted, self._owner))})
 
 
 class EventLog(LogReader):

@@ -21,7 +21,7 @@ from moot.types.search import Search, SearchPage
 __all__ = ["StoredMeaning"]
 
 _BATCH = 16
-"""Answers embedded between two transactions: about a second."""
+"""Number of answers embedded between two transactions: about a second."""
 _LOOK_AGAIN = 0.1
 _END = (1 << 63) - 1
 

@@ -1,19 +1,60 @@
-"""Messages in a write transaction: their rows, their events, and the counts in their conversation."""
+"""Inserting conversations and messages in a write transaction."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, LiteralString
 
-from moot.errors import Busy, UsageError
-from moot.store.rows import message_body
+from moot.errors import Busy, NotFound, UsageError
+from moot.store import lookup
+from moot.store.connect import Queries
+from moot.store.projects import holding, settled
+from moot.store.rows import CONVERSATION, conversation_row, message_body, placeholders
 from moot.store.transaction import Transaction, quick
 from moot.types.canonical import JsonObject, dumps
+from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 
-__all__ = ["CLIENT_ID_BYTES", "count", "insert", "message_event", "placed"]
+__all__ = ["CLIENT_ID_BYTES", "check_message", "count", "insert", "insert_conversation", "message_event", "new_conversation", "placed"]
 
 CLIENT_ID_BYTES = 128
+
+
+def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if id, key or client id exists."""
+    unique: tuple[tuple[LiteralString, str | None, str | None], ...] = (
+        ("id", wanted.id, None),
+        ("key", wanted.key, wanted.owner),
+        ("client_id", wanted.client_id, wanted.owner),
+    )
+    for name, value, owner in unique:
+        if value is not None and lookup.conversation_by(transaction, name, value, owner):
+            raise Busy(f"A conversation with the {name.replace('_', ' ')} {value!r} already exists.")
+    insert_conversation(transaction, wanted)
+    return lookup.conversation(transaction, wanted.id)
+
+
+def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """Insert a conversation whose id, key and client id are unused."""
+    now = transaction.now_ms
+    created = wanted.created_at or now
+    place = wanted.directory, wanted.owner
+    project = settled(transaction, wanted.project, wanted.owner) if wanted.project else holding(transaction, *place)
+    value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
+    columns = CONVERSATION.replace("no, ", "", 1)
+    no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
+    transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
+    assert no is not None
+    return replace(value, no=no)
+
+
+def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:
+    """Return role and parent of a message in the conversation. Raise NotFound."""
+    row: Any = queries.execute("SELECT conversation, role, parent_id FROM message WHERE id = ?", (id,)).fetchone()
+    if row is None or row[0] != conversation:
+        raise NotFound(f"No message in this conversation has the id {id!r}.", fix="See `moot chat tree ID`.")
+    return row[1], row[2]
 
 
 def message_event(message: Message, *, raw: bytes | None = None, body: JsonObject | None = None) -> Event:

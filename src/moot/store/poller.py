@@ -28,7 +28,7 @@ class _Watch:
 
 
 class Poller:
-    """Polls at the shortest interval of any watcher, and not at all without watchers. Our own commits are not reported."""
+    """A poller with the shortest interval of any watcher; idle without watchers. It does not report our own commits."""
 
     def __init__(self, path: Path, writer: Writer) -> None:
         self._path = path

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Runs reads, and other short blocking work of the store (hashing, files), in one thread."""
+    """A thread for reads, and for other short blocking work of the store (hashing, files)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -40,10 +40,7 @@ class RunReader:
         self._owner = owner
 
     async def run(self, id: str) -> Run:
-        def work(connection: Connection) -> Run:
-            return lookup.run(connection, id, self._owner)
-
-        return await self._reader.read(work)
+        return await self._reader.read(lambda connection: lookup.run(connection, id, self._owner))
 
     async def runs(
         self,
@@ -157,10 +154,7 @@ class RunRecords(RunReader):
         return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
 
     async def post(self, run: str, item: InboxItem) -> int:
-        def work(transaction: Transaction) -> int:
-            return post(transaction, run, item)
-
-        return await self._writer.write(work, sync=True)
+        return await self._writer.write(lambda transaction: post(transaction, run, item), sync=True)
 
     async def answer(self, id: str, answer: Answer) -> Approval:
         return await self._writer.write(partial(_answer, id, answer), sync=True)

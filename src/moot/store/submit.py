@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, LiteralString
+from typing import Any
 
 from moot.errors import Busy, NotFound, UsageError
 from moot.store import lookup, messages
-from moot.store.connect import Queries
 from moot.store.events import Events
-from moot.store.projects import holding, settled
-from moot.store.rows import CONVERSATION, conversation_row, placeholders
+from moot.store.messages import check_message, insert_conversation
 from moot.store.supersede import supersede
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps, empty
@@ -19,7 +17,7 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.store import Accepted, Fence, InboxItem, Submission
 
-__all__ = ["check_message", "new_conversation", "no_room", "post", "submit"]
+__all__ = ["no_room", "post", "submit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
     if found is None and wanted.client_id is not None:
         found = lookup.conversation_by(transaction, "client_id", wanted.client_id, wanted.owner)
     if found is None:
-        return _insert_conversation(transaction, wanted)
+        return insert_conversation(transaction, wanted)
     if found.deleted_at is not None:
         raise NotFound(f"The conversation {found.id!r} is deleted.", fix=f"Restore it with `moot chat restore {found.id}`.")
     if remember:
@@ -70,34 +68,6 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
             (wanted.agent, wanted.agent_type, wanted.model, found.no),
         )
     return found
-
-
-def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
-    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if id, key or client id exists."""
-    unique: tuple[tuple[LiteralString, str | None, str | None], ...] = (
-        ("id", wanted.id, None),
-        ("key", wanted.key, wanted.owner),
-        ("client_id", wanted.client_id, wanted.owner),
-    )
-    for name, value, owner in unique:
-        if value is not None and lookup.conversation_by(transaction, name, value, owner):
-            raise Busy(f"A conversation with the {name.replace('_', ' ')} {value!r} already exists.")
-    _insert_conversation(transaction, wanted)
-    return lookup.conversation(transaction, wanted.id)
-
-
-def _insert_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
-    """Insert a conversation whose id, key and client id are unused."""
-    now = transaction.now_ms
-    created = wanted.created_at or now
-    place = wanted.directory, wanted.owner
-    project = settled(transaction, wanted.project, wanted.owner) if wanted.project else holding(transaction, *place)
-    value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
-    columns = CONVERSATION.replace("no, ", "", 1)
-    no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
-    transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
-    assert no is not None
-    return replace(value, no=no)
 
 
 def _state(transaction: Transaction, conversation: int) -> _State:
@@ -201,14 +171,6 @@ def _user_message(
         body["edits"] = edits
     message = replace(user, conversation=conversation.id, parent=parent, status="finished", created_at=user.created_at or now)
     return message, messages.message_event(message, body=body)
-
-
-def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:
-    """Return role and parent of a message in the conversation. Raise NotFound."""
-    row: Any = queries.execute("SELECT conversation, role, parent_id FROM message WHERE id = ?", (id,)).fetchone()
-    if row is None or row[0] != conversation:
-        raise NotFound(f"No message in this conversation has the id {id!r}.", fix="See `moot chat tree ID`.")
-    return row[1], row[2]
 
 
 def _question(transaction: Transaction, conversation: Conversation, id: str) -> str:

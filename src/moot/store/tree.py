@@ -12,10 +12,10 @@ from moot.store import lookup, messages
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.forks import fork, going_on
+from moot.store.messages import check_message
 from moot.store.nodes import nodes
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
-from moot.store.submit import check_message
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import Json, JsonObject

@@ -50,7 +50,7 @@ _MOST = 4096
 
 
 class Writer:
-    """Runs write work for the event loop; one per process and database."""
+    """The writer of a process for one database."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from moot.store.stored import Row
 
 __all__ = ["COLUMNS", "Columns"]
 
-_FOLDER = Path(__file__).parent / "dictionaries"
+_FOLDER = next(path for parent in Path(__file__).parents if (path := parent / "dictionaries").is_dir())
 _LEVEL = 9
 _FIX = "Restore the newest backup."
 _LARGEST = 1 << 31

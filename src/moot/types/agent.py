@@ -14,7 +14,7 @@ Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """How much of a conversation's history a step sends."""
+    """The part of a conversation's history that a step sends."""
 
     max_tokens: int | None = None
     """None = as much as the model's context allows."""
@@ -32,7 +32,7 @@ class Agent:
     model: str = "main"
     """A model type (main, small …) or `model@provider`."""
     instructions: str = ""
-    """Replaces the built-in system prompt's first paragraph when not empty."""
+    """If not empty, replaces the first paragraph of the built-in system prompt."""
     rules: str = ""
     tools: tuple[str, ...] | None = None
     """None = all tools that are not hidden; () = none."""

@@ -47,7 +47,7 @@ class Backup:
 
 
 class BackingUp(Protocol):
-    """Creates backups while the store is in use. Reading a backup needs no store, see `moot.store.backing`."""
+    """The creation of backups while the store is in use. Reading a backup needs no store, see `moot.store.backing`."""
 
     async def back_up(self, to: Path, *, secrets: bool = False, tell: Tell | None = None) -> Backup:
         """Back up the whole home from one snapshot to a new file, or to a new file in a folder.

@@ -56,7 +56,7 @@ class ChannelRuntime(Protocol):
 
 
 class Channel(Protocol):
-    """Carries people's messages to moot and moot's answers back. Instances are stateless."""
+    """A connection between people and moot. Instances are stateless."""
 
     name: str
 

@@ -23,7 +23,7 @@ from moot.types.tool import Tool, ToolContext
 
 
 class Parked(BaseException):
-    """Ends a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` catches it."""
+    """The end of a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` catches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class RunContext(OutsideContext, Protocol):
 
 
 class AgentService(Protocol):
-    """Runs agents of one `agent_type`. All output goes through the context; nothing is yielded. Instances are stateless.
+    """A runner of agents of one `agent_type`. All output goes through the context; nothing is yielded. Instances are stateless.
 
     The runtime writes `start`, `finish`, `abort` and the run's end; the service writes steps, exchanges and tool outputs.
     """

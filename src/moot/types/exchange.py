@@ -17,7 +17,7 @@ Ended: TypeAlias = Literal["eof", "cut", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class ExchangeOptions:
-    """Everything a translator may use besides the raw bytes; stored with the exchange so that it can be translated again."""
+    """Everything a translator may use in addition to the raw bytes; stored with the exchange so that it can be translated again."""
 
     prefix: str = "0"
     """`<step>.<attempt>`; makes part ids unique within the message."""
@@ -92,7 +92,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an exchange ended according to its translator."""
+    """The end of an exchange according to its translator."""
 
     finish_reason: str
     """One of `chunk.FINISH_REASONS`."""

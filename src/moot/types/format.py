@@ -30,7 +30,7 @@ _PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How well the items of a conversation survived a conversion; each item is counted once."""
+    """The number of items in a conversation that survived a conversion, or did not; each item is counted once."""
 
     kept: Counts = field(default_factory=dict[str, int])
     approximated: Counts = field(default_factory=dict[str, int])
@@ -156,7 +156,7 @@ def joined(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExportedConversation:
-    """A conversation of ours, ready for writing."""
+    """A stored conversation, ready for writing."""
 
     conversation: Conversation
     messages: tuple[Message, ...]
@@ -245,7 +245,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
-    """A program's configuration besides conversations, for review by the user. Nothing in it is applied automatically."""
+    """A program's configuration, for review by the user. Nothing in it is applied automatically."""
 
     pieces: JsonObject = field(default_factory=empty)
     """Sections of a moot configuration, such as `agents` and `mcp`. Anything that could run code is disabled; secrets are omitted."""

@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class Uuid7:
-    """Creates ids that sort in creation order, even if the clock stops or goes backwards."""
+    """A generator of ids that sort in creation order, even if the clock stops or goes backwards."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

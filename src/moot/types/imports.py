@@ -90,7 +90,7 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How many entries were stored in which way; each is counted once."""
+    """The number of entries by outcome; each is counted once."""
 
     added: int = 0
     grown: int = 0

@@ -11,7 +11,7 @@ INLINE_BYTES = 16 * 1024
 """Maximum size of an output inside an event; a larger one goes to a blob."""
 
 TAIL_BYTES = 4 * 1024
-"""How much of the end of a long output people see."""
+"""Size of the end of a long output that people see."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Meant:
     """A semantic search query."""
 
     query: str
-    """As typed. Operators filter like in every search; the words are matched only by meaning."""
+    """The typed query. Operators filter like in every search; the words are matched only by meaning."""
     limit: int = 50
     conversation: str | None = None
     """The only conversation to search; None = all, with at most one hit per conversation."""

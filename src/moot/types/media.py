@@ -74,9 +74,9 @@ class MediaCall:
     """The exact bytes to send."""
     translator: Translator[Any]
     reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]
-    """Starts the call. Raises ProviderError, on the first read too."""
+    """Function that starts the call. It may raise ProviderError, on the first read too."""
     made: Callable[[Heard], Awaitable[Made]]
-    """Interprets the response. Raises ProviderError if it contains no result."""
+    """Function that interprets the response. It raises ProviderError if there is no result."""
 
 
 class MediaModels(Protocol):

@@ -33,7 +33,7 @@ class Quirks:
     """Differences between a provider and the first vendor of its dialect. Static facts, set in the provider's own file."""
 
     effort: str = "reasoning_effort"
-    """How to request reasoning effort: reasoning_effort | reasoning | thinking | enable_thinking | none; or a dialect's own value."""
+    """Method of requesting reasoning effort: reasoning_effort | reasoning | thinking | enable_thinking | none; or a dialect's own value."""
     max_tokens: str = "max_tokens"
     """Name of the field; newer OpenAI models require `max_completion_tokens`."""
     stream_usage: bool = True
@@ -64,7 +64,7 @@ class ModelPrompt:
 
 
 class Translator(Protocol[State]):
-    """Translates one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
+    """A translator of one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
 
     It never raises: unreadable bytes are skipped, or become an Ending with an error. It never emits start or finish, which the runtime
     writes. Only translators of outside agents, which make their own model calls, emit start-step and finish-step; for dialects, the loop

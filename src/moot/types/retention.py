@@ -10,7 +10,7 @@ __all__ = ["Keeping", "Retention"]
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long to keep conversations that no one deletes. 0 = forever."""
+    """A rule for conversations that no one deletes. 0 = keep forever."""
 
     keep_days: int = 0
     """Days without activity before a conversation is deleted."""

@@ -134,7 +134,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a leg ended. `parked`: the run waits for an answer and takes no slot."""
+    """The end of a leg. `parked`: the run waits for an answer and takes no slot."""
 
     status: Literal["finished", "failed", "cancelled", "parked"]
     finish_reason: str = "stop"

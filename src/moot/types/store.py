@@ -48,7 +48,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Stores the run's message as it is with the events of this append; `folded_through` becomes their last seq."""
+    """The run's message including the events of this append; `folded_through` becomes their last seq."""
 
     parts: tuple[Part, ...]
     metadata: JsonObject
@@ -62,7 +62,7 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Ends the run and updates the conversation's sums.
+    """The end of the run, which also updates the conversation's sums.
 
     The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
     """
@@ -78,7 +78,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Adds an open approval. Repeating an id has no effect."""
+    """A new open approval. Repeating an id has no effect."""
 
     approval: Approval
     hold: bool = False
@@ -88,7 +88,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Marks an approval as used. The append fails with Busy if it is not approved, expired, bound to other bytes, or used already."""
+    """The use of an approval. The append fails with Busy if it is not approved, expired, bound to other bytes, or used already."""
 
     approval: str
     digest: bytes
@@ -125,7 +125,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Answers an approval with no because of a timeout. Fails with Busy if it has an answer."""
+    """A denial because of a timeout. The append fails with Busy if the approval has an answer."""
 
     approval: str
     reason: str
@@ -135,7 +135,7 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class SetSession:
-    """Sets the run's `agent_session_id`."""
+    """The run's new `agent_session_id`."""
 
     id: str
 
@@ -237,7 +237,7 @@ class Standing:
     conversation: Conversation
     project: Project
     message: Message
-    """As stored; `events` has everything after its last fold."""
+    """The stored message; `events` has everything after its last fold."""
     events: tuple[Event, ...]
     """All events of the run so far, in order."""
     inbox: tuple[InboxItem, ...]

@@ -28,7 +28,7 @@ class View:
     title: str
     """One line, e.g. `Read src/app.py`."""
     detail: str = ""
-    """Follows the title, e.g. `lines 1-40 of 212`."""
+    """Text after the title, e.g. `lines 1-40 of 212`."""
     body: str = ""
     """Further content; faces collapse it if it is long."""
     language: str = "text"

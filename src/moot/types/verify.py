@@ -19,7 +19,7 @@ SHOWN = 100
 """Maximum number of damages listed in a receipt; the others are only counted."""
 
 Translators: TypeAlias = Callable[[str], Translator[Any] | None]
-"""Returns the translator for an exchange's `converter`, in any version; None if there is none."""
+"""Function from an exchange's `converter` to its translator in any version; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Receipt:
 
 
 class Verifying(Protocol):
-    """Checks stored data against its checksums and raw bytes. Read-only."""
+    """The check of stored data against its checksums and raw bytes. Read-only."""
 
     def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:
         """Yield the same receipt after each batch; it is complete when the generator ends.

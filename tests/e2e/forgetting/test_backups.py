@@ -203,9 +203,9 @@ async def test_a_backup_that_is_older_than_a_conversation_is_left_alone(with_wor
 async def test_nobody_backs_up_while_another_purges(with_words: Any, disk: Path, home: Path) -> None:
     async with with_words() as (on, conversation):
         with FileLock(home / "state" / FORGETTING):
-            with pytest.raises(Busy, match="backs up"):
+            with pytest.raises(Busy, match="backing up"):
                 await on.engine.store.forgetting.backups.back_up(disk)
-            with pytest.raises(Busy, match="backs up"):
+            with pytest.raises(Busy, match="backing up"):
                 await on.engine.store.forgetting.purge([conversation.id])
         assert not list(disk.iterdir())
 

@@ -135,7 +135,7 @@ async def test_a_run_at_work_is_not_purged_and_not_redacted(stage: Opened) -> No
     async with stage(lambda _: Reply(text=f"{WORD} and so on", hang_at=20)) as on:
         submitted = await on.submit(f"say {WORD}")
         store = on.engine.store
-        with pytest.raises(Busy, match="a run at work"):
+        with pytest.raises(Busy, match="has an active run"):
             await store.forgetting.purge([submitted.conversation.id])
         receipt = await store.forgetting.redact(SECRET)
         assert "has" not in receipt.conversations and any("moot chat stop" in words for words in receipt.left)

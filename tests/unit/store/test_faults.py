@@ -33,7 +33,7 @@ def output(process: subprocess.Popen[bytes]) -> list[str]:
 
 async def test_a_full_disk_loses_nothing_and_is_got_over(settings: Settings, spawn: Any) -> None:
     said = output(spawn("full", settings.home))
-    assert said[0] == "StoreFull free space", said
+    assert said[0] == "StoreFull Free space", said
     acknowledged, recovered = int(said[1]), int(said[2])
     assert acknowledged > 0 and recovered == acknowledged + 1
     store = await open_store(settings)

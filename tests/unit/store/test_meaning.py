@@ -105,7 +105,7 @@ async def test_operators_bound_what_is_near_and_words_are_not_looked_for(store: 
     assert [hit.conversation for hit in (await ask(store, model, "wheel -flour -cats -coins")).hits] == ["c"]
     assert not (await ask(store, model, "role:user wheel")).hits
     assert not (await ask(store, model, "project:shop")).hits
-    with pytest.raises(UsageError, match="no project 'shed'"):
+    with pytest.raises(UsageError, match="Project 'shed' not found"):
         await ask(store, model, "project:shed wheel")
 
 

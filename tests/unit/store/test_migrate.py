@@ -131,7 +131,7 @@ async def test_a_newer_database_is_left_untouched(path: Path, lock: FileLock, tm
     before = everything(path.parent)
     with pytest.raises(StoreTooNew, match="newer moot") as caught:
         await open_store(settings)
-    assert caught.value.exit_code == 2 and "upgrade" in caught.value.fix
+    assert caught.value.exit_code == 2 and "Upgrade" in caught.value.fix
     assert {name: data for name, data in everything(path.parent).items() if not name.endswith(("-shm", "-wal"))} == before
     assert contents(settings.database)[0] == len(future)
 

@@ -124,7 +124,7 @@ def test_a_step_that_fails_leaves_it_as_it_was(tmp_path: Path, old: int) -> None
 def test_a_step_that_leaves_rows_without_what_they_refer_to_fails(tmp_path: Path, old: int) -> None:
     path, lock = put(old, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
     before = read(path)
-    with pytest.raises(StoreError, match="conversation refers to one of project"):
+    with pytest.raises(StoreError, match="conversation refers to a missing row of project"):
         prepare(path, lock, [*released(), DANGLING])
     assert read(path) == before
 

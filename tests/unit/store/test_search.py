@@ -272,7 +272,7 @@ async def test_conditions_narrow_what_is_found(store: SqliteStore) -> None:
     inside = await store.search.search("apple", conversation="b")
     outside = await store.search.search("apple", but_not="a")
     assert [hit.message for hit in inside.hits] == [hit.message for hit in outside.hits] == ["b1"]
-    with pytest.raises(UsageError, match="known: My shop, default"):
+    with pytest.raises(UsageError, match="Known projects: My shop, default"):
         await store.search.search("project:nowhere")
 
 
@@ -311,7 +311,7 @@ async def test_pages_follow_each_other_without_a_gap_while_others_write(store: S
         late = Message(f"late{len(seen)}", "user", (text_part("word word word"),), conversation="a", created_at=10**9 + len(seen))
         await store.conversations.add_message(late)
     assert sorted(seen) == sorted(f"m{number}" for number in range(40) if number not in (5, 20))
-    with pytest.raises(UsageError, match="no cursor of this search"):
+    with pytest.raises(UsageError, match="Invalid cursor"):
         await store.search.search(query, cursor="p1" if best else "wb1.1", best=best)
 
 

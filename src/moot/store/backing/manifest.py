@@ -27,7 +27,7 @@ VERSION = 1
 DATABASE = "moot.db"
 MANIFEST = "manifest.json"
 FOLDERS = ("agents", "skills", "commands", "tools", "memory")
-"""Folders of a home, besides the database, with files written by people."""
+"""Folders of a home with files written by people."""
 _NAME = re.compile(
     rf"{re.escape(DATABASE)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"
     rf"|(?:{'|'.join(FOLDERS)})/.+"

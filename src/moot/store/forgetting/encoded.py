@@ -48,7 +48,7 @@ _PLAIN = (
 
 
 class Encoded:
-    """Finds and redacts strings and patterns in base64."""
+    """Search and redaction of strings and patterns in base64."""
 
     def __init__(self, strings: Sequence[str], patterns: Sequence[str]) -> None:
         cores = [core for string in strings for core in _cores(string.encode("utf-8", "surrogatepass"))]

@@ -39,7 +39,7 @@ from moot.types.retention import Retention
 __all__ = ["Forgetter"]
 
 Reach: TypeAlias = Callable[[Work, Writer, Reader, Path, Tell], Awaitable[Sequence[FileFate]]]
-"""Updates copies of the store. It opens stores itself, so the store passes it in."""
+"""Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
 
 _LOOK_AGAIN = 0.5
 _MAX_WAIT = 100.0
@@ -51,7 +51,7 @@ def _silent(_words: str) -> None:
 
 
 class Forgetter:
-    """Runs the steps of a work; everything that must survive a crash is stored in the work with each step."""
+    """The runner of purges and redactions; everything that must survive a crash is stored with each step."""
 
     def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, reach: Reach) -> None:
         self._writer = writer

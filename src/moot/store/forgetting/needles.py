@@ -22,7 +22,7 @@ _STRUCTURE = ("type", "state", "role")
 
 
 class Needles:
-    """Redacts strings and bounded patterns, and replaces the names of redacted blobs."""
+    """Redaction of strings and bounded patterns, and of the names of redacted blobs."""
 
     def __init__(self, secret: Secret, renamed: Mapping[str, str] | None = None) -> None:
         strings = tuple(dict.fromkeys(secret.strings))

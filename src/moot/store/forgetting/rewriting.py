@@ -27,7 +27,7 @@ REDACTED = "redacted"
 
 
 class Rewriting:
-    """Rewrites one conversation, inside the changing transaction."""
+    """The rewriting of one conversation, inside the changing transaction."""
 
     def __init__(self, transaction: Transaction, no: int, needles: Needles) -> None:
         self._transaction = transaction

@@ -36,7 +36,7 @@ class _Stream:
 
 
 class Scan:
-    """Receives the rows of a conversation in order, and then builds the tombstones."""
+    """A scan of a conversation: feed it all rows in order, then let it build the tombstones."""
 
     def __init__(self, needles: Needles) -> None:
         self.hits: set[int] = set()

@@ -70,7 +70,7 @@ def sweep(work: Work, marked: Marked, transaction: Transaction) -> tuple[Work, i
 
 
 def _disown(transaction: Transaction, work: Work, name: str, marked: Marked) -> None:
-    """Remove the blob from owners of purged conversations if nothing of theirs refers to it anymore."""
+    """Remove the blob from owners of purged conversations if none of their data refers to it anymore."""
     for owner in work.owners:
         if (name, owner) not in marked.named and any(other != owner and of == name for of, other in marked.named):
             transaction.execute("DELETE FROM blob_owner WHERE sha256 = ? AND owner_id = ?", (name, owner))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from moot.store import lookup, messages
 from moot.store.importing.finding import note
+from moot.store.messages import new_conversation
 from moot.store.rows import optional, options_json
-from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation

@@ -8,8 +8,8 @@ from typing import Any
 from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.importing.finding import made_by, place_of, variants
+from moot.store.messages import new_conversation
 from moot.store.rows import clean
-from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation

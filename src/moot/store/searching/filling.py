@@ -85,7 +85,7 @@ def pending(
 
 
 class Filler:
-    """Adds entries to the index; `fill` runs on the writer's thread."""
+    """The code that adds entries to the index; `fill` runs on the writer's thread."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

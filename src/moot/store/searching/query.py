@@ -83,7 +83,7 @@ class Query:
     """ms, exclusive; None = no limit."""
     cost: Cost = field(default_factory=Cost)
     quoted: frozenset[str] = field(default=frozenset(), compare=False)
-    """Those of `terms` that were quoted."""
+    """The `terms` that were quoted."""
 
     def __bool__(self) -> bool:
         """Return True if there is anything to search for."""

@@ -16,7 +16,7 @@ _LOOKED_AT, _NEAR = 200, 12
 
 
 class Marker:
-    """Finds terms in texts like the index does: ignoring accents and any punctuation between the words of a phrase."""
+    """A finder of terms in texts that matches like the index: ignoring accents and any punctuation between the words of a phrase."""
 
     def __init__(self, terms: Sequence[str], *, whole: bool = False) -> None:
         # one pattern per term: a pattern that starts with a letter is many times faster than an alternation

@@ -61,7 +61,7 @@ def unlearn(queries: Queries, words: Iterable[str]) -> None:
 
 
 class Parts:
-    """Expands terms to longer words that contain them."""
+    """The expansion of terms to longer words that contain them."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries

@@ -144,7 +144,7 @@ def test_a_part_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize("secret", ["", "abc"])
 def test_what_stands_everywhere_is_refused(secret: str) -> None:
-    with pytest.raises(UsageError, match="stands everywhere"):
+    with pytest.raises(UsageError, match="would match everywhere"):
         Needles(Secret((secret,)))
 
 
@@ -164,13 +164,13 @@ def test_patterns_with_bounds_are_taken(pattern: str) -> None:
         (r"(ab){1,5}", "group is repeated"),
         (r"(?:a{1,9})?", "group is repeated"),
         (r"a{1,3}{1,3}", "multiple repeat|repetition is repeated"),
-        (r"(a)\1", "refers back"),
+        (r"(a)\1", "backreference"),
         (r"(?=secret)", "allowed"),
         (r"(?i)secret", "allowed"),
-        (r"a?", "nothing at all"),
+        (r"a?", "matches the empty string"),
         (r"a{0,200}a{0,200}a{0,200}", "too many ways"),
         (r"(", "unterminated|missing"),
-        ("x" * 201, "more than 200"),
+        ("x" * 201, "longer than 200"),
     ],
 )
 def test_patterns_that_could_take_for_ever_are_refused(pattern: str, why: str) -> None:

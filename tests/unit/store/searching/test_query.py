@@ -128,18 +128,18 @@ def test_costs_are_exact(text: str, cost: Cost) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("agnet:x", "did you mean agent:"),
-        ("models:x", "did you mean model:"),
-        ("since:7d", "did you mean after:"),
-        ("role:bob", "known: user, assistant, system"),
-        ("has:legs", "known: image, file, code, tool, reasoning, error"),
-        ("status:done", "known: finished, failed, cancelled"),
-        ("in:title", "known: text, tools, reasoning"),
+        ("agnet:x", "Did you mean agent:"),
+        ("models:x", "Did you mean model:"),
+        ("since:7d", "Did you mean after:"),
+        ("role:bob", "Known values: user, assistant, system"),
+        ("has:legs", "Known values: image, file, code, tool, reasoning, error"),
+        ("status:done", "Known values: finished, failed, cancelled"),
+        ("in:title", "Known values: text, tools, reasoning"),
         ("after:soon", "2026-11-01"),
         ("cost:5", "cost:>0.05"),
         ("model:---", "a name"),
-        ("in:text -in:text", "nothing is left"),
-        (" ".join(f"w{number}" for number in range(33)), "at most 32"),
+        ("in:text -in:text", "excludes every column"),
+        (" ".join(f"w{number}" for number in range(33)), "more than 32"),
     ],
 )
 def test_what_can_not_be_meant_is_said_with_what_can(text: str, said: str) -> None:
