@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
 from moot.store.connect import Connection, Queries
+from moot.store.locks import sync_folder
 from moot.store.lookup import THEIRS
 from moot.store.projects import settled
 from moot.store.reader import Reader
@@ -66,7 +67,7 @@ class IncomingFile:
             os.fsync(self._file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.rename(path)
-            _sync(path.parent)
+            sync_folder(path.parent)
         return name
 
     def drop(self) -> None:
@@ -226,7 +227,7 @@ def _write(path: Path, data: bytes) -> None:
             unfinished.rename(path)
         finally:
             unfinished.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync_folder(path.parent)
 
 
 @contextmanager
@@ -235,14 +236,6 @@ def _kept_on_disk(path: Path) -> Generator[None, None, None]:
         yield
     except OSError as error:
         raise StoreFull(f"Cannot write blob {str(path)!r}: {error.strerror}. It was not stored.", fix="Free space on that disk.") from error
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:

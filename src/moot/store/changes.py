@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
-from moot.store.rows import asked_json, optional, options_json
+from moot.store.rows import asked_json, exchange_row, optional
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, SetSession, Spent, Took, Use
@@ -53,15 +53,8 @@ def _end(transaction: Transaction, target: Target, change: End) -> None:
         "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
         " result_seq = ?, last_seq = ? WHERE id = ?",
         (
-            change.status,
-            transaction.now_ms,
-            dumps(change.error.to_json()) if change.error else None,
-            dumps(change.usage.to_json()),
-            change.cost,
-            change.model,
-            through,
-            through,
-            run,
+            *(change.status, transaction.now_ms, dumps(change.error.to_json()) if change.error else None),
+            *(dumps(change.usage.to_json()), change.cost, change.model, through, through, run),
         ),
     )
     transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
@@ -115,16 +108,8 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
         (
-            value.id,
-            value.run,
-            value.tool_call,
-            value.tool,
-            value.arguments,
-            value.digest,
-            optional(value.questions),
-            value.asked_at or transaction.now_ms,
-            value.expires_at,
-            asked_json(value.parts),
+            *(value.id, value.run, value.tool_call, value.tool, value.arguments, value.digest, optional(value.questions)),
+            *(value.asked_at or transaction.now_ms, value.expires_at, asked_json(value.parts)),
             optional(value.outside.to_json()) if value.outside is not None else None,
         ),
     )
@@ -196,20 +181,7 @@ def _open_exchange(transaction: Transaction, target: Target, change: OpenExchang
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect,"
         " converter = excluded.converter, provider = excluded.provider, model = excluded.model, options = excluded.options,"
         " request = excluded.request, ended = excluded.ended",
-        (
-            value.id,
-            value.run,
-            target.conversation,
-            value.purpose,
-            value.dialect,
-            value.converter,
-            value.provider,
-            value.model,
-            dumps(options_json(value.options)),
-            dumps(value.request),
-            value.chunk_format,
-            value.ended,
-        ),
+        exchange_row(value, target.conversation),
     )
 
 

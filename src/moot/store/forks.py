@@ -134,16 +134,9 @@ def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]
             "first_seq": message.first_seq,
             "last_seq": message.last_seq,
         }
-        copy = Message(
-            new_id(),
-            message.role,
-            message.parts,
-            {**message.metadata, "source": origin},
-            made.id,
-            parent,
-            status=message.status,
-            created_at=message.created_at,
-        )
+        metadata: JsonObject = {**message.metadata, "source": origin}
+        place = (new_id(), message.role, message.parts, metadata, made.id, parent)
+        copy = Message(*place, status=message.status, created_at=message.created_at)
         parent = copy.id
         copies.append(copy)
     seqs = transaction.add(made.no, [messages.message_event(copy, body={"status": copy.status}) for copy in copies])

@@ -1,4 +1,4 @@
-"""Locks between processes, which the system releases when their holder dies."""
+"""Locks between processes, which the system releases when their holder dies, and durable renames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moot.errors import StoreError
 
-__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence"]
+__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence", "sync_folder"]
 
 FORGETTING = "forgetting.lock"
 """Lock file in the state folder, held by the one process that purges, redacts or backs up."""
@@ -24,6 +24,15 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(f"Cannot create the lock file {str(path)!r}: {error.strerror}.", fix="Make MOOT_HOME writable.") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Fsync a folder, so that a rename in it is durable."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 class FileLock:

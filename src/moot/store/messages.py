@@ -80,18 +80,8 @@ def insert(transaction: Transaction, conversation: int, message: Message) -> Non
         "INSERT INTO message (id, conversation, parent_id, role, parts, metadata, run, status, client_id, first_seq, last_seq,"
         " folded_through, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (
-            message.id,
-            conversation,
-            message.parent,
-            message.role,
-            quick(dumps(message.parts)),
-            quick(dumps(message.metadata)),
-            message.run,
-            message.status,
-            message.client_id,
-            message.first_seq,
-            message.last_seq,
-            message.folded_through,
+            *(message.id, conversation, message.parent, message.role, quick(dumps(message.parts)), quick(dumps(message.metadata))),
+            *(message.run, message.status, message.client_id, message.first_seq, message.last_seq, message.folded_through),
             message.created_at,
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import APPLICATION_ID, Connection, connect
 from moot.store.faults import FOREIGN, corrupt, translated, translating
 from moot.store.library import sqlite
-from moot.store.locks import FileLock
+from moot.store.locks import FileLock, sync_folder
 from moot.store.migrations import Migration, released
 
 __all__ = ["prepare", "version_of"]
@@ -88,7 +87,7 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
     finally:
         connection.close()
     fresh.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _upgrade(path: Path, version: int, steps: Sequence[Migration]) -> None:
@@ -144,12 +143,4 @@ def _back_up(connection: Connection, path: Path, version: int) -> None:
     finally:
         target.close()
     unfinished.rename(copy)
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    sync_folder(folder)

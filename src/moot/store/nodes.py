@@ -30,20 +30,8 @@ def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[
     for number, row in enumerate(rows, 1):
         message = events.folded(queries, message_of(row), conversation.no)
         line = _line(message.parts)
-        found.append(
-            Node(
-                number,
-                message.id,
-                message.parent,
-                message.role,
-                message.status,
-                line,
-                message.created_at,
-                message.run,
-                message.id in shown,
-                row[14] is not None,
-            )
-        )
+        place = (number, message.id, message.parent, message.role, message.status, line)
+        found.append(Node(*place, message.created_at, message.run, message.id in shown, row[14] is not None))
     return found
 
 

@@ -43,12 +43,7 @@ class RunReader:
         return await self._reader.read(lambda connection: lookup.run(connection, id, self._owner))
 
     async def runs(
-        self,
-        *,
-        conversation: str | None = None,
-        statuses: frozenset[RunStatus] | None = None,
-        limit: int = 200,
-        before: int | None = None,
+        self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
         wheres = ["true"]
         values: list[object] = []

@@ -92,39 +92,12 @@ def conversation_row(value: Conversation) -> tuple[object, ...]:
     """Return the values of `CONVERSATION` without `no`."""
     usage = value.usage
     return (
-        value.id,
-        value.project,
-        value.key,
-        value.client_id,
-        clean(value.title),
-        value.title_source,
-        value.agent,
-        value.agent_type,
-        value.model,
-        value.parent,
-        value.parent_tool_call,
-        value.forked_from,
-        value.forked_from_message,
-        os.fsencode(value.directory),
-        b"\0".join(os.fsencode(uri) for uri in value.allowed_uris),
-        int(value.is_task_finished),
-        dumps(value.settings),
-        value.head,
-        optional(value.origin),
-        value.message_count,
-        usage.input,
-        usage.output,
-        usage.cache_read,
-        usage.cache_write,
-        usage.reasoning,
-        value.cost,
-        value.unpriced_runs,
-        value.context_usage,
-        value.created_at,
-        value.updated_at,
-        value.archived_at,
-        value.deleted_at,
-        value.owner,
+        *(value.id, value.project, value.key, value.client_id, clean(value.title), value.title_source, value.agent, value.agent_type),
+        *(value.model, value.parent, value.parent_tool_call, value.forked_from, value.forked_from_message, os.fsencode(value.directory)),
+        *(b"\0".join(os.fsencode(uri) for uri in value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
+        *(optional(value.origin), value.message_count, usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
+        *(value.cost, value.unpriced_runs, value.context_usage, value.created_at, value.updated_at, value.archived_at),
+        *(value.deleted_at, value.owner),
     )
 
 
@@ -216,8 +189,14 @@ def auxiliary_exchanges(queries: Queries, run: str) -> set[str]:
     return {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (run,))}
 
 
-def options_json(options: ExchangeOptions) -> JsonObject:
-    return {"prefix": options.prefix, "step": options.step, "tool_call_ids": list(options.tool_call_ids), "extra": options.extra}
+def exchange_row(value: Exchange, conversation: int) -> tuple[object, ...]:
+    """Return the columns of `exchange`, in the order of the table."""
+    options = value.options
+    data = {"prefix": options.prefix, "step": options.step, "tool_call_ids": list(options.tool_call_ids), "extra": options.extra}
+    return (
+        *(value.id, value.run, conversation, value.purpose, value.dialect, value.converter, value.provider, value.model),
+        *(dumps(data), dumps(value.request), value.chunk_format, value.ended),
+    )
 
 
 def event_of(row: Any, run: str | None) -> Event:
@@ -225,16 +204,6 @@ def event_of(row: Any, run: str | None) -> Event:
     id, at, _, exchange, kind, chunks, raw, phase, key, body, _check = row
     if exchange is not None:
         exchange = f"{run}{exchange[1:]}" if exchange[0] == ":" else exchange[1:]
-    event = Event(
-        kind,
-        tuple(cast("list[JsonObject]", kept(chunks))),
-        raw,
-        run,
-        exchange,
-        phase,
-        key,
-        kept(body) if body is not None else None,
-        at,
-        id & 0xFFFFFFFF,
-    )
+    content = None if body is None else kept(body)
+    event = Event(kind, tuple(cast("list[JsonObject]", kept(chunks))), raw, run, exchange, phase, key, content, at, id & 0xFFFFFFFF)
     return former(event) if kind == "tombstone" else event

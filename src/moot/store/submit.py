@@ -118,17 +118,8 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     seq = seqs[-1]
     if user is not None:
         messages.insert(transaction, conversation.no, messages.placed(user, seqs[0]))
-    answer = Message(
-        run.message,
-        "assistant",
-        parent=parent,
-        run=run.id,
-        status="streaming",
-        first_seq=seq + 1,
-        last_seq=seq,
-        folded_through=seq,
-        created_at=now,
-    )
+    answer = Message(run.message, "assistant", parent=parent, run=run.id, status="streaming", created_at=now)
+    answer = replace(messages.placed(answer, seq), first_seq=seq + 1)
     messages.insert(transaction, conversation.no, answer)
     messages.count(transaction, conversation.no, len(seqs), now, run.message)
     full = run.parent_run is None and no_room(transaction, run.user, submission.at_most)
@@ -204,26 +195,10 @@ def _insert_run(transaction: Transaction, conversation: int, submission: Submiss
         " on_crash, owner, fence, settings, usage, created_at, started_at, first_seq, last_seq)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            run.id,
-            conversation,
-            run.message,
-            run.user,
-            run.agent,
-            run.agent_type,
-            run.agent_session_id,
-            run.model,
-            run.trigger,
-            run.parent_run,
-            "running" if claimed else "queued",
-            run.on_crash,
+            *(run.id, conversation, run.message, run.user, run.agent, run.agent_type, run.agent_session_id, run.model, run.trigger),
+            *(run.parent_run, "running" if claimed else "queued", run.on_crash),
             submission.owner,  # a queued run has an owner too: the process that waits for its turn
-            int(claimed),
-            dumps(run.settings),
-            b"{}",
-            run.created_at or now,
-            now if claimed else None,
-            seq + 1,
-            seq,
+            *(int(claimed), dumps(run.settings), b"{}", run.created_at or now, now if claimed else None, seq + 1, seq),
         ),
     )
     assert inserted.lastrowid is not None

@@ -218,20 +218,8 @@ class Transaction:
             else:
                 encoded = None if body is None else dumps(body)
                 check = checksum(seq, kind, content, raw, phase, key, encoded)
-                row = (
-                    base | seq,
-                    at or now,
-                    run_no,
-                    exchange_text,
-                    kind,
-                    quick(content),
-                    quick(raw),
-                    phase,
-                    key,
-                    quick(encoded),
-                    quick(check),
-                )
-                others.append(row)
+                content_columns = quick(content), quick(raw), phase, key, quick(encoded), quick(check)
+                others.append((base | seq, at or now, run_no, exchange_text, kind, *content_columns))
             seq += 1
 
 

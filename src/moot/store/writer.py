@@ -53,14 +53,7 @@ class Writer:
     """The writer of a process for one database."""
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock,
-        presence: Path,
-        *,
-        durability: Literal["normal", "full"],
-        version: int,
-        protection: FileLock | None,
+        self, path: Path, clock: Clock, presence: Path, *, durability: Literal["normal", "full"], version: int, protection: FileLock | None
     ) -> None:
         self._path = path
         self._clock = clock

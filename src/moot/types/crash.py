@@ -12,11 +12,7 @@ import signal
 _AT, _, _NTH = (
     os.environ.get("MOOT_CRASH_AT", "").rpartition(":")
     if ":" in os.environ.get("MOOT_CRASH_AT", "")
-    else (
-        os.environ.get("MOOT_CRASH_AT", ""),
-        "",
-        "1",
-    )
+    else (os.environ.get("MOOT_CRASH_AT", ""), "", "1")
 )
 _armed = bool(_AT) and os.environ.get("MOOT_TESTING") == "1"
 _left = int(_NTH) if _armed and _NTH.isdigit() else 1

@@ -11,26 +11,12 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.retention import Retention
 
-__all__ = [
-    "MARK",
-    "UNSEEN",
-    "CopyKind",
-    "Expiry",
-    "FileFate",
-    "Forgetting",
-    "Forgotten",
-    "KeptCopy",
-    "Secret",
-    "Tell",
-]
+__all__ = ["MARK", "UNSEEN", "CopyKind", "Expiry", "FileFate", "Forgetting", "Forgotten", "KeptCopy", "Secret", "Tell"]
 
 MARK = "[redacted]"
 """Replacement for a redacted string."""
 
-UNSEEN = (
-    "compressed, encrypted or rendered content: archives, PDF, images, audio",
-    "base64 in base64, hexadecimal, quoted-printable",
-)
+UNSEEN = ("compressed, encrypted or rendered content: archives, PDF, images, audio", "base64 in base64, hexadecimal, quoted-printable")
 """Places that a redaction does not search."""
 
 CopyKind: TypeAlias = Literal["backup", "export"]

@@ -39,11 +39,7 @@ class Fidelity:
     """Not present; for an import, still in the raw."""
 
     def __add__(self, other: Fidelity) -> Fidelity:
-        return Fidelity(
-            _sum(self.kept, other.kept),
-            _sum(self.approximated, other.approximated),
-            _sum(self.lost, other.lost),
-        )
+        return Fidelity(_sum(self.kept, other.kept), _sum(self.approximated, other.approximated), _sum(self.lost, other.lost))
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,12 +254,7 @@ class RunReading(Protocol):
         ...
 
     async def runs(
-        self,
-        *,
-        conversation: str | None = None,
-        statuses: frozenset[RunStatus] | None = None,
-        limit: int = 200,
-        before: int | None = None,
+        self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
         """List runs, newest first; with `before`, only those with a lower `no`."""
         ...

@@ -31,7 +31,7 @@ TOOLS: Any = (
 )
 
 
-def test_an_answer_without_a_run_usage_what_its_steps_say() -> None:
+def test_an_answer_without_a_run_has_the_usage_of_its_steps() -> None:
     usage = usage_of({"agent": "claude", "model": "m", "steps": STEPS}, "finished", None)
     assert (usage.agent, usage.model, usage.status, usage.steps, usage.input, usage.output, usage.cost) == (
         "claude",
@@ -47,7 +47,7 @@ def test_an_answer_without_a_run_usage_what_its_steps_say() -> None:
     assert usage_of({}, "finished", None).cost is None
 
 
-def test_an_answer_with_a_run_usage_what_the_run_says() -> None:
+def test_an_answer_with_a_run_has_the_usage_of_the_run() -> None:
     ran = RunFacts("default", "m@p", "failed", "overloaded", Usage(input=100, cache_read=60), None)
     usage = usage_of({"agent": "other", "steps": STEPS}, "failed", ran)
     assert (usage.agent, usage.error, usage.input, usage.output, usage.cache_read, usage.cost, usage.steps) == (
@@ -64,12 +64,12 @@ def test_an_answer_with_a_run_usage_what_the_run_says() -> None:
 @pytest.mark.parametrize(
     "steps", [None, 5, ["x"], [{"usage": 3, "cost": -1, "ms": "soon", "first_ms": True}], [{"usage": {"input": 1 << 70}}]]
 )
-def test_what_a_source_says_wrongly_is_not_known(steps: Any) -> None:
+def test_invalid_usage_in_a_source_is_unknown(steps: Any) -> None:
     usage = usage_of({"steps": steps}, "finished", None)
     assert (usage.cost, usage.ms, usage.first_ms) == (None, 0, None)
 
 
-def test_calls_are_counted_by_tool_with_what_became_of_them() -> None:
+def test_calls_are_counted_by_tool_and_outcome() -> None:
     found = tool_calls(TOOLS, {"a": 100})
     shell, read = found["shell"], found["read"]
     assert (shell.calls, shell.failed, shell.denied, shell.ms, shell.timed) == (2, 1, 0, 100, 1)

@@ -65,7 +65,7 @@ def test_one_file_imports_a_library() -> None:
     assert importers == {"store/library.py", "formats/_source/database.py"}  # the latter reads private copies of other programs' files
 
 
-def test_nobody_opens_the_database_past_the_library() -> None:
+def test_the_database_file_is_opened_only_by_sqlite() -> None:
     found = {
         str(path.relative_to(SOURCE)): calls
         for path in SOURCE.rglob("*.py")
@@ -83,7 +83,7 @@ def test_nobody_opens_the_database_past_the_library() -> None:
         "Path(f'{database}-wal').open('rb')",
     ],
 )
-def test_the_check_finds_what_is_planted(planted: str) -> None:
+def test_the_check_finds_planted_violations(planted: str) -> None:
     assert list(touching_the_database(ast.parse(planted)))
 
 
@@ -204,7 +204,7 @@ async def test_an_unaffected_store_takes_no_lock(store: SqliteStore, settings: S
     lock.release()
 
 
-def test_without_the_fixed_build_the_systems_library_is_used_and_named(tmp_path: Path) -> None:
+def test_without_the_fixed_build_the_system_library_is_used_and_reported(tmp_path: Path) -> None:
     script = """
 import sys; sys.modules["pysqlite3"] = None
 import asyncio, sqlite3

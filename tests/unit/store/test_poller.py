@@ -31,7 +31,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore, settings: Settings) -> None:
+async def test_commits_of_other_processes_are_noticed_but_not_our_own(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
     await store.conversations.create(Conversation("a"))
     seen = 0
@@ -75,7 +75,7 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
     await other.close()
 
 
-async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
+async def test_nothing_is_polled_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
     async with aclosing(store.others()) as others:  # type: ignore[type-var]
         first = asyncio.ensure_future(anext(others))
@@ -88,9 +88,7 @@ async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
 
 
-async def test_a_watcher_who_comes_soon_after_another_finds_the_same_thread_and_is_told_at_once(
-    store: SqliteStore, settings: Settings
-) -> None:
+async def test_a_watcher_soon_after_another_reuses_its_thread(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
     threads: list[Any] = []
     for _ in range(20):

@@ -18,7 +18,7 @@ from moot.types.event import Event
 pytestmark = pytest.mark.anyio
 
 
-async def test_it_is_said_how_long_others_wait_and_what_they_write_meanwhile_is_there(tmp_path: Path) -> None:
+async def test_a_rewrite_reports_the_wait_and_keeps_concurrent_writes(tmp_path: Path) -> None:
     path, said, sizes = tmp_path / "data" / "moot.db", list[str](), list[tuple[int, int]]()
     store, other = await open_store(Settings(tmp_path)), await open_store(Settings(tmp_path))
     await store.conversations.create(Conversation("c"))
@@ -40,7 +40,7 @@ async def test_it_is_said_how_long_others_wait_and_what_they_write_meanwhile_is_
     await store.close()
 
 
-async def test_a_reader_of_an_old_state_is_waited_for_and_then_it_is_said(tmp_path: Path) -> None:
+async def test_a_rewrite_waits_for_readers_and_then_gives_up(tmp_path: Path) -> None:
     path = tmp_path / "data" / "moot.db"
     store = await open_store(Settings(tmp_path))
     await store.conversations.create(Conversation("c"))
@@ -54,7 +54,7 @@ async def test_a_reader_of_an_old_state_is_waited_for_and_then_it_is_said(tmp_pa
     await store.close()
 
 
-async def test_what_fails_meanwhile_is_said_as_it_is(tmp_path: Path) -> None:
+async def test_errors_during_a_rewrite_are_not_wrapped(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path))
     await store._writer.close()
     with pytest.raises(StoreError, match="is closed"):

@@ -18,6 +18,7 @@ from moot.store.backing.config import without_secrets
 from moot.store.backing.manifest import DATABASE, FOLDERS, MANIFEST, VERSION, Copied, read, stream_of
 from moot.store.connect import connect
 from moot.store.faults import FOREIGN, translated
+from moot.store.locks import sync_folder
 from moot.store.migrate import version_of
 from moot.types.backup import Backup, Tell
 from moot.types.canonical import Json, JsonObject, dumps
@@ -55,7 +56,7 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Tell) 
         tell("Verifying the backup")
         read(unfinished)
         unfinished.replace(to)
-        _sync(to.parent)
+        sync_folder(to.parent)
         point("backup.written")
         return read(to)
     except OSError as error:
@@ -146,11 +147,3 @@ def _files(folder: Path) -> list[Path]:
     """Return the plain files in the folder and its subfolders, without following links."""
     found = [Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith(".")]
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -39,12 +39,7 @@ _LEAST = 16
 _LONG = 512
 """Letters from which patterns are found in any content; shorter stretches must decode to text, because ids look like base64."""
 _BREAKS = re.compile(_BREAK)
-_PLAIN = (
-    (_BREAKS, ""),
-    (re.compile(f"{_PAD}+$"), ""),
-    (re.compile(_PLUS), "+"),
-    (re.compile(_SLASH), "/"),
-)
+_PLAIN = ((_BREAKS, ""), (re.compile(f"{_PAD}+$"), ""), (re.compile(_PLUS), "+"), (re.compile(_SLASH), "/"))
 
 
 class Encoded:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from moot.store import lookup, messages
 from moot.store.importing.finding import note
 from moot.store.messages import new_conversation
-from moot.store.rows import optional, options_json
+from moot.store.rows import exchange_row, optional
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
@@ -57,10 +57,7 @@ def _insert_exchange(transaction: Transaction, conversation: int, value: Exchang
     transaction.execute(
         "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(value.id, value.run, conversation, value.purpose, value.dialect, value.converter, value.provider, value.model),
-            *(dumps(options_json(value.options)), dumps(value.request), value.chunk_format, value.ended),
-        ),
+        exchange_row(value, conversation),
     )
 
 

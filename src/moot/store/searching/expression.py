@@ -15,12 +15,7 @@ _WORDY = ("agent", "model")
 
 
 def expression(
-    query: Query,
-    terms: Sequence[Sequence[str]],
-    *,
-    owner: str | None = None,
-    conversation: int | None = None,
-    but_not: int | None = None,
+    query: Query, terms: Sequence[Sequence[str]], *, owner: str | None = None, conversation: int | None = None, but_not: int | None = None
 ) -> str:
     """Return an FTS5 expression that requires one phrase of each entry in `terms`; owner or conversation None = any.
 

@@ -261,18 +261,14 @@ def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralStrin
 
 def _newest(search: Scope, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
-        _newest_of(search.checks),
-        (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
+        _newest_of(search.checks), (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted)
     )
     return [row[0] for row in rows]
 
 
 def _ranking(search: Scope, wanted: int) -> _Matches:
     """Rank the matches, newest first among equals."""
-    rows = search.connection.execute(
-        _best_of(search.checks),
-        (search.match, *search.between, *search.values, RANKED, wanted),
-    ).fetchall()
+    rows = search.connection.execute(_best_of(search.checks), (search.match, *search.between, *search.values, RANKED, wanted)).fetchall()
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
 
 

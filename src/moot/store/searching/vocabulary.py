@@ -41,8 +41,7 @@ def learn(queries: Queries, words: Iterable[str]) -> None:
         return
     (last,) = queries.execute("SELECT coalesce(max(no), 0) FROM search_term").fetchall()[0]
     queries.execute(
-        "INSERT INTO search_term (term) SELECT value FROM json_each(?) WHERE true ON CONFLICT (term) DO NOTHING",
-        (dumps(fitting).decode(),),
+        "INSERT INTO search_term (term) SELECT value FROM json_each(?) WHERE true ON CONFLICT (term) DO NOTHING", (dumps(fitting).decode(),)
     )
     queries.execute(
         "INSERT INTO search_infix (rowid, term) SELECT no, term FROM search_term WHERE no > ? AND length(term) > ?", (last, _GRAM)
