@@ -193,13 +193,13 @@ async def test_a_conversation_is_found_by_its_key(store: Store) -> None:
     await end(store, first)
     wanted = Conversation(new_id(), key="discord:me", directory="/b", agent="reviewer", model="m@p")
     again = await store.records.submit(prompt(wanted))
-    assert again.conversation == await store.conversations.keyed("discord:me")
+    assert again.conversation == await store.conversations.by_key("discord:me")
     assert (again.conversation.id, again.conversation.directory) == (first.conversation.id, "/a")
     assert (again.conversation.agent, again.conversation.model) == (first.conversation.agent, first.conversation.model)
     await end(store, again)
     named = await store.records.submit(prompt(wanted, remember=True))
     assert (named.conversation.directory, named.conversation.agent, named.conversation.model) == ("/a", "reviewer", "m@p")
-    assert await store.conversations.keyed("discord:you") is None
+    assert await store.conversations.by_key("discord:you") is None
 
 
 async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> None:

@@ -47,7 +47,7 @@ class ConversationTree:
     async def get(self, reference: str) -> Conversation:
         return await self._reader.read(lambda connection: lookup.find_conversation(connection, reference, self._owner))
 
-    async def keyed(self, key: str) -> Conversation | None:
+    async def by_key(self, key: str) -> Conversation | None:
         return await self._reader.read(lambda connection: lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER))
 
     async def list(
@@ -174,7 +174,7 @@ class ConversationTree:
 
         return await self._writer.write(work, message.conversation)
 
-    async def named(self, client_id: str) -> Conversation | None:
+    async def by_client_id(self, client_id: str) -> Conversation | None:
         owner = self._owner or LOCAL_USER
 
         def work(connection: Connection) -> Conversation | None:

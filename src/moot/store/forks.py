@@ -49,7 +49,7 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
 
 
 def going_on(id: str, message: str | None, events: Events, owner: str | None, transaction: Transaction) -> Going:
-    """Implement `Tree.going_on`."""
+    """Implement `Tree.continuation`."""
     source = lookup.conversation(transaction, id, owner)
     if message is not None:
         check_message(transaction, source.no, message)

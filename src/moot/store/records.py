@@ -139,7 +139,7 @@ class RunRecords(RunReader):
     async def standing(self, run: str) -> Standing:
         return await self._reader.read(partial(standing, run, self._events))
 
-    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
+    async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
         return await self._reader.read(partial(called_off, dumps(sorted(runs))))
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:

@@ -48,12 +48,12 @@ class FullText:
         limit: int = 50,
         cursor: str | None = None,
         conversation: str | None = None,
-        but_not: str | None = None,
+        exclude: str | None = None,
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
         parsed = parse(query, now=int(time.time() * 1000))
-        asked = Asked(limit, cursor, conversation, but_not, best, self._owner)
+        asked = Asked(limit, cursor, conversation, exclude, best, self._owner)
 
         def work(connection: Connection) -> SearchPage:
             return find(connection, parsed, asked)

@@ -166,7 +166,7 @@ class SqliteStore:
         """Purges and redactions."""
         return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock, SELDOM.load("copies"))
 
-    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
+    def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Yield whenever another process has committed; this process's only poller."""
         return self._poller.others(interval)
 

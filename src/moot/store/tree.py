@@ -67,7 +67,7 @@ class MessageTree:
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
         return await self._write(partial(fork, conversation, message, clean(title), self._written, self._owner), conversation)
 
-    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
+    async def continuation(self, conversation: str, *, message: str | None = None) -> Going:
         return await self._write(partial(going_on, conversation, message, self._written, self._owner), conversation)
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:

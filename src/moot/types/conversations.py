@@ -21,11 +21,11 @@ class Conversations(Protocol):
         """Find by id, client id, unique prefix (4 characters or more) or exact title. Raise NotFound, naming candidates if ambiguous."""
         ...
 
-    async def keyed(self, key: str) -> Conversation | None:
+    async def by_key(self, key: str) -> Conversation | None:
         """Find by key. Keys are unique per owner; in the view of all owners, only the local user's keys are found."""
         ...
 
-    async def named(self, client_id: str) -> Conversation | None:
+    async def by_client_id(self, client_id: str) -> Conversation | None:
         """Find by exact id or client id."""
         ...
 

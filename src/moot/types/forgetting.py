@@ -139,7 +139,7 @@ class Forgetting(Protocol):
         """Resume interrupted purges and redactions, unless another process is doing it."""
         ...
 
-    async def wrote(self, files: Sequence[KeptCopy]) -> None:
+    async def register_files(self, files: Sequence[KeptCopy]) -> None:
         """Remember export files. The receipt of a purge names them; deleting them is up to their owner."""
         ...
 

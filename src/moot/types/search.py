@@ -54,14 +54,14 @@ class Search(Protocol):
         limit: int = 50,
         cursor: str | None = None,
         conversation: str | None = None,
-        but_not: str | None = None,
+        exclude: str | None = None,
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
         """Search newest first (to the second, then in storage order) or best first, after indexing new messages for up to `wait` seconds.
 
         If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only one to
-        search, `but_not` one to exclude. Raise UsageError for an invalid query.
+        search, `exclude` one to exclude. Raise UsageError for an invalid query.
         """
         ...
 

@@ -296,7 +296,7 @@ class Records(RunReading, Protocol):
         """Find by the run's exact id. Raise NotFound."""
         ...
 
-    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
+    async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
         """Return the runs that have a cancel in their inbox."""
         ...
 
@@ -381,7 +381,7 @@ class Store(Holdings, Protocol):
         """
         ...
 
-    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
+    def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Yield whenever another process has committed; this process's only poller."""
         ...
 

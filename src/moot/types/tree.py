@@ -81,7 +81,7 @@ class Tree(Protocol):
         """
         ...
 
-    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
+    async def continuation(self, conversation: str, *, message: str | None = None) -> Going:
         """Return where to continue the branch that ends with `message` (None = the shown branch): in the conversation itself, or, if it
         follows a source that other programs write, in a linked copy.
 

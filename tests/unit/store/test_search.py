@@ -270,7 +270,7 @@ async def test_conditions_filter_the_results(store: SqliteStore) -> None:
     }.items():
         assert await found(store, query) == expected.split(), query
     inside = await store.search.search("apple", conversation="b")
-    outside = await store.search.search("apple", but_not="a")
+    outside = await store.search.search("apple", exclude="a")
     assert [hit.message for hit in inside.hits] == [hit.message for hit in outside.hits] == ["b1"]
     with pytest.raises(UsageError, match="Known projects: My shop, default"):
         await store.search.search("project:nowhere")

@@ -123,7 +123,7 @@ class Forgetter:
         finally:
             lock.release()
 
-    async def wrote(self, files: Sequence[KeptCopy]) -> None:
+    async def register_files(self, files: Sequence[KeptCopy]) -> None:
         def work(transaction: Transaction) -> None:
             for file in files:
                 remember(transaction, file.path, file.kind, file.made_at or transaction.now_ms, file.size, file.conversation)

@@ -15,7 +15,7 @@ _WORDY = ("agent", "model")
 
 
 def expression(
-    query: Query, terms: Sequence[Sequence[str]], *, owner: str | None = None, conversation: int | None = None, but_not: int | None = None
+    query: Query, terms: Sequence[Sequence[str]], *, owner: str | None = None, conversation: int | None = None, exclude: int | None = None
 ) -> str:
     """Return an FTS5 expression that requires one phrase of each entry in `terms`; owner or conversation None = any.
 
@@ -32,8 +32,8 @@ def expression(
         wanted.append(_facts([conversation_fact(conversation)]))
     unwanted = [f"{columns} : {phrase(term)}" for term in query.without]
     unwanted += [_condition(each) for each in query.conditions if each.negated and each.operator != "project"]
-    if but_not is not None:
-        unwanted.append(_facts([conversation_fact(but_not)]))
+    if exclude is not None:
+        unwanted.append(_facts([conversation_fact(exclude)]))
     found = " AND ".join(wanted or [_facts(["all"])])
     return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
 

@@ -59,7 +59,7 @@ class Asked:
     cursor: str | None = None
     conversation: str | None = None
     """The only conversation to search."""
-    but_not: str | None = None
+    exclude: str | None = None
     """A conversation to exclude."""
     best: bool = False
     owner: str | None = None
@@ -188,8 +188,8 @@ def _first(ms: int) -> int:
 
 
 def _match(connection: Connection, query: Query, asked: Asked, terms: Sequence[Sequence[str]]) -> str:
-    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.but_not))
-    return expression(query, terms, owner=asked.owner, conversation=inside, but_not=outside)
+    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.exclude))
+    return expression(query, terms, owner=asked.owner, conversation=inside, exclude=outside)
 
 
 def _number(connection: Connection, conversation: str, owner: str | None) -> int:
