@@ -20,7 +20,7 @@ from moot.config.settings import Settings
 from moot.errors import MootError, StoreCorrupt, StoreError, UsageError
 from moot.store import open_store
 from moot.store.backing import read, restore
-from moot.store.backing.restoring import _held
+from moot.store.backing.restoring import _locked
 from moot.types.conversation import Conversation
 
 pytestmark = pytest.mark.anyio
@@ -195,8 +195,8 @@ async def test_the_folder_of_a_concurrent_restore_is_not_deleted(good: Path, tmp
     other, dead = tmp_path / ".new.restoring-other", tmp_path / ".new.restoring-dead"
     other.mkdir()
     dead.mkdir()
-    held = _held(other)
-    assert held is not None and _held(other) is None
+    held = _locked(other)
+    assert held is not None and _locked(other) is None
     restore(good, tmp_path / "new")
     os.close(held)
     assert other.exists() and not dead.exists() and (tmp_path / "new" / "data" / "moot.db").exists()

@@ -96,35 +96,32 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
         and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in TOUCHING
     }
     assert calls == {
-        "beside.py: os.open",  # what lies in the home beside the database, for a redaction
+        "beside.py: os.open",  # text files of the home, for a redaction
         "beside.py: path.read_bytes",
-        "manifest.py: path.open",  # backups: files of their own, whose database the library has made
+        "manifest.py: path.open",  # backups, whose database SQLite has copied
         "manifest.py: tarfile.open",
         "restoring.py: os.open",
         "restoring.py: path.open",
         "scrubbing.py: Path('/proc/meminfo').read_text",
         "writing.py: config.read_bytes",
         "writing.py: history.read_bytes",
-        "writing.py: os.open",
         "writing.py: path.read_bytes",
         "writing.py: source.path.open",
         "writing.py: tarfile.open",
         "writing.py: to.open",
-        "blobs.py: os.open",
         "blobs.py: path.open",
         "blobs.py: self._path.open",
         "blobs.py: unfinished.open",
-        "faults.py: os.open",  # the null device: whether files can still be opened
+        "faults.py: os.open",  # the null device, to check for free file descriptors
         "faults.py: probe.open",
         "locks.py: os.open",
-        "migrate.py: os.open",
         "migrations/__init__.py: file.read_text".rpartition("/")[2],
         "zstd.py: path.read_bytes",
     }
 
 
 def test_closing_any_handle_on_the_file_would_drop_the_locks(tmp_path: Path) -> None:
-    """Why all this: the lock that keeps others out of a transaction is gone once the file was opened and closed beside the library."""
+    """The reason for these rules: closing any file handle outside SQLite drops the lock of a transaction."""
     path = tmp_path / "data" / "moot.db"
     prepare(path, FileLock(tmp_path / "lock"))
     script = f"""
