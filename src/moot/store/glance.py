@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moot.store.connect import Connection, connect
 from moot.store.faults import translated
-from moot.store.library import VERSION, affected, sqlite
+from moot.store.library import VERSION, has_wal_reset_bug, sqlite
 from moot.store.migrations import newest
 
 WAIT = 0.25
@@ -41,7 +41,7 @@ def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
 
 
 def _opened(database: Path) -> Connection | None:
-    if affected(VERSION) or not database.exists():  # with the WAL-reset bug, even closing needs the store's precautions
+    if has_wal_reset_bug(VERSION) or not database.exists():  # with the WAL-reset bug, even closing needs the store's precautions
         return None
     try:
         connection = connect(database, wait=WAIT)

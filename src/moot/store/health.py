@@ -20,7 +20,7 @@ def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
         "path": str(path),
         "library": library.NAME,
         "version": ".".join(map(str, library.VERSION)),
-        "wal_reset_bug": library.affected(library.VERSION),
+        "wal_reset_bug": library.has_wal_reset_bug(library.VERSION),
         "protection": "one process commits at a time" if protected else "not needed",
         "schema": version_of(connection),
         "integrity": _problems(connection) or "ok",

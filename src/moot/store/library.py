@@ -17,7 +17,7 @@ else:
     except ImportError:
         import sqlite3 as sqlite
 
-__all__ = ["NAME", "VERSION", "affected", "sqlite"]
+__all__ = ["NAME", "VERSION", "has_wal_reset_bug", "sqlite"]
 
 NAME: str = sqlite.__name__.partition(".")[0]
 """Name of the imported library."""
@@ -25,6 +25,6 @@ NAME: str = sqlite.__name__.partition(".")[0]
 VERSION: tuple[int, ...] = tuple(int(part) for part in sqlite.sqlite_version.split("."))
 
 
-def affected(version: tuple[int, ...]) -> bool:
+def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     """Return True if that version of SQLite has the WAL-reset bug."""
     return (3, 7, 0) <= version <= (3, 51, 2)

@@ -193,5 +193,5 @@ async def open_store(settings: Settings, *, clock: Clock | None = None) -> Sqlit
         state,
         durability=settings.storage.durability,
         clock=clock or SystemClock(),
-        protected=library.affected(library.VERSION),
+        protected=library.has_wal_reset_bug(library.VERSION),
     )

@@ -69,7 +69,7 @@ async def test_on_a_terminal_it_asks_and_no_cancels(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "purge", "alpha")
     screen.wait_for("nothing brings them back", 30)
     screen.send("y\r")
-    screen.wait_for("Rewriting the database", 30)
+    screen.wait_for("written anew", 30)
     assert screen.wait_exit(30) == 0
 
 

@@ -32,7 +32,7 @@ TOUCHING = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "cop
     [((3, 6, 23), False), ((3, 7, 0), True), ((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 53, 4), False)],
 )
 def test_versions_with_the_bug_are_known(version: tuple[int, ...], bad: bool) -> None:
-    assert library.affected(version) is bad
+    assert library.has_wal_reset_bug(version) is bad
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -193,7 +193,7 @@ async def test_a_protected_store_checkpoints_by_itself_under_the_lock(settings: 
 
 @pytest.mark.anyio
 async def test_an_unaffected_store_takes_no_lock(store: SqliteStore, settings: Settings) -> None:
-    if library.affected(library.VERSION):
+    if library.has_wal_reset_bug(library.VERSION):
         pytest.skip("this machine's library has the bug")
     lock = FileLock(settings.home / "state" / "commit.lock")
     assert lock.take(wait=False)
@@ -207,7 +207,8 @@ import sys; sys.modules["pysqlite3"] = None
 import asyncio, sqlite3
 from pathlib import Path
 from moot.config.settings import Settings
-from moot.store import library, open_store
+import moot.store.library as library
+from moot.store import open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
@@ -217,7 +218,7 @@ async def main():
     await store.log.append("a", [Event("meta", body=n) for n in range(10)])
     health = await store.health()
     assert health["library"] == "sqlite3" and health["version"] == sqlite3.sqlite_version, health
-    assert (health["protection"] != "not needed") == library.affected(sqlite3.sqlite_version_info), health
+    assert (health["protection"] != "not needed") == library.has_wal_reset_bug(sqlite3.sqlite_version_info), health
     assert (await store.search.search("nothing")).hits == ()
     await store.close()
 
