@@ -80,7 +80,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
     assert asked.user is not None
     await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
-    await store.forgetting.wrote([KeptCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
+    await store.forgetting.register_files([KeptCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
     share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
     return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
 
@@ -118,7 +118,7 @@ REFUSED: Calls = {
     "tree.graft": lambda own, it: own.tree.graft(it.conversation, None, [Message(new_id(), "user", tuple(PARTS))]),
     "tree.delete": lambda own, it: own.tree.delete(it.conversation, [it.message]),
     "tree.fork": lambda own, it: own.tree.fork(it.conversation),
-    "tree.going_on": lambda own, it: own.tree.going_on(it.conversation),
+    "tree.continuation": lambda own, it: own.tree.continuation(it.conversation),
     "tree.switch": lambda own, it: own.tree.switch(it.conversation, it.message),
     "grants.revoke": lambda own, it: own.grants.revoke(it.conversation, tool="shell", match="*"),
     "projects.get": lambda own, it: own.projects.get(it.project),
@@ -144,15 +144,15 @@ EMPTY: Calls = {
     "records.approvals of it": lambda own, it: own.records.approvals(run=it.run),
     "records.approvals in it": lambda own, it: own.records.approvals(conversation=it.conversation),
     "records.exchange": lambda own, it: own.records.exchange(it.exchange),
-    "conversations.named": lambda own, it: own.conversations.named(it.conversation),
-    "conversations.named by the client": lambda own, it: own.conversations.named("from-a-client"),
+    "conversations.by_client_id": lambda own, it: own.conversations.by_client_id(it.conversation),
+    "conversations.by_client_id by the client": lambda own, it: own.conversations.by_client_id("from-a-client"),
     "imports.find": lambda own, it: own.imports.find("kept", "from-elsewhere"),
     "imports.mark": lambda own, it: own.imports.mark("kept", "/there"),
     "imports.exported": lambda own, it: own.imports.exported(f"/exported by {it.title.rpartition(' ')[2]}"),
     "imports.counts": lambda own, it: own.imports.counts(),
     "shares.list": lambda own, it: own.shares.list(),
     "shares.list of it": lambda own, it: own.shares.list(conversation=it.conversation),
-    "conversations.keyed": lambda own, it: own.conversations.keyed(KEY),
+    "conversations.by_key": lambda own, it: own.conversations.by_key(KEY),
     "conversations.list": lambda own, it: own.conversations.list(archived=None),
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
     "search.search": lambda own, it: own.search.search(WORD, wait=5),

@@ -193,13 +193,13 @@ async def test_a_conversation_is_found_by_its_key(store: Store) -> None:
     await end(store, first)
     wanted = Conversation(new_id(), key="discord:me", directory="/b", agent="reviewer", model="m@p")
     again = await store.records.submit(prompt(wanted))
-    assert again.conversation == await store.conversations.keyed("discord:me")
+    assert again.conversation == await store.conversations.by_key("discord:me")
     assert (again.conversation.id, again.conversation.directory) == (first.conversation.id, "/a")
     assert (again.conversation.agent, again.conversation.model) == (first.conversation.agent, first.conversation.model)
     await end(store, again)
     named = await store.records.submit(prompt(wanted, remember=True))
     assert (named.conversation.directory, named.conversation.agent, named.conversation.model) == ("/a", "reviewer", "m@p")
-    assert await store.conversations.keyed("discord:you") is None
+    assert await store.conversations.by_key("discord:you") is None
 
 
 async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> None:
@@ -211,13 +211,13 @@ async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> N
     assert [second.run.status, third.run.status, second.fence] == ["queued", "queued", None]
     branch = await store.conversations.branch(first.conversation.id)
     assert [message.id for message in branch if message.role == "assistant"] == [each.run.message for each in (first, second, third)]
-    with pytest.raises(Busy, match="stands behind"):
+    with pytest.raises(Busy, match="queued behind"):
         await store.records.claim(second.run.id, "me", statuses=frozenset({"queued"}))
     await end(store, first)
     assert not await store.records.withdraw(first.run.id)
     with pytest.raises(Busy):
         await store.records.submit(prompt(first.conversation))
-    with pytest.raises(Busy, match="stands behind"):
+    with pytest.raises(Busy, match="queued behind"):
         await store.records.claim(third.run.id, "me", statuses=frozenset({"queued"}))
     fence = await store.records.claim(second.run.id, "me", statuses=frozenset({"queued"}))
     assert fence.message == second.run.message

@@ -104,7 +104,7 @@ async def test_names_are_each_owners_own(store: Store, theirs: Theirs) -> None:
     other = await belongings(store, "bob")
     for owner, mine in (("ann", theirs), ("bob", other)):
         own = store.of(owner)
-        found = await own.conversations.keyed(KEY)
+        found = await own.conversations.by_key(KEY)
         assert found is not None and found.id == mine.conversation
         assert (await own.conversations.get("from-a-client")).id == mine.conversation
         assert [item.id for item in (await own.conversations.list()).items] == [mine.conversation]
@@ -114,7 +114,7 @@ async def test_names_are_each_owners_own(store: Store, theirs: Theirs) -> None:
     everything = await store.conversations.list()
     assert {item.owner for item in everything.items} == {"ann", "bob"}
     assert len(await store.records.approvals()) == 2
-    assert await store.conversations.keyed(KEY) is None
+    assert await store.conversations.by_key(KEY) is None
 
 
 async def test_what_is_made_in_a_view_is_its_owners(store: Store, theirs: Theirs) -> None:

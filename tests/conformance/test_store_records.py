@@ -43,17 +43,17 @@ async def test_an_approval_is_answered_once_and_used_once(store: Store) -> None:
     await store.log.append(id, [], fence=fence, changes=[Ask(asked)])
     await store.log.append(id, [], fence=fence, changes=[Ask(replace(asked, tool="other"))])
     assert await store.records.approvals() == [asked] == await store.records.approvals(run=first.run.id)
-    with pytest.raises(Busy, match="not answered"):
+    with pytest.raises(Busy, match="not approved"):
         await store.log.append(id, [frame(first)], fence=fence, changes=[Use("a1", b"d" * 32)])
     answered = await store.records.answer("a1", Answer(True, "always", "fine", "me", {"v": [1]}))
     assert answered.answer == Answer(True, "always", "fine", "me", {"v": [1]})
-    with pytest.raises(Busy, match="answered already"):
+    with pytest.raises(Busy, match="was already"):
         await store.records.answer("a1", Answer(False))
     assert [item.kind for item in await store.records.inbox(first.run.id)] == ["answer"]
-    with pytest.raises(Busy, match="something else"):
+    with pytest.raises(Busy, match="different call"):
         await store.log.append(id, [], fence=fence, changes=[Use("a1", b"e" * 32)])
     await store.log.append(id, [], fence=fence, changes=[Use("a1", b"d" * 32)])
-    with pytest.raises(Busy, match="used already"):
+    with pytest.raises(Busy, match="already used"):
         await store.log.append(id, [], fence=fence, changes=[Use("a1", b"d" * 32)])
     assert await store.records.approvals() == []
     with pytest.raises(NotFound):

@@ -81,7 +81,7 @@ async def test_the_first_prompt_can_be_edited_too(store: Store) -> None:
 async def test_only_a_prompt_of_that_conversation_can_be_edited_by_a_prompt(store: Store) -> None:
     last, other = await said(store, "one"), await said(store, "else")
     branch = await store.conversations.branch(last.conversation.id)
-    with pytest.raises(UsageError, match="no prompt"):
+    with pytest.raises(UsageError, match="is not a prompt"):
         await store.records.submit(prompt(last.conversation, "x", edits=branch[1].id))
     with pytest.raises(NotFound):
         await store.records.submit(prompt(other.conversation, "x", edits=branch[0].id))
@@ -103,7 +103,7 @@ async def test_another_answer_is_a_sibling_of_the_answer(store: Store) -> None:
 async def test_an_edit_is_never_said_into_a_running_answer(store: Store) -> None:
     live = await store.records.submit(prompt())
     first = (await store.conversations.branch(live.conversation.id))[0]
-    with pytest.raises(UsageError, match="only something new"):
+    with pytest.raises(UsageError, match="only new messages"):
         await store.records.submit(prompt(live.conversation, "x", edits=first.id, on_busy="steer"))
 
 

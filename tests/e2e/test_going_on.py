@@ -170,12 +170,12 @@ async def test_one_of_ours_goes_on_in_itself_and_a_deleted_message_nowhere(stage
     async with stage([Reply(text="Yes.", times=0)]) as on:
         run, _ = await on.ask("one")
         tree = on.engine.store.tree
-        assert (await tree.going_on(run.conversation)).conversation.id == run.conversation
-        assert (await tree.going_on(run.conversation, message=run.message)).message == run.message
+        assert (await tree.continuation(run.conversation)).conversation.id == run.conversation
+        assert (await tree.continuation(run.conversation, message=run.message)).message == run.message
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         await tree.delete(whole.id, [str(whole.head)])
         with pytest.raises(NotFound, match="is deleted"):
-            await tree.going_on(whole.id, message=whole.head)
+            await tree.continuation(whole.id, message=whole.head)
 
 
 # ── with the agent that it came from ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,7 @@ def largest_file(size: int) -> Callable[[], None]:
 def test_a_full_disk_is_a_word_and_what_was_shown_is_kept(moot: MootProcess, prompt: str, size: int) -> None:
     ended = run(moot, "run", "--no-tools", prompt, before=largest_file(size))
     assert ended.returncode == 1
-    assert b"no room to write" in ended.stderr or b"File too large" in ended.stderr
+    assert b"No space left to write" in ended.stderr or b"File too large" in ended.stderr
     assert b"Traceback" not in ended.stderr
     shown = ended.stdout.decode().rstrip("\n")
     title, status, text = kept(moot)[0]
@@ -135,7 +135,7 @@ def test_a_disk_without_room_works_again_once_there_is_some(moot: MootProcess, l
         ["unshare", "-rm", "sh", "-c", script, str(data), *COMMAND], cwd=moot.work, env=moot.environ, capture_output=True, timeout=25
     )
     assert b"exit 1\n" in ended.stderr, ended.stderr
-    assert b"no room to write" in ended.stderr
+    assert b"No space left to write" in ended.stderr
     assert b"Traceback" not in ended.stderr
     *_, rows, last = ended.stdout.splitlines()
     assert [row["title"] for row in json.loads(rows)["data"]][-1] == "before"
@@ -177,7 +177,7 @@ def test_a_broken_or_newer_database_is_named_and_left_as_it_is(moot: MootProcess
         database.write_bytes(damaged)
         ended = moot.run("run", "--no-tools", "hi")
         assert (ended.returncode, ended.stdout) == (1, b"")
-        assert b"not a sound moot database" in ended.stderr
+        assert b"not a valid moot database" in ended.stderr
         assert b"backups" in ended.stderr
         assert b"Traceback" not in ended.stderr
         assert database.read_bytes() == damaged
@@ -187,7 +187,7 @@ def test_a_broken_or_newer_database_is_named_and_left_as_it_is(moot: MootProcess
     connection.close()
     newer = database.read_bytes()
     ended = moot.run("run", "--no-tools", "hi")
-    assert (ended.returncode, b"newer moot" in ended.stderr, b"upgrade" in ended.stderr) == (2, True, True)
+    assert (ended.returncode, b"newer moot" in ended.stderr, b"Upgrade moot" in ended.stderr) == (2, True, True)
     assert database.read_bytes() == newer
 
 

@@ -111,7 +111,7 @@ async def test_the_run_waits_while_a_person_is_asked_and_goes_on_with_the_answer
             assert (run.status, run.owner, run.held) == ("waiting", "this one", True)
             assert approval.options == OPTIONS and approval.outside == CALL and approval.tool_call == "call_1"
             await leg.append(Event("meta", body={"it": "still has something to say"}))
-            with pytest.raises(Busy, match="its owner is at it"):
+            with pytest.raises(Busy, match="still has its owner"):
                 await on.engine.store.records.claim(run.id, "somebody", statuses=frozenset({"waiting"}))
             await on.engine.runs.answer(approval.id, Answer(True, "session"))
             assert await status(on, leg) == "running", "it is running as soon as the answer is stored"
@@ -189,7 +189,7 @@ async def test_what_is_cut_off_while_it_waits_is_open_no_more(stage: Any) -> Non
             group.cancel_scope.cancel()
         assert await on.engine.store.records.approvals(run=leg.fence.run) == []
         assert await status(on, leg) == "running"
-        with pytest.raises(Busy, match="answered already"):
+        with pytest.raises(Busy, match="was already"):
             await on.engine.runs.answer(approval.id, Answer(True))
 
 
@@ -215,7 +215,7 @@ async def test_when_the_process_dies_what_it_asked_is_denied_and_the_run_interru
             # its owner holds no lock, as after a kill
             assert (await on.engine.runs.current(leg.fence.run)).status == "interrupted"
             stored = await on.engine.store.records.approval(approval.id)
-            assert (stored.answer.approved, stored.answer.reason) == (False, "the agent that asked is gone")
+            assert (stored.answer.approved, stored.answer.reason) == (False, "The agent that asked is gone.")
             group.cancel_scope.cancel()
 
 

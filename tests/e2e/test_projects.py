@@ -65,7 +65,7 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
         (("add", "x", "--root", "/no/such/folder"), "no folder"),
         (("add", " "), "needs a name"),
         (("edit", "default"), "nothing to change"),
-        (("show", "nosuch"), "no project"),
+        (("show", "nosuch"), "No project has"),
         (("edit", "default", "--name", ""), "needs a name"),
     ],
 )

@@ -22,5 +22,5 @@ async def test_a_conversation_found_by_its_key_keeps_its_agent_and_model(stage: 
         assert (second.agent, second.model) == ("reviewer", "big@mine")
         assert [request.json["model"] for request in on.server.requests] == ["big", "big"]
         third, _ = await on.ask("c", key="cron:nightly", agent="writer", model="small@mine")
-        kept = await on.engine.store.conversations.keyed("cron:nightly")
+        kept = await on.engine.store.conversations.by_key("cron:nightly")
         assert third.conversation == first.conversation and (kept.agent, kept.model) == ("writer", "small@mine")

@@ -27,7 +27,7 @@ from moot.providers.pool import Listens, Providers
 from moot.providers.weights.here import installed
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.store import open_store
-from moot.store.library import NAME, VERSION, affected
+from moot.store.library import NAME, VERSION, has_wal_reset_bug
 from moot.types.canonical import Json
 
 ROOM = 200_000_000
@@ -115,7 +115,7 @@ async def _disk(settings: Settings) -> Finding:
 
 async def _library(settings: Settings) -> Finding:
     words = f"{NAME} with SQLite {'.'.join(str(part) for part in VERSION)}"
-    if not affected(VERSION):
+    if not has_wal_reset_bug(VERSION):
         return Finding("sqlite", "ok", f"{words}: safe")
     return Finding("sqlite", "note", f"{words} has the WAL-reset bug; moot serialises commits and checkpoints", "pip install pysqlite3")
 

@@ -156,7 +156,7 @@ async def _one(which: str, to: Path | None, writer: Format, make: Make, output: 
         made = await make(engine, found)
         if to is not None:
             await anyio.to_thread.run_sync(put, to, made.written.data)
-            await engine.store.forgetting.wrote([_copy(to, len(made.written.data), found)])
+            await engine.store.forgetting.register_files([_copy(to, len(made.written.data), found)])
     if to is not None:
         _tell(made, to, output, json=json)
     elif output.stdout_terminal:
@@ -211,7 +211,7 @@ async def _all(folder: Folder, writer: Format, make: Make, chosen: Chosen, optio
                     f"moot: {len(done):,} of {len(conversations):,} are in {folder.path}; the same command goes on from there", "yellow"
                 )
             with anyio.CancelScope(shield=True):
-                await engine.store.forgetting.wrote(
+                await engine.store.forgetting.register_files(
                     [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]
                 )
     return _tell_all(done, folder.path, fidelity, left_out, output, json=json)

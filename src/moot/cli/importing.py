@@ -137,4 +137,4 @@ def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:
 
 async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
     """How far the search index goes: all the way, or as far as it came in half a minute."""
-    return await engine.store.search.index(seconds=_INDEXING, bulk=True, told=progress.indexing)
+    return await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)

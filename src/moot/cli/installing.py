@@ -24,7 +24,7 @@ async def install(which: str, writer: Format, output: Output, *, json: bool) -> 
     async with opened_at(which, output) as (engine, found):
         done = await installed(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
         session = done.session
-        await engine.store.forgetting.wrote([KeptCopy(str(session.path), "export", 0, len(session.data), found.id)])
+        await engine.store.forgetting.register_files([KeptCopy(str(session.path), "export", 0, len(session.data), found.id)])
     command = f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}"
     fidelity = session.fidelity
     counts: JsonObject = {"kept": dict(fidelity.kept), "approximated": dict(fidelity.approximated), "lost": dict(fidelity.lost)}

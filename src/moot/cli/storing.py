@@ -89,7 +89,7 @@ async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
 async def _smaller(store: SqliteStore, output: Output, *, anew: bool) -> None:
     progress = Progress(output)
     if anew:
-        await store.upkeep.write_anew(progress.show)
+        await store.upkeep.rewrite(progress.show)
     else:
         async for left in store.upkeep.give_back():
             progress.show(f"giving pages back: {_bytes(left)} left")

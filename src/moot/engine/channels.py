@@ -57,7 +57,7 @@ class Port:
         self._mode: Mode | None = _mode(name, settings)
 
     async def conversation(self, who: str) -> Conversation | None:
-        return await self._engine.store.conversations.keyed(self._prefix + who)
+        return await self._engine.store.conversations.by_key(self._prefix + who)
 
     async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue") -> Submitted:
         known = await self.conversation(who)

@@ -51,7 +51,7 @@ class Hearing:
 
     async def _look(self) -> None:
         try:
-            found = await self._runtime.store.records.called_off(self._driven)
+            found = await self._runtime.store.records.cancelled(self._driven)
         except MootError as error:  # it is looked again at their next commit
             log.error("cancels of other processes can't be read: %s", error)
             return

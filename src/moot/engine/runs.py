@@ -94,10 +94,10 @@ class LocalRuns:
         if prompt.conversation is not None:
             existing = await conversations.get(prompt.conversation)
         elif prompt.key is not None:
-            existing = await conversations.keyed(prompt.key)
+            existing = await conversations.by_key(prompt.key)
         else:
             client_id = prompt.conversation_client_id
-            existing = None if client_id is None else await conversations.named(client_id)
+            existing = None if client_id is None else await conversations.by_client_id(client_id)
         if existing is not None:
             for live in reversed(await store.records.runs(conversation=existing.id, statuses=OWNED)):
                 await self.current(live.id)

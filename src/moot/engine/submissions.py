@@ -68,7 +68,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 async def going_on(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
     """The prompt for the conversation in which that one is gone on with: one that others write goes on in its linked copy."""
-    going = await runtime.store.tree.going_on(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
+    going = await runtime.store.tree.continuation(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
     if going.conversation.id == existing.id:
         return prompt
     at = going.message

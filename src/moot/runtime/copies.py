@@ -17,5 +17,5 @@ async def copy_of(conversations: Conversations, conversation: Conversation) -> C
     if not conversation.follows or conversation.head is None:
         return None
     head = await conversations.message(conversation.head, conversation=conversation.id)
-    made = await conversations.keyed(copy_key(conversation.id, head.id, head.last_seq))
+    made = await conversations.by_key(copy_key(conversation.id, head.id, head.last_seq))
     return made if made is not None and made.deleted_at is None else None

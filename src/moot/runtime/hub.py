@@ -238,7 +238,7 @@ class Hub:
         while True:
             await self._wanted.wait()
             with anyio.CancelScope() as self._polling:
-                async with aclosing(self._store.others()) as others:
+                async with aclosing(self._store.foreign_commits()) as others:
                     async for _ in others:
                         await self._look()
 

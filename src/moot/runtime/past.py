@@ -17,4 +17,4 @@ class OwnPast:
     """The running one."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
-        return await self.index.search(query, limit=limit, best=best, but_not=None if here else self.conversation)
+        return await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)

@@ -18,7 +18,7 @@ LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 async def conversation_of(caller: Caller, id: str) -> Conversation:
     """Raises NotFound."""
-    found = await caller.store.conversations.named(id)
+    found = await caller.store.conversations.by_client_id(id)
     if found is None:
         raise NotFound(f"no conversation with the id {id!r}")
     return found

@@ -1,4 +1,4 @@
-"""Bytes by content: small ones packed in the database, large ones files named by their hash."""
+"""Blobs: small ones are stored in the database, large ones as files named by their hash."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
 from moot.store.connect import Connection, Queries
+from moot.store.locks import sync_folder
 from moot.store.lookup import THEIRS
 from moot.store.projects import settled
 from moot.store.reader import Reader
@@ -27,19 +28,19 @@ from moot.types.token import LOCAL_USER
 __all__ = ["FRESH", "PACKED", "BlobFiles", "ContentStore"]
 
 PACKED = 256 << 10
-"""Bytes up to which a blob lies in the database."""
+"""Maximum size in bytes of a blob in the database."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEMBERED = 1024
 _AT_ONCE = 64 << 10
-"""Bytes in all that are hashed on the loop: a sixth of a millisecond."""
+"""Maximum total bytes hashed on the event loop: a sixth of a millisecond."""
 _NAMED = 500
-"""Blobs asked for in one statement."""
+"""Blobs looked up in one statement."""
 FRESH = 60_000
-"""ms in which somebody who has put a blob may be about to name it: so long it is not swept. `blob.created_at` is as exact as that."""
+"""Milliseconds after storing in which a blob is not swept, because it may be about to be referenced. Resolution of `blob.created_at`."""
 
 
-class Unfinished:
-    """A large blob that comes piece by piece; nothing is under its name before all of it is on the disk. For threads."""
+class IncomingFile:
+    """A large blob that arrives in pieces. It appears under its name only once all of it is on disk. For use in threads."""
 
     def __init__(self, files: BlobFiles) -> None:
         self.size = 0
@@ -51,14 +52,14 @@ class Unfinished:
             self._file = self._path.open("xb")
 
     def add(self, piece: bytes) -> None:
-        """Raises StoreFull."""
+        """Raise StoreFull."""
         self._hash.update(piece)
         self.size += len(piece)
         with _kept_on_disk(self._path):
             self._file.write(piece)
 
     def finish(self) -> str:
-        """Its hash, under which it now lies. Raises StoreFull."""
+        """Move the file to its final name and return its hash. Raise StoreFull."""
         name = self._hash.hexdigest()
         path = self._files.path(name)
         with _kept_on_disk(path):
@@ -66,62 +67,62 @@ class Unfinished:
             os.fsync(self._file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.rename(path)
-            _sync(path.parent)
+            sync_folder(path.parent)
         return name
 
     def drop(self) -> None:
-        """Leaves nothing of it that was not finished."""
+        """Delete the file unless it was finished."""
         self._file.close()
         self._path.unlink(missing_ok=True)
 
 
 class BlobFiles:
-    """The folder of the large ones."""
+    """The folder of large blobs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._sound: dict[str, tuple[int, int, int]] = {}
-        """Files whose hash was checked: inode, size and time of change as they were then."""
+        """Files whose hash was verified, with their inode, size and modification time at that point."""
 
     def path(self, sha256: str) -> Path:
         return self.folder / sha256[:2] / sha256
 
-    def begin(self) -> Unfinished:
-        """A file whose name is known when all of it has come. Raises StoreFull."""
-        return Unfinished(self)
+    def begin(self) -> IncomingFile:
+        """Start a file whose name is known when it is complete. Raise StoreFull."""
+        return IncomingFile(self)
 
-    def measured(self, sha256: str) -> tuple[int, str]:
-        """Size and hash of the file as it is now. Raises OSError."""
+    def measure(self, sha256: str) -> tuple[int, str]:
+        """Return size and hash of the file as it is on disk. Raise OSError."""
         path = self.path(sha256)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return file.tell(), digest
 
-    def stretch(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
-        """Part of a file, whose whole hash is checked when we see that file for the first time."""
+    def read_range(self, sha256: str, size: int, offset: int, end: int | None) -> bytes:
+        """Return part of a file. Its hash is verified when the file is first read."""
         path = self.path(sha256)
         try:
             with path.open("rb") as file:
                 state = os.fstat(file.fileno())
-                seen = (state.st_ino, state.st_size, state.st_mtime_ns)
-                if self._sound.get(sha256) != seen:
+                stamp = (state.st_ino, state.st_size, state.st_mtime_ns)
+                if self._sound.get(sha256) != stamp:
                     if state.st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                         raise _broken(sha256)
                     if len(self._sound) >= _REMEMBERED:
                         self._sound.clear()
-                    self._sound[sha256] = seen
+                    self._sound[sha256] = stamp
                 file.seek(offset)
                 return file.read(-1 if end is None else max(end - offset, 0))
         except FileNotFoundError as error:
             raise StoreCorrupt(
-                f"the file of blob {sha256!r} is gone: {str(path)!r}", fix="restore the folder of blobs from a backup"
+                f"The file of blob {sha256!r} is missing: {str(path)!r}.", fix="Restore the blob folder from a backup."
             ) from error
         except OSError as error:
-            raise StoreError(f"can't read {str(path)!r}: {error.strerror}") from error
+            raise StoreError(f"Cannot read {str(path)!r}: {error.strerror}.") from error
 
 
 class ContentStore:
-    """`Blobs` on SQLite and a folder beside it. The bytes are kept once; `blob_owner` says who has them, and as what."""
+    """`Blobs` on SQLite and a folder. Bytes are stored once; `blob_owner` has the owners of a blob and its media type for each."""
 
     def __init__(self, files: BlobFiles, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._files = files
@@ -136,9 +137,9 @@ class ContentStore:
         def hashed() -> list[str]:
             return [hashlib.sha256(piece).hexdigest() for piece in pieces]
 
-        # a few small ones are hashed sooner than the other thread is woken
+        # hashing a few small ones takes less time than waking the other thread
         names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
-        packed = await self._laid_down(dict(zip(names, pieces, strict=True)))
+        packed = await self._write_files(dict(zip(names, pieces, strict=True)))
         blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
         return await self._writer.write(partial(_insert, self._files, blobs, packed, self._owner or LOCAL_USER))
 
@@ -146,33 +147,33 @@ class ContentStore:
         owner = self._owner or LOCAL_USER
         name = await self._reader.call(lambda: hashlib.sha256(data).hexdigest())
         blob = Blob(name, len(data), media_type)
-        await self._reader.read(partial(_check_quota, owner, blob, quota))  # before any file is written; the transaction looks again
-        packed = await self._laid_down({name: data})
+        await self._reader.read(partial(_check_quota, owner, blob, quota))  # before writing a file; the transaction checks again
+        packed = await self._write_files({name: data})
         return await self._writer.write(partial(_upload, self._files, blob, packed, owner, quota), sync=True)
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
         small = bytearray()
-        unfinished: Unfinished | None = None
+        incoming: IncomingFile | None = None
         try:
             async for piece in pieces:
-                if unfinished is None:
+                if incoming is None:
                     small += piece
                     if len(small) <= PACKED:
                         continue
-                    unfinished, piece = self._files.begin(), bytes(small)
-                # not on the reader's thread: a large file on a slow disk must not hold up what others read
-                await to_thread.run_sync(unfinished.add, piece)
-            if unfinished is None:
+                    incoming, piece = self._files.begin(), bytes(small)
+                # not on the reader's thread: a large file on a slow disk must not delay other reads
+                await to_thread.run_sync(incoming.add, piece)
+            if incoming is None:
                 return await self.put(bytes(small), media_type)
-            name = await to_thread.run_sync(unfinished.finish)
+            name = await to_thread.run_sync(incoming.finish)
             return (
                 await self._writer.write(
-                    partial(_insert, self._files, [Blob(name, unfinished.size, media_type)], {}, self._owner or LOCAL_USER)
+                    partial(_insert, self._files, [Blob(name, incoming.size, media_type)], {}, self._owner or LOCAL_USER)
                 )
             )[0]
         finally:
-            if unfinished is not None:
-                unfinished.drop()
+            if incoming is not None:
+                incoming.drop()
 
     async def about(self, sha256: str) -> Blob:
         return (await self._reader.read(partial(self._row, sha256)))[1]
@@ -183,36 +184,36 @@ class ContentStore:
         def work(connection: Connection) -> bytes:
             data, blob = self._row(sha256, connection)
             if data is None:
-                return self._files.stretch(sha256, blob.size, offset, end)
+                return self._files.read_range(sha256, blob.size, offset, end)
             if hashlib.sha256(data).hexdigest() != sha256:
                 raise _broken(sha256)
             return data[offset:end]
 
         return await self._reader.read(work)
 
-    async def _laid_down(self, pieces: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """The small ones, which go into the database; the large ones lie in their files now."""
+    async def _write_files(self, pieces: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Write large blobs to their files and return the small ones, which go into the database."""
         for name, piece in pieces.items():
             if len(piece) > PACKED:
                 await self._reader.call(partial(_write, self._files.path(name), piece))
         return {name: piece for name, piece in pieces.items() if len(piece) <= PACKED}
 
     def _row(self, sha256: str, connection: Connection) -> tuple[bytes | None, Blob]:
-        """The bytes, if they lie in the database, and what is known of them. Raises NotFound."""
+        """Return the bytes if they are in the database, and the blob's facts. Raise NotFound."""
         if not _SHA256.fullmatch(sha256):
-            raise NotFound(f"{sha256[:80]!r} is no blob's name: 64 hexadecimal digits were expected")
+            raise NotFound(f"Invalid blob hash {sha256[:80]!r}: expected 64 hexadecimal digits.")
         row: Any = connection.execute(
             "SELECT b.data, b.size, o.media_type FROM blob AS b JOIN blob_owner AS o ON o.sha256 = b.sha256"
             f" WHERE b.sha256 = ?{THEIRS} LIMIT 1",
             (sha256, self._owner),
         ).fetchone()
         if row is None:
-            raise NotFound(f"no blob with the hash {sha256!r}")
+            raise NotFound(f"No blob has the hash {sha256!r}.")
         return row[0], Blob(sha256, row[1], row[2])
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The file whole under its name, on the disk, or not at all."""
+    """Write a file durably and atomically."""
     if path.exists():
         return
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -226,7 +227,7 @@ def _write(path: Path, data: bytes) -> None:
             unfinished.rename(path)
         finally:
             unfinished.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync_folder(path.parent)
 
 
 @contextmanager
@@ -234,27 +235,19 @@ def _kept_on_disk(path: Path) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        raise StoreFull(f"can't write the blob {str(path)!r}: {error.strerror}; it was not kept", fix="free space on that disk") from error
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+        raise StoreFull(f"Cannot write blob {str(path)!r}: {error.strerror}. It was not stored.", fix="Free space on that disk.") from error
 
 
 def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
-    """The blobs as that owner has them: one that was theirs before has the media type of then."""
-    kept = _kept(transaction, [blob.sha256 for blob in blobs], owner)
+    """Store the blobs for the owner and return them; a blob that the owner already has keeps its media type."""
+    kept = _existing(transaction, [blob.sha256 for blob in blobs], owner)
     now = transaction.now_ms
     if any(kept.get(blob.sha256) is None for blob in blobs):
         settled(transaction, DEFAULT_PROJECT, owner)
     for blob in blobs:
         if blob.sha256 not in kept:
             if blob.sha256 not in packed and not files.path(blob.sha256).exists():
-                raise StoreError(f"the blob {blob.sha256!r} was swept while it was put", fix="try again")
+                raise StoreError(f"The blob {blob.sha256!r} was swept while it was being stored.", fix="Try again.")
             transaction.execute(
                 "INSERT INTO blob (sha256, size, media_type, created_at, data) VALUES (?, ?, ?, ?, ?)",
                 (blob.sha256, blob.size, blob.media_type, now, packed.get(blob.sha256)),
@@ -268,8 +261,8 @@ def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes]
     return [Blob(blob.sha256, blob.size, kept[blob.sha256] or blob.media_type) for blob in blobs]
 
 
-def _kept(transaction: Transaction, names: Sequence[str], owner: str) -> dict[str, str | None]:
-    """Those that are there → as what that owner has them; None = it is not theirs."""
+def _existing(transaction: Transaction, names: Sequence[str], owner: str) -> dict[str, str | None]:
+    """Map existing blobs to their media type for this owner, or to None if the owner doesn't have them. Delays their sweeping."""
     found: dict[str, str | None] = {}
     now = transaction.now_ms
     for begin in range(0, len(names), _NAMED):
@@ -297,7 +290,7 @@ def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: st
 
 
 def _check_quota(owner: str, blob: Blob, quota: int, queries: Queries) -> None:
-    """Raises LimitReached."""
+    """Raise LimitReached."""
     row: Any = queries.execute(
         "SELECT coalesce(sum(b.size), 0) FROM blob_owner AS o JOIN blob AS b ON b.sha256 = o.sha256"
         " WHERE o.owner_id = ? AND o.uploaded_at IS NOT NULL AND o.sha256 <> ?",
@@ -305,10 +298,10 @@ def _check_quota(owner: str, blob: Blob, quota: int, queries: Queries) -> None:
     ).fetchone()
     if quota and row[0] + blob.size > quota:
         raise LimitReached(
-            f"these {blob.size:,} bytes are more than there is room for: {row[0]:,} of {quota:,} bytes are taken",
-            fix="raise limits.uploads in the configuration",
+            f"This upload of {blob.size:,} bytes exceeds the quota: {row[0]:,} of {quota:,} bytes are used.",
+            fix="Raise limits.uploads in the configuration.",
         )
 
 
 def _broken(sha256: str) -> StoreCorrupt:
-    return StoreCorrupt(f"the blob {sha256!r} no longer has the bytes of its name", fix="restore it from a backup")
+    return StoreCorrupt(f"The content of blob {sha256!r} does not match its hash.", fix="Restore it from a backup.")

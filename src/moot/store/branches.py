@@ -1,4 +1,4 @@
-"""Walks a branch of the tree of messages from its end, however long the conversation is."""
+"""Reading a branch of the message tree from its end, efficiently for long conversations."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _DELETED_AT = 14
 
 
 def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None) -> list[Any]:
-    """Rows of `MESSAGE`, oldest first: the last `limit` of the branch that ends with `end`, without the deleted ones."""
+    """Return the last `limit` rows of `MESSAGE` on the branch that ends with `end`, oldest first, without deleted messages."""
     wanted = _ALL if limit is None else limit
-    # most branches lie as they were stored, one message after the other; what does not is walked parent by parent
+    # most branches are stored as consecutive messages; the rest is walked parent by parent
     chained = _chained(queries.execute(_STORED, (conversation, end, wanted)).fetchall(), end)
     rest = chained[-1][5] if chained else end
     rows = [row for row in chained if row[_DELETED_AT] is None]
@@ -40,7 +40,7 @@ def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None
 
 
 def _chained(rows: list[Any], end: str) -> list[Any]:
-    """The rows that are each other's parents, from the end on, as far as they reach."""
+    """Return the leading rows in which each one is the parent of the previous."""
     found: list[Any] = []
     expected: str | None = end
     for row in rows:

@@ -1,4 +1,4 @@
-"""What an append may change beside adding events: one function per change, run inside the appending transaction."""
+"""The changes that an append can make in addition to adding events: one function per change, run in the appending transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
-from moot.store.rows import asked_json, optional, options_json
+from moot.store.rows import asked_json, exchange_row, optional
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.store import Ask, Change, CloseExchange, End, Expire, Fence, Fold, OpenExchange, Park, SetSession, Spent, Took, Use
@@ -18,7 +18,7 @@ __all__ = ["Target", "deny_open", "go_on", "make"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The run that an append belongs to."""
+    """The run to which an append belongs."""
 
     fence: Fence
     conversation: int
@@ -27,7 +27,7 @@ class Target:
 
 
 def make(transaction: Transaction, target: Target, change: Change) -> None:
-    """Makes one change. Raises Busy, NotFound, StoreError."""
+    """Apply one change. Raise Busy, NotFound or StoreError."""
     _CHANGES[type(change)](transaction, target, change)
 
 
@@ -37,7 +37,7 @@ def _fold(transaction: Transaction, target: Target, change: Fold) -> None:
         (dumps(change.parts), dumps(change.metadata), change.status, target.through, target.through, target.fence.message),
     )
     if changed.rowcount != 1:
-        raise NotFound(f"no message with the id {target.fence.message!r}")
+        raise NotFound(f"No message has the id {target.fence.message!r}.")
 
 
 def _park(transaction: Transaction, target: Target, change: Park) -> None:
@@ -47,30 +47,23 @@ def _park(transaction: Transaction, target: Target, change: Park) -> None:
 def _end(transaction: Transaction, target: Target, change: End) -> None:
     run, through = target.fence.run, target.through
     if change.status == "finished" and transaction.row("SELECT 1 FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL", (run,)):
-        raise Busy(f"somebody has said more to the run {run!r}, which goes on for it")
-    begun_with = transaction.row("SELECT agent, model FROM run WHERE id = ?", (run,))
+        raise Busy(f"The run {run!r} has a new message and must continue for it.")
+    initial = transaction.row("SELECT agent, model FROM run WHERE id = ?", (run,))
     transaction.execute(
         "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
         " result_seq = ?, last_seq = ? WHERE id = ?",
         (
-            change.status,
-            transaction.now_ms,
-            dumps(change.error.to_json()) if change.error else None,
-            dumps(change.usage.to_json()),
-            change.cost,
-            change.model,
-            through,
-            through,
-            run,
+            *(change.status, transaction.now_ms, dumps(change.error.to_json()) if change.error else None),
+            *(dumps(change.usage.to_json()), change.cost, change.model, through, through, run),
         ),
     )
     transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
-    deny_open(transaction, run, "the run has ended")
+    deny_open(transaction, run, "The run has ended.")
     _add_sums(transaction, target.conversation, change)
-    # a person who has chosen another agent or model meanwhile keeps it
+    # keep an agent or model that a person has chosen meanwhile
     transaction.execute(
         "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?)",
-        (change.model, target.conversation, change.model, *begun_with),
+        (change.model, target.conversation, change.model, *initial),
     )
 
 
@@ -92,7 +85,7 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
             ),
             change.cost,
             change.cost,
-            int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that asked no model owes nothing
+            int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that called no model has no cost
             change.context_usage,
             conversation,
         ),
@@ -100,7 +93,7 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
 
 
 def deny_open(transaction: Transaction, run: str, reason: str) -> None:
-    """Closes every approval of the run that is still open, with a no."""
+    """Deny all open approvals of the run."""
     transaction.execute(
         "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
         " WHERE run = ? AND approved IS NULL",
@@ -115,16 +108,8 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
         (
-            value.id,
-            value.run,
-            value.tool_call,
-            value.tool,
-            value.arguments,
-            value.digest,
-            optional(value.questions),
-            value.asked_at or transaction.now_ms,
-            value.expires_at,
-            asked_json(value.parts),
+            *(value.id, value.run, value.tool_call, value.tool, value.arguments, value.digest, optional(value.questions)),
+            *(value.asked_at or transaction.now_ms, value.expires_at, asked_json(value.parts)),
             optional(value.outside.to_json()) if value.outside is not None else None,
         ),
     )
@@ -133,7 +118,7 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
 
 
 def go_on(transaction: Transaction, run: str) -> None:
-    """A run that waits and has kept its owner is running again once nothing of what it asked is open."""
+    """Set a waiting run that has kept its owner to running once it has no open approvals."""
     transaction.execute(
         "UPDATE run SET status = 'running' WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",
@@ -147,7 +132,7 @@ def _use(transaction: Transaction, target: Target, change: Use) -> None:
     )
     reason = _unusable(row, target.fence.run, change.digest, transaction.now_ms)
     if reason:
-        raise Busy(f"the approval {change.approval!r} can't be used: {reason}", fix="ask again")
+        raise Busy(f"The approval {change.approval!r} cannot be used: {reason}.", fix="Ask again.")
     transaction.execute("UPDATE approval SET used_at = ? WHERE id = ?", (transaction.now_ms, change.approval))
 
 
@@ -158,23 +143,23 @@ def _expire(transaction: Transaction, target: Target, change: Expire) -> None:
         (change.reason, transaction.now_ms, change.approval, change.early, transaction.now_ms),
     )
     if changed.rowcount != 1:
-        raise Busy(f"the approval {change.approval!r} is answered, or may still be")
+        raise Busy(f"The approval {change.approval!r} is already answered or has not expired.")
     go_on(transaction, target.fence.run)
 
 
 def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
     if row is None:
-        return "there is none with that id"
+        return "it does not exist"
     bound, approved, expires_at, used_at, asked_by = row
     if asked_by != run:
         return "it belongs to another run"
     if not approved:
-        return "it is not answered yes"
+        return "it is not approved"
     if used_at is not None:
-        return "it was used already"
+        return "it was already used"
     if expires_at is not None and expires_at <= now:
         return "it has expired"
-    return "" if bound == digest else "it was given for something else"
+    return "" if bound == digest else "it was given for a different call"
 
 
 def _set_session(transaction: Transaction, target: Target, change: SetSession) -> None:
@@ -183,7 +168,7 @@ def _set_session(transaction: Transaction, target: Target, change: SetSession) -
 
 def _took(transaction: Transaction, target: Target, change: Took) -> None:
     transaction.execute(
-        # a cancel among them is for the engine, which may not have heard of it yet
+        # the engine handles cancels, and may not have read one of them yet
         "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL AND kind <> 'cancel'",
         (transaction.now_ms, target.fence.run, change.through),
     )
@@ -196,27 +181,14 @@ def _open_exchange(transaction: Transaction, target: Target, change: OpenExchang
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect,"
         " converter = excluded.converter, provider = excluded.provider, model = excluded.model, options = excluded.options,"
         " request = excluded.request, ended = excluded.ended",
-        (
-            value.id,
-            value.run,
-            target.conversation,
-            value.purpose,
-            value.dialect,
-            value.converter,
-            value.provider,
-            value.model,
-            dumps(options_json(value.options)),
-            dumps(value.request),
-            value.chunk_format,
-            value.ended,
-        ),
+        exchange_row(value, target.conversation),
     )
 
 
 def _close_exchange(transaction: Transaction, target: Target, change: CloseExchange) -> None:
     changed = transaction.execute("UPDATE exchange SET ended = ? WHERE id = ?", (change.ended, change.id))
     if changed.rowcount != 1:
-        raise StoreError(f"no exchange with the id {change.id!r} was opened")
+        raise StoreError(f"No open exchange has the id {change.id!r}.")
 
 
 def _spent(transaction: Transaction, target: Target, change: Spent) -> None:

@@ -1,4 +1,4 @@
-"""Opens connections with the settings that every one of them needs."""
+"""Opening SQLite connections with the settings that each one needs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Connection = sqlite.Connection
 
 
 class Queries(Protocol):
-    """A connection or a transaction: whatever answers SQL."""
+    """A connection or a transaction: anything that executes SQL."""
 
     @property
     def execute(self) -> Callable[..., sqlite.Cursor]: ...
 
 
 APPLICATION_ID = 0x6D6F6F74
-"""`moot`: the mark in the file's header that tells our databases from others'."""
+"""`moot`: the application id in the file header that identifies our databases."""
 
 _SECONDS_TO_WAIT = 30.0
 
 
 def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT) -> Connection:
-    """A connection in autocommit mode, for one thread at a time. Without `writing` it can only read."""
+    """Open a connection in autocommit mode, for one thread at a time; read-only unless `writing`."""
     mode = "rw" if writing else "ro"
-    # the timeout comes first: switching the journal mode needs a lock that another process may hold for a moment
+    # the timeout must be set first: switching the journal mode needs a lock that another process may hold for a moment
     connection = sqlite.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -40,7 +40,7 @@ def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT
     )
     try:
         if writing:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file that is made now, or is written anew as a whole
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # affects only new files, and those rewritten as a whole
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")

@@ -1,4 +1,4 @@
-"""Conversations, and messages as they are said."""
+"""Conversations and their messages."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from moot.errors import Busy, NotFound
+from moot.errors import Busy
 from moot.store import lookup, messages
 from moot.store.branches import branch_rows
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.listing import Listed, page
+from moot.store.messages import check_message, new_conversation
 from moot.store.projects import default_of, settled
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
-from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import JsonObject, dumps
@@ -42,22 +42,13 @@ class ConversationTree:
     async def create(self, conversation: Conversation) -> Conversation:
         theirs = conversation if self._owner is None else replace(conversation, owner=self._owner)
 
-        def work(transaction: Transaction) -> Conversation:
-            return new_conversation(transaction, theirs)
-
-        return await self._writer.write(work, sync=True)
+        return await self._writer.write(lambda transaction: new_conversation(transaction, theirs), sync=True)
 
     async def get(self, reference: str) -> Conversation:
-        def work(connection: Connection) -> Conversation:
-            return lookup.find_conversation(connection, reference, self._owner)
+        return await self._reader.read(lambda connection: lookup.find_conversation(connection, reference, self._owner))
 
-        return await self._reader.read(work)
-
-    async def keyed(self, key: str) -> Conversation | None:
-        def work(connection: Connection) -> Conversation | None:
-            return lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER)
-
-        return await self._reader.read(work)
+    async def by_key(self, key: str) -> Conversation | None:
+        return await self._reader.read(lambda connection: lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER))
 
     async def list(
         self,
@@ -87,7 +78,7 @@ class ConversationTree:
 
     async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
-            grants = found.settings.get("grants")  # they have a way of their own: what somebody read earlier must not undo them
+            grants = found.settings.get("grants")  # changed only by answers and `Grants`: a stale copy must not undo those
             kept: JsonObject = {**settings, "grants": grants} if grants else settings
             transaction.add(found.no, (Event("meta", body={"settings": kept}),))
             transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(kept), found.no))
@@ -130,11 +121,11 @@ class ConversationTree:
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
             if not restore and transaction.row("SELECT 1 FROM run WHERE conversation = ? AND status = 'running'", (found.no,)):
-                raise Busy(f"the conversation {id!r} has a run at work", fix="cancel it with `moot chat stop`, then delete")
+                raise Busy(f"The conversation {id!r} has a running run.", fix="Cancel it with `moot chat stop`, then delete.")
             if (found.deleted_at is None) == restore:
                 return
             transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
-            if restore:  # somebody wants it: no rule is to delete it again because of how long ago it was used or archived
+            if restore:  # it is wanted, so retention rules must not delete it again because of its age
                 now, archived = transaction.now_ms, None if found.archived_at is None else transaction.now_ms
                 values = (now, archived, found.no)
                 transaction.execute("UPDATE conversation SET deleted_at = NULL, updated_at = ?, archived_at = ? WHERE no = ?", values)
@@ -173,17 +164,17 @@ class ConversationTree:
             if message.parent is not None:
                 check_message(transaction, no, message.parent)
             now = transaction.now_ms
-            said = replace(message, created_at=message.created_at or now)
+            new = replace(message, created_at=message.created_at or now)
             stays = {} if move_head else {"head": False}
-            seq = transaction.add(no, (messages.message_event(said, raw=raw, body={**(body or {}), **stays}),))[-1]
-            stored = messages.placed(said, seq)
+            seq = transaction.add(no, (messages.message_event(new, raw=raw, body={**(body or {}), **stays}),))[-1]
+            stored = messages.placed(new, seq)
             messages.insert(transaction, no, stored)
-            messages.count(transaction, no, 1, said.created_at, message.id if move_head else None)
+            messages.count(transaction, no, 1, new.created_at, message.id if move_head else None)
             return stored
 
         return await self._writer.write(work, message.conversation)
 
-    async def named(self, client_id: str) -> Conversation | None:
+    async def by_client_id(self, client_id: str) -> Conversation | None:
         owner = self._owner or LOCAL_USER
 
         def work(connection: Connection) -> Conversation | None:
@@ -198,15 +189,6 @@ class ConversationTree:
             return lookup.conversation(transaction, id)
 
         return await self._writer.write(work, id, sync=sync)
-
-    def _inside(self, connection: Connection, conversation: str, id: str) -> Any:
-        """A row of `MESSAGE`: by id or by the client's id, and of that conversation only. Raises NotFound."""
-        no = lookup.number(connection, conversation, self._owner)
-        for which in ("id", "client_id"):
-            found = connection.execute(f"SELECT id FROM message WHERE {which} = ? AND conversation = ?", (id, no)).fetchone()
-            if found is not None:
-                return lookup.message_row(connection, found[0], self._owner)
-        raise NotFound(f"no message with the id {id!r} in that conversation", fix="moot chat tree ID")
 
     def _message(self, connection: Connection, row: Any) -> Message:
         return self._events.folded(connection, message_of(row), row[13])

@@ -1,4 +1,4 @@
-"""Reads stretches of the log, wherever they lie: sealed segments first, then rows; a message of a live run is folded from them."""
+"""Reading ranges of the log from sealed segments and rows, and folding messages of live runs from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.errors import NotFound
 from moot.store import segments
 from moot.store.connect import Queries
 from moot.store.overlays import laid_over
-from moot.store.rows import DAMAGED, EVENT, event_of, parts_of
+from moot.store.rows import DAMAGED, EVENT, auxiliary_exchanges, event_of, parts_of
 from moot.store.transaction import SEQ_BITS, checksum
 from moot.types.event import Event
 from moot.types.message import Message
@@ -25,7 +25,7 @@ _DAMAGED = "meta"
 
 
 class Events:
-    """The reader over both; remembers which run number is which run, and the frames that it unpacked last."""
+    """A reader of events in segments and rows. It caches run ids by number and the frames unpacked last."""
 
     def __init__(self) -> None:
         self._runs: dict[int, str] = {}
@@ -34,9 +34,9 @@ class Events:
     def page(
         self, queries: Queries, conversation: int, after: int, limit: int, run: str | None = None, *, newest: bool = False
     ) -> list[Event]:
-        """At most `limit` events behind `after`, in order; of one run when named. An event that fails its check comes as `meta`.
+        """Return at most `limit` events after `after`, in order; optionally of one run. A damaged event becomes a `meta` event.
 
-        With `newest` their chunks are those of the newest translation.
+        With `newest`, chunks come from the newest translation.
         """
         through, number = 0xFFFFFFFF, None
         if run is not None:
@@ -44,7 +44,7 @@ class Events:
                 "SELECT no, first_seq, last_seq, status FROM run WHERE id = ? AND conversation = ?", (run, conversation)
             ).fetchone()
             if row is None:
-                raise NotFound(f"no run with the id {run!r} in that conversation")
+                raise NotFound(f"No run in this conversation has the id {run!r}.")
             number, after = row[0], max(after, row[1] - 1)
             if row[3] in ("finished", "failed", "cancelled"):
                 through = row[2]
@@ -53,23 +53,23 @@ class Events:
         return laid_over(queries, conversation, events) if newest else events
 
     def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
-        """The message as it stands in this snapshot: what came after its last fold is folded in. Damaged parts are read from the log."""
-        if restored := message.parts == (DAMAGED,):
-            message = self._restored(queries, message, conversation)
+        """Return the message in its current state: events after its last fold are folded in. Damaged parts are rebuilt from the log."""
+        if rebuilt := message.parts == (DAMAGED,):
+            message = self._rebuilt(queries, message, conversation)
         if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):
             return message
-        aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (message.run,))}
+        others = auxiliary_exchanges(queries, message.run)
         folder = Folder(message.parts, message.metadata)
         after, last = message.folded_through, message.folded_through
-        while events := self.page(queries, conversation, after, _PAGE, message.run, newest=restored):
+        while events := self.page(queries, conversation, after, _PAGE, message.run, newest=rebuilt):
             after = last = events[-1].seq
             for event in events:
-                if event.exchange not in aside:
+                if event.exchange not in others:
                     for chunk in event.chunks:
                         folder.feed(chunk)
         return replace(message, parts=folder.parts(), metadata=folder.metadata(), folded_through=last, last_seq=max(message.last_seq, last))
 
-    def _restored(self, queries: Queries, message: Message, conversation: int) -> Message:
+    def _rebuilt(self, queries: Queries, message: Message, conversation: int) -> Message:
         if message.run is not None:
             return replace(message, parts=(), folded_through=message.first_seq - 1)
         parts, metadata, after = message.parts, message.metadata, message.first_seq - 1
@@ -82,8 +82,8 @@ class Events:
                 if is_growth(body):
                     parts, metadata = grown(parts, metadata, body)
                 else:
-                    told = body.get("metadata")
-                    parts, metadata = parts_of(body.get("parts")), told if isinstance(told, dict) else message.metadata
+                    stored = body.get("metadata")
+                    parts, metadata = parts_of(body.get("parts")), stored if isinstance(stored, dict) else message.metadata
         return replace(message, parts=parts, metadata=metadata)
 
     def _rows(self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> list[tuple[Any, ...]]:
@@ -104,7 +104,7 @@ class Events:
     def _sealed(
         self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows out of segments; only the frames that are needed are unpacked."""
+        """Yield rows from segments, unpacking only the frames that are needed."""
         found = segments.rows(queries, conversation, after, through, self._frames)
         return islice(found if run is None else (row for row in found if row[2] == run), limit)
 
@@ -113,7 +113,7 @@ class Events:
         run = None
         if run_no is not None and (run := self._runs.get(run_no)) is None:
             run = self._runs[run_no] = self._run_id(queries, run_no)
-        # a sealed row has none when it came out of its frame as it was written
+        # the checksum is None for a sealed row that was verified when its frame was written
         if check is not None and checksum(id & 0xFFFFFFFF, kind, chunks, raw, phase, key, body) != check:
             return Event(_DAMAGED, (), raw, run, None, None, None, {"damaged": True, "kind": kind}, at, id & 0xFFFFFFFF)
         return event_of(row, run)

@@ -1,9 +1,8 @@
-"""Folds the write-ahead log into the database beside the writer, so that no commit waits for it.
+"""Checkpoints of the write-ahead log in a separate thread, so that no commit waits for one.
 
-The library would do it inside of whichever commit makes the log long, and that one waits until all pages are copied and fsynced. Here a
-thread with a connection of its own does it, a passive checkpoint, which holds up neither writers nor readers. The log begins anew when
-all of it is folded at the instant at which somebody begins to write; so behind a long stretch of writing without a gap the writer
-itself folds the little that is left.
+SQLite would checkpoint inside the commit that makes the log too long, and that commit would wait until all pages are copied and fsynced.
+Instead, a thread with its own connection runs passive checkpoints, which delay neither writers nor readers. The log is reset when a write
+starts while all of it is checkpointed. Under continuous writing that never happens, so the writer itself checkpoints the small remainder.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from moot.store.library import sqlite
 __all__ = ["LIMIT", "Folding"]
 
 LIMIT = 8 << 20
-"""Bytes of the log at which folding begins: the few pages that every commit changes are then folded once for many. A log that began anew
-keeps no more room than that, so the size of its file says how much is in it."""
+"""Log size in bytes at which checkpoints start, so that pages changed by every commit are copied once for many commits. A reset log file
+is truncated to this size, so that the file size shows how much is in it."""
 _MOST = 32 << 20
-"""Bytes from which on the writer helps, and the thread does not rest."""
+"""Log size in bytes at which the writer helps and the thread does not pause."""
 _STEP = 4 << 20
-"""Bytes that come before the writer helps again."""
+"""Bytes written before the writer helps again."""
 _LATE = 96 << 20
-"""Bytes that have come behind which the writer helps also when much is left: the disk is slower than what is written."""
+"""Growth in bytes after which the writer helps even if much remains: the disk is slower than the writes."""
 _REST = 0.25
-"""Seconds between two folds: what was committed during one of them is left for the next, which is quicker."""
+"""Seconds between checkpoints. Commits during a checkpoint are left for the next one, which is then faster."""
 _FRAME = 4096 + 24
 """Bytes of a page in the log."""
 
@@ -36,27 +35,27 @@ log = logging.getLogger("moot.store")
 
 
 class Folding:
-    """One per writer, whose thread alone calls it."""
+    """The checkpointer of a writer; only the writer's thread calls it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._log = path.with_name(f"{path.name}-wal")
         self._help_at = _MOST
-        """Bytes of the log."""
+        """Log size in bytes."""
         self._folded = 0
-        """Bytes of it that were folded last."""
+        """Bytes of the log that are checkpointed."""
         self._first = 0
-        """Bytes that it had when it was seen to be long: writing the whole database anew makes it long at once."""
+        """Log size when it was first found to be long; rewriting the database makes it long at once."""
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
         self._ended = threading.Event()
         self._working = threading.Lock()
 
     def committed(self, connection: Connection) -> None:
-        """To be told behind each commit, outside of transactions."""
+        """Checkpoint if necessary; call it after each commit, outside transactions."""
         size = self._size()
         if size <= LIMIT:
-            self._begin()
+            self._reset()
             return
         self._first = self._first or size
         late = size - self._first > _LATE
@@ -69,7 +68,7 @@ class Folding:
         self._wanted.set()
 
     def stop(self) -> None:
-        """Returns when nothing is being folded, and its connection is closed; the next commit may have it begin again."""
+        """Wait for the current checkpoint and close the connection; the next commit may start the thread again."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ended.set()
@@ -77,26 +76,26 @@ class Folding:
             thread.join()
             self._ended.clear()
             self._wanted.clear()
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._help_at, self._folded, self._first = _MOST, 0, 0
 
     def _help(self, connection: Connection) -> None:
         try:
             fold(connection)
-        except sqlite.Error as error:  # what was committed is in the log
-            self._tell(error)
+        except sqlite.Error as error:  # the log still has all commits
+            self._warn(error)
         finally:
             self._working.release()
 
-    def _tell(self, error: sqlite.Error) -> None:
-        log.warning("the write-ahead log of %r could not be folded: %s", str(self._path), error)
+    def _warn(self, error: sqlite.Error) -> None:
+        log.warning("checkpoint of %r failed: %s", str(self._path), error)
 
     def _size(self) -> int:
         try:
             return self._log.stat().st_size
-        except OSError:  # there is none
+        except OSError:  # there is no log file
             return 0
 
     def _main(self) -> None:
@@ -108,11 +107,11 @@ class Folding:
                         self._folded = fold(connection)
                     if self._ended.wait(_REST if self._size() < _MOST else 0):
                         return
-        except sqlite.Error as error:  # the log is longer than it need be until the writer folds it
-            self._tell(error)
+        except sqlite.Error as error:  # the log grows until the writer checkpoints it
+            self._warn(error)
 
 
 def fold(connection: Connection) -> int:
-    """Bytes of the log that are in the file now: not all of it while somebody else is at it, or a reader wants an old state."""
+    """Checkpoint and return the checkpointed bytes; not all if another checkpoint is running or a reader needs an old state."""
     _, _, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(done, 0) * _FRAME

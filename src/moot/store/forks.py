@@ -1,5 +1,4 @@
-"""Forks: a branch copied into a conversation of its own, in the one transaction that makes it; one that was asked for, or that takes the
-place of a conversation which belongs to its source."""
+"""Forks: copying a branch into a new conversation in one transaction, on request or to continue a conversation that follows a source."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from moot.errors import NotFound, UsageError
 from moot.store import lookup, messages
 from moot.store.branches import branch_rows
 from moot.store.events import Events
+from moot.store.messages import check_message, new_conversation
 from moot.store.rows import message_of
-from moot.store.submit import check_message, new_conversation
 from moot.store.transaction import Transaction
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
@@ -32,16 +31,16 @@ _COPY = "SELECT id FROM message WHERE conversation = ? AND json_extract(CAST(met
 
 
 def fork(id: str, message: str | None, title: str, events: Events, owner: str | None, transaction: Transaction) -> Conversation:
-    """As `Tree.fork`."""
+    """Implement `Tree.fork`."""
     source = lookup.conversation(transaction, id, owner)
     if source.deleted_at is not None:
-        raise NotFound(f"the conversation {id!r} is deleted", fix=f"bring it back with `moot chat restore {id}`")
+        raise NotFound(f"The conversation {id!r} is deleted.", fix=f"Restore it with `moot chat restore {id}`.")
     end = message or source.head
     if message is not None:
         check_message(transaction, source.no, message)
     rows: list[Any] = branch_rows(transaction, source.no, end, None) if end is not None else []
     if not rows:
-        raise UsageError(f"the conversation {id!r} has no messages to copy", fix="moot chat show ID")
+        raise UsageError(f"The conversation {id!r} has no messages to copy.", fix="See `moot chat show ID`.")
     whole = [_whole(transaction, events, row) for row in rows]
     made = new_conversation(transaction, _like(transaction, source, rows[-1][0], title))
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))
@@ -50,7 +49,7 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
 
 
 def going_on(id: str, message: str | None, events: Events, owner: str | None, transaction: Transaction) -> Going:
-    """As `Tree.going_on`."""
+    """Implement `Tree.continuation`."""
     source = lookup.conversation(transaction, id, owner)
     if message is not None:
         check_message(transaction, source.no, message)
@@ -71,17 +70,17 @@ def going_on(id: str, message: str | None, events: Events, owner: str | None, tr
 
 
 def _copied(transaction: Transaction, conversation: int, message: str | None) -> str | None:
-    """The copy of that message. Raises NotFound for a deleted one, which is not copied."""
+    """Return the id of the message's copy. Raise NotFound for a deleted message, which has none."""
     if message is None:
         return None
     row: Any = transaction.row(_COPY, (conversation, message))
     if row is None:
-        raise NotFound(f"the message {message!r} is deleted", fix="moot chat tree ID --all")
+        raise NotFound(f"The message {message!r} is deleted.", fix="See `moot chat tree ID --all`.")
     return row[0]
 
 
 def _like(transaction: Transaction, source: Conversation, message: str, title: str) -> Conversation:
-    """An empty conversation that goes on as that one would: agent, model, place and settings; no key, no sums."""
+    """Return an empty conversation with the source's agent, model, directory and settings, without key and sums."""
     return Conversation(
         id=new_id(),
         project=source.project,
@@ -100,7 +99,7 @@ def _like(transaction: Transaction, source: Conversation, message: str, title: s
 
 
 def _title(transaction: Transaction, source: Conversation) -> str:
-    """Numbered, so that each can be called by its title."""
+    """Return a title that is unique per owner, so that it can be used as a reference."""
     base = _MARK.sub("", source.title) or "untitled"
     sql = "SELECT 1 FROM conversation WHERE title = ? AND owner_id = ?"
     number = 1
@@ -114,12 +113,12 @@ def _marked(title: str, number: int) -> str:
 
 
 def _whole(transaction: Transaction, events: Events, row: Any) -> Message:
-    """The message as it stands; one that is still being written with everything closed that is open."""
+    """Return the message in its current state; if it is still being written, its open parts are closed."""
     message = events.folded(transaction, message_of(row), row[13])
     if message.status in _ENDED:
         return message
     folder = Folder(message.parts, message.metadata)
-    why = "not carried over: the conversation was forked while it ran"
+    why = "Not copied: the conversation was forked while this call was running."
     for chunk in (*close_open(message.parts), *settle_calls(message.parts, why)):
         folder.feed(chunk)
     return replace(message, parts=folder.parts(), metadata=folder.metadata(), status="cancelled")
@@ -135,16 +134,9 @@ def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]
             "first_seq": message.first_seq,
             "last_seq": message.last_seq,
         }
-        copy = Message(
-            new_id(),
-            message.role,
-            message.parts,
-            {**message.metadata, "source": origin},
-            made.id,
-            parent,
-            status=message.status,
-            created_at=message.created_at,
-        )
+        metadata: JsonObject = {**message.metadata, "source": origin}
+        place = (new_id(), message.role, message.parts, metadata, made.id, parent)
+        copy = Message(*place, status=message.status, created_at=message.created_at)
         parent = copy.id
         copies.append(copy)
     seqs = transaction.add(made.no, [messages.message_event(copy, body={"status": copy.status}) for copy in copies])

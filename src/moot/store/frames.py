@@ -1,11 +1,11 @@
-"""A frame: up to 512 events as columns, so that what many of them share is said once. Pure, and it gives back every bit.
+"""Frames: up to 512 events in columnar form, so that shared content is stored once. Pure and lossless.
 
-Events of one run, exchange, kind, phase and key whose fields read alike are a group: a template for each field, with a hole where they
-differ, and a column for each hole. What a vendor's frame and its chunks both say is one column that fills holes of both. A column is
-text, one value a line; or lengths and bytes; or whole numbers, as their differences. The time of an event is kept as its distance to the
-one before; seqs are dense and so are not kept, and a check is not where it follows from its event.
+Events of one run, exchange, kind, phase and key whose fields have the same structure form a group: a template per field, with a hole
+wherever they differ, and a column of values per hole. Text that occurs both in a vendor's frame and in its chunks is one column that fills
+holes of both. A column is text with one value per line, or lengths and bytes, or delta-encoded integers. Timestamps are delta-encoded;
+sequence numbers are dense and so not stored, and a checksum is stored only if it does not match its event.
 
-The whole is msgpack, written and read by `_Frame`.
+The whole is msgpack, encoded as `_Frame`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["pack", "unpack"]
 Size: TypeAlias = Literal["B", "H", "I", "Q"]
 
 _VALUE = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?|\d+)', re.DOTALL)
-"""A string or a number; a string that does not end goes to the end, so that no bytes make the search go back."""
+"""A string or a number; an unterminated string extends to the end, so that no input causes backtracking."""
 _CANONICAL = re.compile(rb"(?:0|[1-9]\d{0,17})(?:\n(?:0|[1-9]\d{0,17}))*+")
 _JOINT = b"\0"
 _LONGEST = 1 << 14
-"""Bytes of an event beyond which its own words weigh more than what it shares."""
+"""Size in bytes above which an event's own content outweighs what it shares."""
 _MOST = 400
-"""Values of an event that are looked at one by one."""
+"""Maximum number of values in an event that are compared one by one."""
 _TEMPLATES = 24
-"""Tried for an event before it is taken apart anew."""
+"""Number of templates tried before an event is parsed for a new one."""
 _SIZES: tuple[tuple[Size, int], ...] = (("B", 1 << 8), ("H", 1 << 16), ("I", 1 << 32), ("Q", 1 << 64))
 
 Fields: TypeAlias = tuple[bytes, bytes | None, bytes | None]
@@ -45,33 +45,33 @@ Values: TypeAlias = Sequence[bytes]
 
 
 class _Ints(msgspec.Struct, array_like=True):
-    """Whole numbers."""
+    """Delta-encoded integers."""
 
     first: int
     size: Size
     steps: bytes
-    """From one to the next, zigzag."""
+    """Zigzag-encoded differences."""
     apart: list[int] | None = None
-    """The numbers themselves, where steps would be too large."""
+    """The plain integers, if a difference is too large."""
 
 
 class _Column(msgspec.Struct, array_like=True):
-    """What fills one hole of each event of a group."""
+    """The values of one hole in all events of a group."""
 
     data: bytes | None = None
-    """A value a line, or with `numbers` as lengths one behind the other; None = the numbers are the values."""
+    """One value per line, or concatenated values with their lengths in `numbers`; None = the numbers are the values."""
     numbers: _Ints | None = None
 
 
 class _Template(msgspec.Struct, array_like=True):
-    """One field of a group's events: what stands before, between and behind holes, and the columns that fill those."""
+    """One field of a group's events: the texts around the holes, and the columns that fill them."""
 
     texts: list[bytes]
     holes: list[int]
 
 
 class _Packed(msgspec.Struct, array_like=True):
-    """A group."""
+    """A group of events."""
 
     shared: Shared
     count: int
@@ -84,24 +84,24 @@ class _Packed(msgspec.Struct, array_like=True):
 class _Frame(msgspec.Struct, array_like=True):
     times: _Ints
     order: bytes
-    """The group of each event."""
+    """The group index of each event."""
     groups: list[_Packed]
     checks: dict[int, bytes]
-    """By place, those that don't follow from their event."""
+    """Checksums that don't match their event, by position."""
 
 
 _DECODER = msgspec.msgpack.Decoder(_Frame)
 
 
 def pack(rows: Sequence[Row]) -> bytes:
-    """Rows that lie one behind the other, as one value."""
+    """Encode consecutive rows as one frame."""
     groups, order = _grouped(rows)
     checks = {place: row.check for place, row in enumerate(rows) if not row.is_sound()}
     return msgspec.msgpack.encode(_Frame(_ints([row.at for row in rows]), _order(order), [group.packed() for group in groups], checks))
 
 
 def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
-    """The rows; `base` is the conversation's part of their ids. A check that follows from its event is None."""
+    """Decode the rows; `base` is the conversation's part of their ids. A checksum that matches its event is returned as None."""
     frame = _DECODER.decode(data)
     ats = _read_ints(frame.times)
     groups = [_reader(group) for group in frame.groups]
@@ -118,18 +118,18 @@ def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
 
 
 class _Group:
-    """Events that read alike but for the holes."""
+    """Events that are equal except for the holes."""
 
     def __init__(self, shared: Shared, fields: Fields, constants: Sequence[bytes] = ()) -> None:
         self._shared = shared
         self._fields = fields
-        """Of one of them."""
+        """The fields of one of the events."""
         self._constants = constants
-        """What stands before, between and behind the holes of the joined fields; none for an event of its own."""
+        """The texts around the holes of the joined fields; empty for a single event."""
         self._rows: list[list[bytes]] = []
 
     def takes(self, joined: bytes) -> bool:
-        """Whether the event fits; then it is one of the group."""
+        """Add the event if it fits the template; return True if it does."""
         first, *between, last = self._constants
         end = len(joined) - len(last)
         if end < (at := len(first)) or not joined.startswith(first) or not joined.endswith(last):
@@ -167,17 +167,17 @@ def _packed(shared: Shared, count: int, columns: list[_Column], templates: Seque
 
 
 class _Alike:
-    """Events of the same shared values: what is known of how they read."""
+    """Events with the same shared values, and the templates found for them."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._templates: list[tuple[int, _Group]] = []
-        """Number and group, the one that fitted last in front."""
+        """Index and group; the last match comes first."""
         self._first: dict[Values, tuple[list[bytes], set[int]]] = {}
-        """By what is between the values: those of the first event that read so, and where others differed."""
+        """By structure: the values of the first event with it, and the positions at which others differed."""
 
     def fitting(self, joined: bytes) -> int | None:
-        """The number of the group whose template the event fits, which takes it up."""
+        """Add the event to the first group that it fits and return the group's index."""
         for place, (number, group) in enumerate(self._templates):
             if group.takes(joined):
                 if place:
@@ -186,7 +186,7 @@ class _Alike:
         return None
 
     def learn(self, number: int, fields: Fields) -> _Group | None:
-        """A new group that the event fits; None when there is none that reads like it yet."""
+        """Return a new group for the event, or None if no earlier event has the same structure."""
         pieces = [_VALUE.split(field or b"") for field in fields]
         values = [value for each in pieces for value in each[1::2]]
         if len(values) > _MOST or any(value[:1] == b'"' and (len(value) < 2 or value[-1:] != b'"') for value in values):
@@ -239,11 +239,11 @@ def _grouped(rows: Sequence[Row]) -> tuple[list[_Group], list[int]]:
 
 
 def _reader(group: _Packed) -> Callable[[], tuple[Any, ...]]:
-    """What gives, each time, what the group's next event has behind id and time."""
-    if not group.columns:  # one event, or several that are the same
-        said = [template and template.texts[0] for template in (group.chunks, group.raw, group.body)]
+    """Return a function that returns the next event of the group, without id and time."""
+    if not group.columns:  # one event, or several identical ones
+        fields = [template and template.texts[0] for template in (group.chunks, group.raw, group.body)]
         run, exchange, kind, phase, key = group.shared
-        return repeat((run, exchange, kind, said[0], said[1], phase, key, said[2], None)).__next__
+        return repeat((run, exchange, kind, fields[0], fields[1], phase, key, fields[2], None)).__next__
     run, exchange, kind, phase, key = map(repeat, group.shared)
     columns = [_read_column(column) for column in group.columns]
     chunks, raw, body = (_filled(template, columns, group.count) for template in (group.chunks, group.raw, group.body))
@@ -253,7 +253,7 @@ def _reader(group: _Packed) -> Callable[[], tuple[Any, ...]]:
 def _filled(template: _Template | None, columns: Sequence[Values], count: int) -> Iterable[bytes | None]:
     if template is None or not template.holes:
         return repeat(template and template.texts[0], count)
-    if len(template.holes) == 1:  # quicker than filling
+    if len(template.holes) == 1:  # faster than formatting
         before, after = template.texts
         return [before + value + after for value in columns[template.holes[0]]]
     whole = b"%b".join([text.replace(b"%", b"%%") for text in template.texts])

@@ -1,4 +1,4 @@
-"""A look into the store without an event loop: for what must be quick, such as a list or a shell's completion."""
+"""Read-only access to the store without an event loop, for commands that must be fast, such as lists and shell completion."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from moot.store.connect import Connection, connect
 from moot.store.faults import translated
-from moot.store.library import VERSION, affected, sqlite
+from moot.store.library import VERSION, has_wal_reset_bug, sqlite
 from moot.store.migrations import newest
 
 WAIT = 0.25
-"""Seconds for a lock: whoever only looks can ask the whole store instead, or do without."""
+"""Seconds to wait for a lock; the caller can use the whole store instead, or do without."""
 
 
 @contextmanager
 def glance(database: Path) -> Generator[Connection | None, None, None]:
-    """A connection that can only read, in one snapshot; None where only the whole store can say: no file yet, an older schema, trouble.
+    """Open a read-only snapshot; None if only the whole store can help: no file yet, an older schema, or an error.
 
-    Raises StoreError for what goes wrong in the block.
+    Raise StoreError for errors in the block.
     """
     connection = _opened(database)
     try:
@@ -32,7 +32,7 @@ def glance(database: Path) -> Generator[Connection | None, None, None]:
 
 
 def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
-    """Ids and titles of that home's newest conversations; empty where there are none, or none that can be looked at."""
+    """Return ids and titles of the newest conversations in that home; empty if there are none or they can't be read."""
     with glance(home / "data" / "moot.db") as connection:
         if connection is None:
             return []
@@ -41,7 +41,7 @@ def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
 
 
 def _opened(database: Path) -> Connection | None:
-    if affected(VERSION) or not database.exists():  # with the WAL-reset bug even closing needs the store's care
+    if has_wal_reset_bug(VERSION) or not database.exists():  # with the WAL-reset bug, even closing needs the store's precautions
         return None
     try:
         connection = connect(database, wait=WAIT)
@@ -52,6 +52,6 @@ def _opened(database: Path) -> Connection | None:
         if connection.execute("PRAGMA user_version").fetchone()[0] == newest():
             return connection
     except sqlite.Error:
-        pass  # the whole store will say what is wrong
+        pass  # the whole store will report the problem
     connection.close()
     return None

@@ -1,4 +1,4 @@
-"""What a person allowed for as long as a conversation lasts: kept in its settings, changed in one transaction, told in the log."""
+"""Permissions that last as long as a conversation: stored in its settings, and recorded in the log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConversationGrants:
 
 
 def change_grants(transaction: Transaction, conversation: int, change: Callable[[Sequence[Grant]], Sequence[Grant]]) -> bool:
-    """Whether the conversation's grants are others now."""
+    """Update the conversation's grants and return True if they changed."""
     settings = kept_object(transaction.row("SELECT settings FROM conversation WHERE no = ?", (conversation,))[0])
     before = grants_of(settings)
     after = tuple(change(before))

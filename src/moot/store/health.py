@@ -1,4 +1,4 @@
-"""What `moot doctor` says of a database."""
+"""The database report of `moot doctor`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["report"]
 
 
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
-    """Library, version, protection, schema, integrity and sizes. Reads the whole file."""
+    """Return library, version, protection, schema, integrity and sizes. Reads the whole file."""
     pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
     return {
         "path": str(path),
         "library": library.NAME,
         "version": ".".join(map(str, library.VERSION)),
-        "wal_reset_bug": library.affected(library.VERSION),
+        "wal_reset_bug": library.has_wal_reset_bug(library.VERSION),
         "protection": "one process commits at a time" if protected else "not needed",
         "schema": version_of(connection),
         "integrity": _problems(connection) or "ok",
@@ -37,7 +37,7 @@ def _problems(connection: Connection) -> str:
 
 
 def _count(connection: Connection, table: LiteralString) -> int | None:
-    """None when the table can't be read."""
+    """Return None if the table can't be read."""
     try:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     except library.sqlite.DatabaseError:

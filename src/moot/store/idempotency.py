@@ -1,4 +1,4 @@
-"""`Idempotency` on SQLite: one row for each key, made before the work is begun."""
+"""Idempotency keys: one row per key, stored before the work starts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from moot.types.idempotency import Claim, Kept
 __all__ = ["HELD", "StoredAnswers"]
 
 HELD = 24 * 3600 * 1000
-"""ms that a key is known."""
+"""Lifetime of a key in ms."""
 
 _SWEPT = 100
-"""Old keys that are dropped at a time."""
+"""Number of expired keys deleted at a time."""
 
 
 class StoredAnswers:
@@ -37,14 +37,14 @@ class StoredAnswers:
             )
             if row is not None:
                 return _claim(row, request)
-            # another's old one may still be there: only so many are dropped at a time
+            # an expired row may still exist, because only a limited number is deleted at a time
             transaction.execute(
                 "INSERT OR REPLACE INTO idempotency (owner_id, key, request, at, worker) VALUES (?, ?, ?, ?, ?)",
                 (owner, key, quick(request), now, worker),
             )
             return Claim("new", worker)
 
-        # not fsynced: whatever the work then commits lies behind this row in the same file
+        # not fsynced: whatever the request then commits comes after this row in the same file
         return await self._writer.write(work)
 
     async def keep(self, owner: str, key: str, kept: Kept) -> None:

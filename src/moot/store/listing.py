@@ -1,4 +1,4 @@
-"""The list of conversations, and which of their runs live: questions to a connection, whoever holds it."""
+"""Queries for the list of conversations and their live runs, on any connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What is wanted of the list; see `Conversations.list`."""
+    """The filters of a list; see `Conversations.list`."""
 
     limit: int = 50
     cursor: str | None = None
@@ -33,12 +33,12 @@ class Listed:
     archived: bool | None = False
     query: str = ""
     owner: str | None = None
-    """None = everybody's."""
+    """None = all owners."""
     parent: str | None = None
 
 
 def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
-    """One page of conversations, newest activity first. Raises UsageError for a cursor that is none."""
+    """Return one page of conversations, latest activity first. Raise UsageError for an invalid cursor."""
     wheres = [f"deleted_at IS {'NOT ' if wanted.deleted else ''}NULL"]
     values: list[object] = []
     if wanted.archived is not None:
@@ -70,7 +70,7 @@ def page(connection: Queries, wanted: Listed) -> Page[Conversation]:
 
 
 def live(connection: Queries) -> dict[str, RunStatus]:
-    """Conversation → the state of its run that has started, else of one that is queued."""
+    """Map each conversation to the status of its started run, or else of a queued one."""
     wanted = sorted(STARTED | frozenset[RunStatus]({"queued"}))
     sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
     rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()
@@ -80,5 +80,5 @@ def live(connection: Queries) -> dict[str, RunStatus]:
 def _position(cursor: str) -> tuple[int, int]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
     return int(match[1], 16), int(match[2], 16)

@@ -1,4 +1,4 @@
-"""Locks between processes that the system itself drops when their holder dies."""
+"""Locks between processes, which the system releases when their holder dies, and durable renames."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from moot.errors import StoreError
 
-__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence"]
+__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence", "sync_folder"]
 
 FORGETTING = "forgetting.lock"
-"""In the folder of states: held by the one process that purges, redacts or backs up."""
+"""Lock file in the state folder, held by the one process that purges, redacts or backs up."""
 
 SCRUBBING = "scrubbing.lock"
-"""In the folder of states: held while one process writes the whole database anew."""
+"""Lock file in the state folder, held while one process rewrites the whole database."""
 
 
 def _open(path: Path) -> int:
@@ -23,18 +23,27 @@ def _open(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(f"can't make the lock file {str(path)!r}: {error.strerror}", fix="check that MOOT_HOME can be written") from error
+        raise StoreError(f"Cannot create the lock file {str(path)!r}: {error.strerror}.", fix="Make MOOT_HOME writable.") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Fsync a folder, so that a rename in it is durable."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 class FileLock:
-    """One holder at a time, of all processes and of all `FileLock`s on that path in this one."""
+    """A lock with one holder at a time, among all processes and all `FileLock`s on the path in this process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = -1
 
     def take(self, *, wait: bool = True) -> bool:
-        """False when somebody else holds it and we would have to wait."""
+        """Acquire the lock and return True; without `wait`, return False if it is held."""
         file = _open(self.path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -45,7 +54,7 @@ class FileLock:
         return True
 
     def held(self) -> bool:
-        """Whether somebody else holds it now."""
+        """Return True if another holder has the lock."""
         if not self.path.exists() or not self.take(wait=False):
             return self.path.exists()
         self.release()
@@ -64,13 +73,13 @@ class FileLock:
 
 
 class Presence:
-    """Says to others that this process writes, and whether others do: everybody holds the same shared lock for as long as it lives.
+    """A sign to other writers that this process writes: each one holds the same shared lock as long as it lives.
 
-    Asking takes no lock, so nobody can be mistaken for alive because somebody asks.
+    Checking takes no lock, so a check is never mistaken for a live process.
     """
 
     _RECORD = "hhqqi4x"
-    """`struct flock` of Linux: type, whence, start, length, pid."""
+    """`struct flock` on Linux: type, origin, start, length, pid."""
 
     def __init__(self, path: Path) -> None:
         self._file = _open(path)
@@ -78,7 +87,7 @@ class Presence:
         fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, struct.pack(self._RECORD, fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0))
 
     def others(self) -> bool:
-        """Whether somebody else is there too."""
+        """Return True if another process is present."""
         answer = fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, self._ask)
         return struct.unpack(self._RECORD, answer)[0] != fcntl.F_UNLCK
 

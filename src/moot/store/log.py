@@ -1,4 +1,4 @@
-"""The event log: the one way in, and the one reader over sealed segments and rows."""
+"""The event log: appending events, and reading them from segments and rows."""
 
 from __future__ import annotations
 
@@ -56,10 +56,7 @@ class LogReader:
         )
         wanted = dumps(list(conversations)).decode()
 
-        def heads(connection: Connection) -> dict[str, int]:
-            return {row[0]: row[1] for row in connection.execute(sql, (wanted, self._owner))}
-
-        return await self._reader.read(heads)
+        return await self._reader.read(lambda connection: {row[0]: row[1] for row in connection.execute(sql, (wanted, self._owner))})
 
 
 class EventLog(LogReader):
@@ -81,7 +78,7 @@ class EventLog(LogReader):
 
 @dataclass(frozen=True, slots=True)
 class _Append(Joint):
-    """What an owner adds, under its fence."""
+    """An append by a run's owner, under its fence."""
 
     conversation: str
     events: Sequence[Event]
@@ -95,11 +92,11 @@ class _Append(Joint):
         return [work.change(transaction, held, seqs) for work, held, seqs in zip(works, appends, added, strict=True)]
 
     def change(self, transaction: Transaction, held: Held, seqs: range | None) -> range:
-        """Its seqs, once its changes are made. Raises FenceLost when nothing could be added."""
+        """Apply the changes and return the seqs. Raise FenceLost if nothing was added."""
         if seqs is None:
             row = transaction.row("SELECT fence, status FROM run WHERE no = ?", (transaction.run_no(held.run),))
             raise FenceLost(
-                f"the run {held.run!r} is no longer ours: {_holder(row)}", fix="somebody else goes on with it; nothing was added"
+                f"The run {held.run!r} is no longer ours: {_holder(row)}.", fix="Another owner continues it; nothing was added."
             )
         if self.changes:
             target = changing.Target(self.fence, held.conversation, seqs.stop - 1)
@@ -112,7 +109,7 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
     _refuse_live_runs(transaction, events)
     no = transaction.conversation_no(conversation)
     if not all(_is_outside(transaction, change) for change in changes):
-        raise StoreError("only the owner of a run can change its state: an append with changes needs a fence")
+        raise StoreError("Only the owner of a run can change its state: an append with changes needs a fence.")
     seqs = transaction.add(no, events)
     for change in changes:
         changing.make(transaction, changing.Target(Fence(conversation, "", "", 0), no, seqs.stop - 1), change)
@@ -120,7 +117,7 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
 
 
 def _is_outside(transaction: Transaction, change: Change) -> bool:
-    """Whether it opens or closes an exchange that belongs to no run, or says what that took."""
+    """Return True if the change opens or closes an exchange outside any run, or records its usage."""
     if isinstance(change, Spent):
         return transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange,)) == ("",)
     if isinstance(change, OpenExchange):
@@ -130,11 +127,11 @@ def _is_outside(transaction: Transaction, change: Change) -> bool:
 
 
 def _holder(row: Any) -> str:
-    return "there is no such run" if row is None else f"its fence is {row[0]} and it is {row[1]}"
+    return "it does not exist" if row is None else f"its fence is {row[0]} and it is {row[1]}"
 
 
 def _refuse_live_runs(transaction: Transaction, events: Sequence[Event]) -> None:
     for run in {event.run for event in events if event.run is not None}:
         row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
         if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
-            raise FenceLost(f"only its owner adds events to the run {run!r}: {_holder(row)}", fix="append with the run's fence")
+            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")

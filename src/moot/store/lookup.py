@@ -1,7 +1,6 @@
-"""Finds rows by what people and programs call them, inside any transaction.
+"""Looking up rows by references of people and programs, inside any transaction.
 
-Where an `owner` is given, what is another's is looked for and not found like what there is not, in the same words and with the same
-queries; None = everybody's.
+With an `owner`, rows of other owners are treated as nonexistent, with the same queries and messages; None = all owners.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ SHORTEST_PREFIX = 4
 _HIGHEST = "\U0010ffff"
 _CANDIDATES = 5
 THEIRS = " AND owner_id = coalesce(?, owner_id)"
-"""Keeps a WHERE to the rows of the owner that is bound; of everybody with NULL."""
+"""Restricts a WHERE clause to the rows of the bound owner; NULL = all owners."""
 OF_THEIRS = " AND c.owner_id = coalesce(?, c.owner_id)"
-"""The same where a conversation is joined as `c`."""
+"""The same for a conversation joined as `c`."""
 ASKED_OF_THEM = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{OF_THEIRS})"
 """The same for rows of `approval`."""
 
@@ -43,13 +42,13 @@ def conversation_by(queries: Queries, where: LiteralString, value: object, owner
     found = f"SELECT {CONVERSATION} FROM conversation WHERE {where} = ?"
     if owner is None:
         row = queries.execute(found, (value,)).fetchone()
-    else:  # indexes that begin with the owner want a plain value; with THEIRS all conversations would be gone through
+    else:  # the indexes that start with the owner need a plain value; THEIRS would scan all conversations
         row = queries.execute(f"{found} AND owner_id = ?", (value, owner)).fetchone()
     return None if row is None else conversation_of(row)
 
 
 def conversation(queries: Queries, id: str, owner: str | None = None) -> Conversation:
-    """By its exact id. Raises NotFound."""
+    """Find by exact id. Raise NotFound."""
     found = conversation_by(queries, "id", id, owner)
     if found is None:
         raise _no_conversation(id)
@@ -57,7 +56,7 @@ def conversation(queries: Queries, id: str, owner: str | None = None) -> Convers
 
 
 def number(queries: Queries, id: str, owner: str | None = None) -> int:
-    """A conversation's `no`, by its exact id. Raises NotFound."""
+    """Return a conversation's `no` by its exact id. Raise NotFound."""
     row: Any = queries.execute(f"SELECT no FROM conversation WHERE id = ?{THEIRS}", (id, owner)).fetchone()
     if row is None:
         raise _no_conversation(id)
@@ -65,7 +64,7 @@ def number(queries: Queries, id: str, owner: str | None = None) -> int:
 
 
 def find_conversation(queries: Queries, reference: str, owner: str | None = None) -> Conversation:
-    """By id, client id, unique prefix or exact title; deleted ones only when nothing else fits. Raises NotFound."""
+    """Find by id, client id, unique prefix or exact title; deleted conversations only if nothing else matches. Raise NotFound."""
     exact = conversation_by(queries, "id", reference, owner) or conversation_by(queries, "client_id", reference, owner)
     if exact is not None:
         return exact
@@ -81,44 +80,44 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
             if len(rows) == 1:
                 return conversation_of(rows[0])
             if rows:
-                raise NotFound(_several(reference, [conversation_of(row) for row in rows]), fix="give more of the id")
-    raise NotFound(f"no conversation {reference!r}: no id begins so, and no title is that", fix="see `moot chat list`")
+                raise NotFound(_several(reference, [conversation_of(row) for row in rows]), fix="Give more of the id.")
+    raise NotFound(f"No conversation matches {reference!r}.", fix="See `moot chat list`.")
 
 
 def _no_conversation(id: str) -> NotFound:
-    return NotFound(f"no conversation with the id {id!r}")
+    return NotFound(f"No conversation has the id {id!r}.")
 
 
 def _several(reference: str, found: list[Conversation]) -> str:
-    return f"{reference!r} fits several conversations: " + ", ".join(f"{each.id} ({each.title!r})" for each in found)
+    return f"{reference!r} matches several conversations: " + ", ".join(f"{each.id} ({each.title!r})" for each in found) + "."
 
 
 def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
-    """A row of `MESSAGE`. Raises NotFound."""
+    """Return a row of `MESSAGE`. Raise NotFound."""
     row = queries.execute(
         f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?{OF_THEIRS}", (id, owner)
     ).fetchone()
     if row is None:
-        raise NotFound(f"no message with the id {id!r}")
+        raise NotFound(f"No message has the id {id!r}.")
     return row
 
 
 def message_id(queries: Queries, conversation: int, reference: str) -> str:
-    """Of a message of that conversation, by its id or by the one that a client gave it. Raises NotFound."""
+    """Return the id of a message in the conversation, found by its id or client id. Raise NotFound."""
     for where in ("id = ?", "client_id = ?"):
         row: Any = queries.execute(f"SELECT id FROM message WHERE conversation = ? AND {where}", (conversation, reference)).fetchone()
         if row is not None:
             return row[0]
-    raise NotFound(f"no message with the id {reference!r} in that conversation")
+    raise NotFound(f"No message in this conversation has the id {reference!r}.")
 
 
 def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
-    """A row of `APPROVAL`; None when there is none."""
+    """Return a row of `APPROVAL`, or None."""
     return queries.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?{ASKED_OF_THEM}", (id, owner)).fetchone()
 
 
 def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
-    """By id or unique prefix. Raises NotFound."""
+    """Find by id or unique prefix. Raise NotFound."""
     row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{OF_THEIRS}", (reference, owner)).fetchone()
     if row is not None:
         return run_of(row)
@@ -131,5 +130,5 @@ def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
     if len(rows) == 1:
         return run_of(rows[0])
     if rows:
-        raise NotFound(f"{reference!r} fits several runs: {', '.join(each[0] for each in rows)}", fix="give more of the id")
-    raise NotFound(f"no run with the id {reference!r}")
+        raise NotFound(f"{reference!r} matches several runs: {', '.join(each[0] for each in rows)}.", fix="Give more of the id.")
+    raise NotFound(f"No run matches {reference!r}.")

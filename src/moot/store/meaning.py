@@ -1,4 +1,4 @@
-"""Finding by meaning, and reading behind everybody's back what was not read yet."""
+"""Semantic search, and embedding new answers in the background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anyio import to_thread
 from moot.store.locks import FileLock
 from moot.store.reader import Reader
 from moot.store.searching.finding import Asked
-from moot.store.searching.nearest import nearest, read_so_far
+from moot.store.searching.nearest import embedded_count, nearest
 from moot.store.searching.query import Query, parse
 from moot.store.searching.reading import Unread, put, unread
 from moot.store.writer import Writer
@@ -21,13 +21,13 @@ from moot.types.search import Search, SearchPage
 __all__ = ["StoredMeaning"]
 
 _BATCH = 16
-"""Answers read between two transactions: about a second."""
+"""Number of answers embedded between two transactions: about a second."""
 _LOOK_AGAIN = 0.1
 _END = (1 << 63) - 1
 
 
 class StoredMeaning:
-    """`Meaning` on vectors beside the index of words."""
+    """`Meaning` on vectors stored with the full-text index."""
 
     def __init__(self, writer: Writer, reader: Reader, lock: FileLock, index: Search, owner: str | None = None) -> None:
         self._writer = writer
@@ -41,7 +41,7 @@ class StoredMeaning:
         asked = Asked(meant.limit, conversation=meant.conversation, owner=self._owner)
         await self._caught_up(embedder, wait)
         if not query.terms:
-            done, total = await self._reader.read(partial(read_so_far, model=embedder.model, asked=asked))
+            done, total = await self._reader.read(partial(embedded_count, model=embedder.model, asked=asked))
             return SearchPage((), done, total)
         vector = await to_thread.run_sync(partial(embedder.embed, _words(meant.query, query), question=True))
         return await self._reader.read(partial(nearest, query=query, asked=asked, vector=vector, embedder=embedder))
@@ -52,10 +52,10 @@ class StoredMeaning:
                 await self._read(embedder, time.monotonic() + seconds, share)
             finally:
                 self._lock.release()
-        return await self._reader.read(partial(read_so_far, model=embedder.model, asked=Asked(owner=self._owner)))
+        return await self._reader.read(partial(embedded_count, model=embedder.model, asked=Asked(owner=self._owner)))
 
     async def _caught_up(self, embedder: Embedder, seconds: float) -> None:
-        """Reads what is missing, or waits while another process does."""
+        """Embed missing answers, or wait while another process does."""
         until = time.monotonic() + seconds
         await self._index.index(seconds=seconds)
         while True:
@@ -65,7 +65,7 @@ class StoredMeaning:
             await anyio.sleep(_LOOK_AGAIN)
 
     async def _read(self, embedder: Embedder, until: float, share: float) -> None:
-        """Newest first; what comes meanwhile is for the next time."""
+        """Embed answers, newest first; those that arrive meanwhile are left for the next time."""
         before = _END
         while time.monotonic() < until:
             some = await self._reader.read(partial(unread, model=embedder.model, before=before, limit=_BATCH))
@@ -75,18 +75,18 @@ class StoredMeaning:
             await self._read_some(some, embedder, until, share)
 
     async def _read_some(self, some: list[Unread], embedder: Embedder, until: float, share: float) -> None:
-        read: list[tuple[Unread, bytes]] = []
+        embedded: list[tuple[Unread, bytes]] = []
         for each in some:
-            if read and time.monotonic() > until:
+            if embedded and time.monotonic() > until:
                 break
-            began = time.monotonic()
+            started = time.monotonic()
             vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
-            read.append((each, vector))
-            await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
-        await self._writer.write(partial(put, read, embedder.model))
+            embedded.append((each, vector))
+            await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
+        await self._writer.write(partial(put, embedded, embedder.model))
 
 
 def _words(typed: str, query: Query) -> str:
-    """What was asked, without operators where there are any."""
+    """Return the words to embed: the query without operators."""
     plain = query == Query(query.terms)
     return typed if plain else " ".join(query.terms)

@@ -1,8 +1,7 @@
-"""Makes the database, or brings an older one to the newest schema: under a lock, backed up first, all or nothing."""
+"""Creating and upgrading the database: under a lock, with a backup first, and atomically."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from moot.errors import StoreError, StoreTooNew
 from moot.store.connect import APPLICATION_ID, Connection, connect
 from moot.store.faults import FOREIGN, corrupt, translated, translating
 from moot.store.library import sqlite
-from moot.store.locks import FileLock
+from moot.store.locks import FileLock, sync_folder
 from moot.store.migrations import Migration, released
 
 __all__ = ["prepare", "version_of"]
@@ -20,9 +19,9 @@ _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
-    """Returns once the file at `path` has the newest schema; does nothing when it has.
+    """Bring the file at `path` to the newest schema, creating it if needed.
 
-    Raises StoreTooNew for a file of a newer moot and StoreCorrupt for one that is no database of ours, neither of them touched.
+    Raise StoreTooNew for a file of a newer moot and StoreCorrupt for one that is not our database; neither is changed.
     """
     steps = released() if migrations is None else migrations
     if path.exists() and _checked(path, len(steps)) == len(steps):
@@ -44,13 +43,13 @@ def _make_folders(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StoreError(
-            f"can't make the folder {str(path.parent)!r}: {error.strerror}", fix="set MOOT_HOME to a folder that can be written"
+            f"Cannot create the folder {str(path.parent)!r}: {error.strerror}.", fix="Set MOOT_HOME to a writable folder."
         ) from error
 
 
 def _checked(path: Path, newest: int) -> int:
-    """The version of an existing file, which must be one of ours and not from the future."""
-    if path.stat().st_size == 0:  # ours are born whole (see _create), so somebody emptied it
+    """Return the version of an existing file. Raise StoreCorrupt or StoreTooNew."""
+    if path.stat().st_size == 0:  # files appear complete (see _create), so it was emptied
         raise corrupt(path, "the file is empty")
     try:
         connection = connect(path)
@@ -61,34 +60,34 @@ def _checked(path: Path, newest: int) -> int:
     except FOREIGN as error:
         raise translated(error, path) from error
     if mark != APPLICATION_ID:
-        raise corrupt(path, "it is some other program's database")
+        raise corrupt(path, "it is the database of another program")
     if version > newest:
         raise StoreTooNew(
-            f"{str(path)!r} was written by a newer moot (schema {version}, this one knows {newest}); it was left as it is",
-            fix="upgrade moot, or set MOOT_HOME to another folder",
+            f"{str(path)!r} was written by a newer moot (schema {version}, this version supports {newest}). It was not changed.",
+            fix="Upgrade moot, or set MOOT_HOME to another folder.",
         )
     return version
 
 
 def _create(path: Path, steps: Sequence[Migration]) -> None:
-    """A new database appears under its name whole and sound, or not at all."""
+    """Create a new database; it appears under its name only once it is complete and durable."""
     orphan = path.with_name(f"{path.name}-wal")
     if orphan.exists():
-        raise corrupt(path, f"it is gone, but its log {orphan.name!r} is still there")
+        raise corrupt(path, f"it is missing, but its log {orphan.name!r} still exists")
     fresh = path.with_name(f"{path.name}.new")
-    for ending in _BESIDE:  # what a killed process left
+    for ending in _BESIDE:  # files of a killed process
         fresh.with_name(f"{fresh.name}{ending}").unlink(missing_ok=True)
     fresh.touch(mode=0o600)
     connection = connect(fresh, writing=True)
     try:
         _apply(connection, 0, steps)
-        # the rename takes the file without its log: closing folds the log in too, but says nothing when it can't
+        # the rename moves the file without its log: closing checkpoints it too, but does not report failures
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            raise StoreError(f"{str(fresh)!r} is in use by another program", fix="try again")
+            raise StoreError(f"Another program uses {str(fresh)!r}.", fix="Try again.")
     finally:
         connection.close()
     fresh.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _upgrade(path: Path, version: int, steps: Sequence[Migration]) -> None:
@@ -101,9 +100,9 @@ def _upgrade(path: Path, version: int, steps: Sequence[Migration]) -> None:
 
 
 def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> None:
-    """All steps that are due, in one transaction."""
+    """Apply all missing steps in one transaction."""
     connection.execute("PRAGMA synchronous = FULL")
-    # a table that others refer to is made anew by dropping it: what refers to what is looked at when all is done
+    # a referenced table is replaced by dropping it: check the references at the end
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -111,7 +110,7 @@ def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> 
             for statement in _statements(step.script):
                 connection.execute(statement)
         if (dangling := connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
-            raise sqlite.IntegrityError(f"a row of {dangling[0]} refers to one of {dangling[2]} that is not there")
+            raise sqlite.IntegrityError(f"a row of {dangling[0]} refers to a missing row of {dangling[2]}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
@@ -131,7 +130,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """A whole copy through the library's own backup: nobody may read the file itself while it is open."""
+    """Copy the database with SQLite's own backup: the file must not be read directly while it is open."""
     folder = path.parent / "backups"
     folder.mkdir(exist_ok=True, mode=0o700)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -144,12 +143,4 @@ def _back_up(connection: Connection, path: Path, version: int) -> None:
     finally:
         target.close()
     unfinished.rename(copy)
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    sync_folder(folder)

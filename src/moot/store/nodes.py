@@ -1,4 +1,4 @@
-"""The whole tree of a conversation, as a list to pick from."""
+"""The message tree of a conversation as a list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from moot.types.tree import Node
 __all__ = ["nodes"]
 
 _LINE = 200
-"""Characters of a first line."""
+"""Maximum length of a line."""
 
 
 def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[Node]:
-    """As `Tree.nodes`."""
+    """Implement `Tree.nodes`."""
     rows: list[Any] = queries.execute(
         f"SELECT {MESSAGE}, m.deleted_at FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
         " WHERE m.conversation = ? ORDER BY m.no",
@@ -30,20 +30,8 @@ def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[
     for number, row in enumerate(rows, 1):
         message = events.folded(queries, message_of(row), conversation.no)
         line = _line(message.parts)
-        found.append(
-            Node(
-                number,
-                message.id,
-                message.parent,
-                message.role,
-                message.status,
-                line,
-                message.created_at,
-                message.run,
-                message.id in shown,
-                row[14] is not None,
-            )
-        )
+        place = (number, message.id, message.parent, message.role, message.status, line)
+        found.append(Node(*place, message.created_at, message.run, message.id in shown, row[14] is not None))
     return found
 
 
@@ -56,14 +44,14 @@ def _shown(parents: dict[str, str | None], head: str | None) -> set[str]:
 
 
 def _line(parts: Sequence[Part]) -> str:
-    """The first line with something on it; without any text, what the message holds."""
+    """Return the first nonempty line of text, or else a description of a tool call or file."""
     for part in parts:
         text = part.get("text")
         if part.get("type") == "text" and isinstance(text, str):
             line = next((line.strip() for line in text[: 4 * _LINE].splitlines() if line.strip()), "")
             if line:
                 return line[:_LINE]
-    held = next((part for part in parts if is_tool(part) or part.get("type") == "file"), None)
-    if held is None:
+    other = next((part for part in parts if is_tool(part) or part.get("type") == "file"), None)
+    if other is None:
         return ""
-    return f"→ {tool_name(held)}" if is_tool(held) else f"[{held.get('filename') or 'file'}]"
+    return f"→ {tool_name(other)}" if is_tool(other) else f"[{other.get('filename') or 'file'}]"

@@ -1,4 +1,4 @@
-"""What newer converters made of old exchanges, laid over the chunks of the log. The log itself is never changed."""
+"""Translations of old exchanges by newer converters, which replace the chunks of the log for readers. The log itself never changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Translated", "laid_over", "newest_of", "written"]
 
 @dataclass(slots=True)
 class Translated:
-    """The newest translation of one exchange, read a stretch at a time."""
+    """The newest translation of one exchange, read in batches."""
 
     exchange: str
     converter: str
     _last: int = 0
-    """Of the stretch that was read last."""
+    """Last seq of the current batch."""
     _chunks: dict[int, tuple[Chunk, ...]] | None = None
 
     def chunks(self, queries: Queries, seq: int) -> tuple[Chunk, ...] | None:
-        """What that event of the exchange stands for now; None when it stayed as it was. Asked for in the order of the log."""
+        """Return the new chunks of an event, or None if they did not change. Call it in the order of the log."""
         if self._chunks is None or seq > self._last:
             row: Any = queries.execute(
                 "SELECT last_seq, chunks FROM translation WHERE exchange = ? AND converter = ? AND last_seq >= ?"
@@ -38,7 +38,7 @@ class Translated:
         return self._chunks.get(seq)
 
     def ending(self, queries: Queries) -> JsonObject:
-        """How the exchange ended by that converter, as `Ending.to_json` has it."""
+        """Return the exchange's ending according to that converter, as in `Ending.to_json`."""
         row: Any = queries.execute(
             "SELECT ending FROM translation WHERE exchange = ? AND converter = ? AND ending IS NOT NULL", (self.exchange, self.converter)
         ).fetchone()
@@ -46,14 +46,14 @@ class Translated:
 
 
 def newest_of(queries: Queries, exchange: str) -> Translated | None:
-    """None for an exchange that was translated once only, when it came."""
+    """Return the newest translation of an exchange, or None if it was translated only once."""
     found: Any = queries.execute("SELECT DISTINCT converter FROM translation WHERE exchange = ?", (exchange,)).fetchall()
     names = [str(row[0]) for row in found]
     return Translated(exchange, max(names, key=lambda name: converter_of(name).version)) if names else None
 
 
 def laid_over(queries: Queries, conversation: int, events: Sequence[Event]) -> list[Event]:
-    """The events with the chunks that the newest translations give them."""
+    """Return the events with the chunks of their newest translations."""
     if not events:
         return []
     rows: Any = queries.execute(
@@ -74,7 +74,7 @@ def _read(data: bytes) -> dict[int, tuple[Chunk, ...]]:
     try:
         value = kept(data)
     except ValueError:
-        return {}  # what the log says is still there
+        return {}  # fall back to the log
     found: dict[int, tuple[Chunk, ...]] = {}
     for entry in value if isinstance(value, list) else ():
         if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], int) and isinstance(entry[1], list):
@@ -83,5 +83,5 @@ def _read(data: bytes) -> dict[int, tuple[Chunk, ...]]:
 
 
 def written(changed: Sequence[tuple[int, tuple[Chunk, ...]]]) -> bytes:
-    """A stretch as it is stored."""
+    """Serialize a batch for storage."""
     return dumps([(seq, chunks) for seq, chunks in changed])

@@ -1,4 +1,4 @@
-"""Notices what other processes commit: one connection of this process looks at the database's version while somebody watches."""
+"""Detection of other processes' commits: one connection polls the database's version as long as there are watchers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from moot.store.writer import Writer
 __all__ = ["Poller"]
 
 LINGER = 2.0
-"""Seconds that the thread and its connection wait, without looking, for the next watcher: to begin anew costs as much as a short run."""
+"""Seconds that an idle thread waits for the next watcher before it ends: restarting it costs as much as a short run."""
 
 
 class _Watch:
-    """One iterator of `others`, and how often it wants to look."""
+    """One iterator of `others`, with its polling interval."""
 
     __slots__ = ("changed", "interval")
 
@@ -28,7 +28,7 @@ class _Watch:
 
 
 class Poller:
-    """Looks as often as the most eager watcher wants, and not at all without one. Our own commits are not reported."""
+    """A poller with the shortest interval of any watcher; idle without watchers. It does not report our own commits."""
 
     def __init__(self, path: Path, writer: Writer) -> None:
         self._path = path
@@ -37,16 +37,16 @@ class Poller:
         self._watches: set[_Watch] = set()
         self._thread: threading.Thread | None = None
         self._nudge = threading.Event()
-        """Has the thread look at once."""
+        """Set to poll at once."""
         self._closed = False
         self._leaving = threading.Lock()
-        """Held while the thread decides to go, and while a watcher looks whether there is one."""
+        """Held while the thread decides to end, and while a watcher checks if it runs."""
         self._own = -1
-        """The writer's view of the version when it was last asked."""
+        """The version as last seen by the writer's connection."""
 
     async def others(self, interval: float) -> AsyncGenerator[None, None]:
-        """Something each time another process may have committed since the last time, and once when the looking begins; several
-        commits may come as one."""
+        """Yield when another process may have committed since the last time, and once when polling starts. Several commits may be
+        reported as one."""
         watch = _Watch(interval)
         self._watches.add(watch)
         self._start()
@@ -59,7 +59,7 @@ class Poller:
             self._watches.discard(watch)
 
     def stop(self) -> None:
-        """For good; returns when its connection is closed, so that it is not the one that goes last: it can't fold the log."""
+        """Stop permanently and close the connection, so that it isn't the last one to close: a read-only one can't checkpoint the log."""
         self._closed = True
         self._nudge.set()
         if (thread := self._thread) is not None:
@@ -75,7 +75,7 @@ class Poller:
     def _look(self) -> None:
         try:
             connection = connect(self._path)
-        except sqlite.Error:  # as below; whoever reads or writes is told why by their own connection
+        except sqlite.Error:  # as below; readers and writers get the error from their own connections
             return
         try:
             version = commits = None
@@ -89,28 +89,29 @@ class Poller:
                     version = None
                 before = self._writer.commits
                 found = connection.execute("PRAGMA data_version").fetchone()[0]
-                if version is None:  # what was committed before a watcher's first look would be told by nobody
+                if version is None:  # commits before a watcher's first poll would otherwise go unreported
                     self._loop.call_soon_threadsafe(self._wake)
                 elif found != version:
-                    # a commit of ours may show before it is counted as done, so those that have begun are compared
+                    # our own commit may be visible before it is counted as complete, so compare those that have started
                     self._loop.call_soon_threadsafe(self._notify, self._writer.begun == commits)
                 version, commits = found, before
                 if (pause := self._pause()) is not None and not self._closed:
                     self._nudge.wait(pause)
-        except (sqlite.Error, RuntimeError):  # the file or the loop is gone: nobody can be told anything more
+            # the file or the loop is gone, so no one can be notified anymore
+        except (sqlite.Error, RuntimeError):
             return
         finally:
             connection.close()
 
     def _pause(self) -> float | None:
-        """Seconds to the next look; None = nobody watches."""
+        """Return the seconds until the next poll; None = no watchers."""
         return min((watch.interval for watch in tuple(self._watches)), default=None)
 
     def _awaited(self) -> bool:
-        """Waits for a watcher; False when none came and the thread is given up."""
+        """Wait for a watcher; return False if none came and the thread must end."""
         while self._pause() is None:
             self._nudge.clear()
-            if self._closed or self._pause() is not None:  # before the clearing
+            if self._closed or self._pause() is not None:  # added before the flag was cleared
                 break
             if not self._nudge.wait(LINGER):
                 with self._leaving:
@@ -120,7 +121,7 @@ class Poller:
         return not self._closed
 
     def _notify(self, certain: bool) -> None:
-        """On the loop. Our own commits change the version too: when there were some, the writer's connection knows about the others'."""
+        """On the loop: notify watchers. If there were commits of our own, ask the writer's connection whether there were others too."""
         if certain:
             self._wake()
         else:

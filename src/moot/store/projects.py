@@ -1,4 +1,4 @@
-"""Projects, and the default one that every owner has."""
+"""Projects, including each owner's default project."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OwnProjects:
             rows = connection.execute(sql, (*likes, self._owner, first, limit + 1, skipped)).fetchall()
             found = [_project_of(row) for row in rows[:limit]]
             if skipped == 0 and not query.split() and (not rows or rows[0][0] != first):
-                found = [_unmade(self._owner), *found][:limit]  # it is stored with the first thing in it
+                found = [_unmade(self._owner), *found][:limit]  # it is stored together with its first content
             return Page(found, f"p{skipped + limit:x}" if len(rows) > limit else None)
 
         return await self._reader.read(work)
@@ -71,7 +71,7 @@ class OwnProjects:
 
         def work(transaction: Transaction) -> Project:
             if transaction.row("SELECT 1 FROM project WHERE id = ?", (value.id,)):
-                raise Busy(f"a project with the id {value.id!r} exists already")
+                raise Busy(f"A project with the id {value.id!r} already exists.")
             settled(transaction, DEFAULT_PROJECT, value.owner)
             _free(transaction, value.root_path, value.owner)
             made = replace(value, created_at=value.created_at or transaction.now_ms)
@@ -91,12 +91,12 @@ class OwnProjects:
         rules: str | None = None,
     ) -> Project:
         texts = {"name": name, "description": description, "context": context, "rules": rules}
-        given = {key: clean(text) for key, text in texts.items() if text is not None}
+        updates = {key: clean(text) for key, text in texts.items() if text is not None}
 
         def work(transaction: Transaction) -> Project:
             found = self._found(transaction, id)
             settled(transaction, found.id, found.owner)
-            changed = replace(found, **given)
+            changed = replace(found, **updates)
             if root_path is not None and (root_path or None) != found.root_path:
                 _free(transaction, root_path or None, found.owner)
                 changed = replace(changed, root_path=root_path or None)
@@ -109,7 +109,7 @@ class OwnProjects:
         return await self._writer.write(work, sync=True)
 
     def _found(self, queries: Queries, reference: str) -> Project:
-        """By id or exact name. Raises NotFound."""
+        """Find by id or exact name. Raise NotFound."""
         default = default_of(self._owner or LOCAL_USER)
         wanted = default if reference == DEFAULT_PROJECT else reference
         for where in ("id", "name"):
@@ -117,27 +117,27 @@ class OwnProjects:
             if len(rows) == 1:
                 return _project_of(rows[0])
             if rows:
-                raise NotFound(f"{reference!r} fits several projects", fix="give the id")
+                raise NotFound(f"{reference!r} matches several projects.", fix="Give the id.")
         if wanted == default:
             return _unmade(self._owner)
-        raise NotFound(f"no project {reference!r}: no id and no name is that")
+        raise NotFound(f"No project has the id or name {reference!r}.")
 
 
 def default_of(owner: str) -> str:
-    """The id of that owner's default project."""
+    """Return the id of the owner's default project."""
     return DEFAULT_PROJECT if owner == LOCAL_USER else f"{DEFAULT_PROJECT}:{owner}"
 
 
 def settled(transaction: Transaction, id: str, owner: str) -> str:
-    """The id of that project of the owner, who is made with the default project where this is the first that is heard of them.
+    """Return the id of an owner's project, creating the owner and the default project if needed.
 
-    Raises NotFound.
+    Raise NotFound.
     """
     default = default_of(owner)
     wanted = default if id == DEFAULT_PROJECT else id
     if transaction.row("SELECT 1 FROM project WHERE id = ? AND owner_id = ?", (wanted, owner)) is None:
         if wanted != default:
-            raise NotFound(f"no project with the id {id!r}")
+            raise NotFound(f"No project has the id {id!r}.")
         now = transaction.now_ms
         transaction.execute("INSERT OR IGNORE INTO user (id, name, created_at) VALUES (?, ?, ?)", (owner, owner, now))
         _insert(transaction, replace(_unmade(owner), created_at=now))
@@ -145,7 +145,7 @@ def settled(transaction: Transaction, id: str, owner: str) -> str:
 
 
 def holding(transaction: Transaction, directory: str, owner: str) -> str:
-    """The id of the owner's project that a folder lies in: the one with the nearest root; the default one when there is none."""
+    """Return the id of the owner's project whose root is the closest ancestor of the directory, or else of the default project."""
     folder = os.fsencode(directory)
     rows: list[Any] = transaction.execute(
         "SELECT id, root_path FROM project WHERE owner_id = ? AND root_path IS NOT NULL", (owner,)
@@ -155,10 +155,10 @@ def holding(transaction: Transaction, directory: str, owner: str) -> str:
 
 
 def project_of(queries: Queries, id: str) -> Project:
-    """By its exact id, whosever it is. Raises NotFound."""
+    """Find by exact id, for any owner. Raise NotFound."""
     row = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE id = ?", (id,)).fetchone()
     if row is None:
-        raise NotFound(f"no project with the id {id!r}")
+        raise NotFound(f"No project has the id {id!r}.")
     return _project_of(row)
 
 
@@ -178,12 +178,12 @@ def _insert(transaction: Transaction, project: Project) -> None:
 
 
 def _free(transaction: Transaction, root_path: str | None, owner: str) -> None:
-    """Raises Busy when the root is another project's of that owner."""
+    """Raise Busy if another project of the owner has that root."""
     if root_path is None:
         return
     row: Any = transaction.row("SELECT name FROM project WHERE root_path = ? AND owner_id = ?", (os.fsencode(root_path), owner))
     if row is not None:
-        raise Busy(f"the folder {root_path!r} is the root of the project {row[0]!r} already")
+        raise Busy(f"The folder {root_path!r} is already the root of project {row[0]!r}.")
 
 
 def _project_of(row: Any) -> Project:
@@ -201,5 +201,5 @@ def _skipped(cursor: str | None) -> int:
         return 0
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
     return int(match[1], 16)

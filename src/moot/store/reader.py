@@ -1,4 +1,4 @@
-"""The one thread that reads: each piece of work sees one snapshot and returns all it wants, so nothing is open across an await."""
+"""The reader thread: each query sees one snapshot and returns complete values, so that nothing is open across an await."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads and, for the room, whatever else blocks and is short (hashing, files)."""
+    """A thread for reads, and for other short blocking work of the store (hashing, files)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,12 +28,12 @@ class Reader:
         self._queue: SimpleQueue[Unit[object] | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._closed = False
-        # a daemon: a program that forgets to close the store must still be able to end
+        # a daemon thread: a program that forgets to close the store must still be able to exit
         self._thread = threading.Thread(target=self._main, name="moot-store-reader", daemon=True)
         self._thread.start()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` makes of one snapshot of the database."""
+        """Run `work` on one snapshot of the database and return its result."""
 
         def snapshot() -> T:
             if self._connection is None:
@@ -48,15 +48,15 @@ class Reader:
         return await self.call(snapshot)
 
     async def call(self, work: Callable[[], T]) -> T:
-        """What `work` returns, run on the thread."""
+        """Run `work` on the thread and return its result."""
         if self._closed:
-            raise StoreError(f"the store {str(self._path)!r} is closed")
+            raise StoreError(f"The store {str(self._path)!r} is closed.")
         unit: Unit[T] = Unit(self._loop.create_future(), work)
         self._queue.put(unit)  # type: ignore[arg-type]
         return await unit.future
 
     async def close(self) -> None:
-        """After all that was asked before."""
+        """Close after completing all queued work."""
         if self._closed:
             return
         self._closed = True
@@ -77,7 +77,7 @@ class Reader:
                 continue
             try:
                 unit.result = unit.work()
-            except Exception as error:  # noqa: BLE001 - it is the caller's, on the other thread
+            except Exception as error:  # noqa: BLE001 - passed on to the caller
                 unit.error = translated(error, self._path) if isinstance(error, FOREIGN) else error
             if self._loop.is_closed():
                 return

@@ -29,7 +29,7 @@ from moot.types.store import Accepted, Fence, InboxItem, Standing, Submission
 __all__ = ["RunRecords"]
 
 _IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
-"""To the letter what the index of open runs says of itself: SQLite takes it for nothing less."""
+"""Exactly the condition of the index of open runs: SQLite uses the index for no other."""
 
 
 class RunReader:
@@ -40,18 +40,10 @@ class RunReader:
         self._owner = owner
 
     async def run(self, id: str) -> Run:
-        def work(connection: Connection) -> Run:
-            return lookup.run(connection, id, self._owner)
-
-        return await self._reader.read(work)
+        return await self._reader.read(lambda connection: lookup.run(connection, id, self._owner))
 
     async def runs(
-        self,
-        *,
-        conversation: str | None = None,
-        statuses: frozenset[RunStatus] | None = None,
-        limit: int = 200,
-        before: int | None = None,
+        self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
         wheres = ["true"]
         values: list[object] = []
@@ -136,7 +128,7 @@ class RunRecords(RunReader):
         self._writer = writer
         self._events = events
         self._written = Events()
-        """Used on the writer's thread only."""
+        """Used only on the writer's thread."""
 
     async def submit(self, submission: Submission) -> Accepted:
         return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)
@@ -147,7 +139,7 @@ class RunRecords(RunReader):
     async def standing(self, run: str) -> Standing:
         return await self._reader.read(partial(standing, run, self._events))
 
-    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
+    async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
         return await self._reader.read(partial(called_off, dumps(sorted(runs))))
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
@@ -157,10 +149,7 @@ class RunRecords(RunReader):
         return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
 
     async def post(self, run: str, item: InboxItem) -> int:
-        def work(transaction: Transaction) -> int:
-            return post(transaction, run, item)
-
-        return await self._writer.write(work, sync=True)
+        return await self._writer.write(lambda transaction: post(transaction, run, item), sync=True)
 
     async def answer(self, id: str, answer: Answer) -> Approval:
         return await self._writer.write(partial(_answer, id, answer), sync=True)
@@ -169,9 +158,9 @@ class RunRecords(RunReader):
 def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, transaction: Transaction) -> Fence:
     run = lookup.run(transaction, id)
     if run.id != id or run.status not in statuses:
-        raise Busy(f"the run {run.id!r} is {run.status}; only one that is {' or '.join(sorted(statuses))} could be taken")
+        raise Busy(f"The run {run.id!r} is {run.status}, not {' or '.join(sorted(statuses))}.")
     if run.held:
-        raise Busy(f"the run {run.id!r} waits inside its agent, and its owner is at it")
+        raise Busy(f"The run {run.id!r} waits inside its agent's process and still has its owner.")
     no = transaction.conversation_no(run.conversation)
     earlier = transaction.row(
         "SELECT id, status FROM run WHERE conversation = ? AND no <> ? AND (status IN ('running', 'waiting', 'interrupted')"
@@ -179,15 +168,15 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
         (no, run.no, run.no),
     )
     if earlier is not None:
-        raise Busy(f"the run {run.id!r} stands behind {earlier[0]!r}, which is {earlier[1]}")
+        raise Busy(f"The run {run.id!r} is queued behind {earlier[0]!r}, which is {earlier[1]}.")
     if run.parent_run is None and no_room(transaction, run.user, at_most):
-        raise Busy(f"the run {run.id!r} waits: {at_most} runs are running already", fix="limits.runs_per_user")
+        raise Busy(f"The run {run.id!r} is queued: {at_most} runs are already running.", fix="See limits.runs_per_user.")
     fence = transaction.row(
         "UPDATE run SET status = 'running', owner = ?, fence = fence + 1, started_at = coalesce(started_at, ?)"
         " WHERE no = ? RETURNING fence",
         (owner, transaction.now_ms, run.no),
     )[0]
-    if run.started_at is None:  # nothing of it is in the log yet, and others may have added events since it was queued
+    if run.started_at is None:  # it has no events yet, and others may have added events since it was queued
         head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))[0]
         transaction.execute("UPDATE run SET first_seq = ?, last_seq = ? WHERE no = ?", (head, head - 1, run.no))
         transaction.execute(
@@ -209,8 +198,8 @@ def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction)
     )
     if row is not None:
         transaction.execute("UPDATE message SET status = 'interrupted' WHERE id = ?", row)
-        if waited:  # a process asked, and is gone; what moot's own loop asks outlives its process
-            deny_open(transaction, id, "the agent that asked is gone")
+        if waited:  # the asking process is gone; questions of moot's own loop outlive their process
+            deny_open(transaction, id, "The agent that asked is gone.")
     elif owner is not None:
         transaction.execute(f"UPDATE run SET owner = NULL WHERE {held} AND status = 'queued'", (id, owner, fence))
     return row is not None
@@ -227,14 +216,14 @@ def _withdraw(id: str, events: Events, transaction: Transaction) -> bool:
 def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
     row = lookup.approval_row(transaction, id)
     if row is None:
-        raise NotFound(f"no approval with the id {id!r}")
+        raise NotFound(f"No approval has the id {id!r}.")
     approval = approval_of(row)
     if approval.answer is not None:
-        said = "yes" if approval.answer.approved else "no"
-        raise Busy(f"the approval {id!r} is answered already: {said}, by {approval.answer.answered_by}")
+        decision = "approved" if approval.answer.approved else "denied"
+        raise Busy(f"The approval {id!r} was already {decision} by {approval.answer.answered_by}.")
     now = transaction.now_ms
     if approval.expires_at is not None and approval.expires_at <= now:
-        raise Busy(f"the approval {id!r} has expired")
+        raise Busy(f"The approval {id!r} has expired.")
     transaction.execute(
         "UPDATE approval SET approved = ?, option = ?, reason = ?, answered_by = ?, value = ?, answered_at = ?, patterns = ?,"
         " edited = ?, edited_digest = ? WHERE id = ?",

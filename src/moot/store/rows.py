@@ -1,4 +1,4 @@
-"""Rows to values and back: the one place that knows which column is which field."""
+"""Conversion between rows and values: the only module that maps columns to fields."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from moot.store.connect import Queries
 from moot.types.approval import Answer, Approval, AskedPart
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.conversation import Conversation
@@ -29,9 +30,9 @@ MESSAGE = (
     "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
     " m.created_at, m.conversation"
 )
-"""Of `message AS m JOIN conversation AS c`."""
+"""Columns of `message AS m JOIN conversation AS c`."""
 WHOSE = "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
-"""Of `conversation AS c`, whose its answers are: its agent's; where none is named, those of the program that it was brought in from."""
+"""For `conversation AS c`: its agent, or else the format it was imported from."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
     " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"
@@ -57,8 +58,8 @@ _EMPTY = b"{}"
 
 
 def kept(data: bytes) -> Json:
-    """JSON that we wrote, every digit of it; the quick reader makes floats of integers over 64 bits."""
-    # a regular expression takes ten times as long to see that there is no long number
+    """Parse JSON that we wrote, keeping every digit; the fast parser turns integers over 64 bits into floats."""
+    # a regular expression takes ten times as long to find out that there is no long number
     return cast("Json", json.loads(data)) if _LONG_NUMBER in data.translate(_DIGITS) else loads(data)
 
 
@@ -88,52 +89,25 @@ def conversation_of(row: Any) -> Conversation:
 
 
 def conversation_row(value: Conversation) -> tuple[object, ...]:
-    """The values of `CONVERSATION` without `no`."""
+    """Return the values of `CONVERSATION` without `no`."""
     usage = value.usage
     return (
-        value.id,
-        value.project,
-        value.key,
-        value.client_id,
-        clean(value.title),
-        value.title_source,
-        value.agent,
-        value.agent_type,
-        value.model,
-        value.parent,
-        value.parent_tool_call,
-        value.forked_from,
-        value.forked_from_message,
-        os.fsencode(value.directory),
-        b"\0".join(os.fsencode(uri) for uri in value.allowed_uris),
-        int(value.is_task_finished),
-        dumps(value.settings),
-        value.head,
-        optional(value.origin),
-        value.message_count,
-        usage.input,
-        usage.output,
-        usage.cache_read,
-        usage.cache_write,
-        usage.reasoning,
-        value.cost,
-        value.unpriced_runs,
-        value.context_usage,
-        value.created_at,
-        value.updated_at,
-        value.archived_at,
-        value.deleted_at,
-        value.owner,
+        *(value.id, value.project, value.key, value.client_id, clean(value.title), value.title_source, value.agent, value.agent_type),
+        *(value.model, value.parent, value.parent_tool_call, value.forked_from, value.forked_from_message, os.fsencode(value.directory)),
+        *(b"\0".join(os.fsencode(uri) for uri in value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
+        *(optional(value.origin), value.message_count, usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
+        *(value.cost, value.unpriced_runs, value.context_usage, value.created_at, value.updated_at, value.archived_at),
+        *(value.deleted_at, value.owner),
     )
 
 
 def clean(text: str) -> str:
-    """Text that can be stored: lone surrogates, which UTF-8 has no bytes for, become U+FFFD."""
+    """Replace lone surrogates, which can't be stored because UTF-8 can't encode them, by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 DAMAGED: Part = {"type": "data-damaged", "data": {"column": "parts"}}
-"""Stands for the parts of a message that can't be read."""
+"""Placeholder for the parts of a message that can't be read."""
 
 
 def message_of(row: Any) -> Message:
@@ -146,14 +120,14 @@ def message_of(row: Any) -> Message:
 
 
 def parts_of(value: Json) -> tuple[Part, ...]:
-    """Raises ValueError for what is no list of parts."""
+    """Raise ValueError if the value is not a list of parts."""
     if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
-        raise ValueError("a message's parts are a list of objects")
+        raise ValueError("message parts must be a list of objects")
     return tuple(cast("list[Part]", value))
 
 
 def message_body(value: Message) -> JsonObject:
-    """A whole message as its `message` event says it."""
+    """Return the body of the `message` event of a complete message."""
     body: JsonObject = {"id": value.id, "role": value.role, "parent": value.parent, "parts": list(value.parts), "metadata": value.metadata}
     if value.client_id is not None:
         body["client_id"] = value.client_id
@@ -172,8 +146,8 @@ def approval_of(row: Any) -> Approval:
     approved, option, reason, answered_by, value, used_at, questions, parts, patterns, edited, digest, outside = row[8:]
     answer = None
     if approved is not None:
-        said = kept(value) if value is not None else None
-        answer = Answer(bool(approved), option, reason, answered_by, said, _texts(patterns), edited, digest or b"")
+        reply = kept(value) if value is not None else None
+        answer = Answer(bool(approved), option, reason, answered_by, reply, _texts(patterns), edited, digest or b"")
     shown = tuple(AskedPart.from_json(part) for part in kept_list(parts) if isinstance(part, dict))
     values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None, shown]
     if outside is not None:
@@ -182,7 +156,7 @@ def approval_of(row: Any) -> Approval:
 
 
 def asked_json(parts: Sequence[AskedPart]) -> bytes | None:
-    """What is decided about, as it is stored; None for nothing."""
+    """Serialize approval parts; None if there are none."""
     return dumps([part.to_json() for part in parts]) if parts else None
 
 
@@ -196,7 +170,7 @@ def _texts(data: bytes | None) -> tuple[str, ...]:
 
 
 def exchange_of(row: Any) -> Exchange:
-    """Of a row of `EXCHANGE`."""
+    """Convert a row of `EXCHANGE`."""
     options = kept_object(row[8])
     ids, step, extra = options.get("tool_call_ids"), options.get("step"), options.get("extra")
     values: list[Any] = [*row]
@@ -210,25 +184,26 @@ def exchange_of(row: Any) -> Exchange:
     return Exchange(*values)
 
 
-def options_json(options: ExchangeOptions) -> JsonObject:
-    return {"prefix": options.prefix, "step": options.step, "tool_call_ids": list(options.tool_call_ids), "extra": options.extra}
+def auxiliary_exchanges(queries: Queries, run: str) -> set[str]:
+    """Return the ids of the run's exchanges whose chunks are not part of the answer."""
+    return {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (run,))}
+
+
+def exchange_row(value: Exchange, conversation: int) -> tuple[object, ...]:
+    """Return the columns of `exchange`, in the order of the table."""
+    options = value.options
+    data = {"prefix": options.prefix, "step": options.step, "tool_call_ids": list(options.tool_call_ids), "extra": options.extra}
+    return (
+        *(value.id, value.run, conversation, value.purpose, value.dialect, value.converter, value.provider, value.model),
+        *(dumps(data), dumps(value.request), value.chunk_format, value.ended),
+    )
 
 
 def event_of(row: Any, run: str | None) -> Event:
-    """A row of `EVENT`; `run` is the id that its run number stands for."""
+    """Convert a row of `EVENT`; `run` is the id for its run number."""
     id, at, _, exchange, kind, chunks, raw, phase, key, body, _check = row
     if exchange is not None:
         exchange = f"{run}{exchange[1:]}" if exchange[0] == ":" else exchange[1:]
-    event = Event(
-        kind,
-        tuple(cast("list[JsonObject]", kept(chunks))),
-        raw,
-        run,
-        exchange,
-        phase,
-        key,
-        kept(body) if body is not None else None,
-        at,
-        id & 0xFFFFFFFF,
-    )
+    content = None if body is None else kept(body)
+    event = Event(kind, tuple(cast("list[JsonObject]", kept(chunks))), raw, run, exchange, phase, key, content, at, id & 0xFFFFFFFF)
     return former(event) if kind == "tombstone" else event

@@ -1,10 +1,10 @@
-"""Cleaning the file itself: what was deleted lies on in free pages, in gaps of pages, in the index's own tables and in the log of writes.
+"""Removing deleted data from the database file: from free pages, gaps in pages, the full-text index and the write-ahead log.
 
-Merging the full-text indexes into one piece drops their words of what is gone. VACUUM writes every page anew from what is still there,
-and a checkpoint that truncates empties the write-ahead log. While VACUUM lasts nobody else can write; readers are not disturbed.
+Merging the full-text indexes into one segment drops the words of deleted texts. VACUUM rewrites every page from the existing rows, and a
+truncating checkpoint empties the write-ahead log. During VACUUM no one else can write; readers are not disturbed.
 
-There is no way in short steps: with `secure_delete` words of deleted rows still stay in gaps of pages that rows were moved out of before
-(of 2,700 rows that were deleted or changed at random, 6 to 14; without it 1,600), and giving free pages back leaves such gaps as they are.
+There is no incremental way: with `secure_delete`, text of deleted rows stays in gaps of pages from which rows were moved (for 2,700 rows
+deleted or changed at random, 6 to 14; without it 1,600), and returning free pages leaves such gaps unchanged.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ from moot.store.unindexing import optimize
 from moot.store.writer import Writer
 from moot.types.backup import Tell
 
-__all__ = ["emptied", "written_anew"]
+__all__ = ["empty_log", "rewrite_database"]
 
 T = TypeVar("T")
 
 _RATE = 100_000_000
-"""Bytes a second, about."""
-_TOLD = 0.25
-"""Seconds between two words about what takes long."""
+"""Approximate speed in bytes per second."""
+_INTERVAL = 0.25
+"""Seconds between progress messages during a long step."""
 
 
-async def written_anew(writer: Writer, reader: Reader, path: Path, tell: Tell, *, unindexed: bool = False) -> tuple[int, int]:
-    """Bytes of the database before and after. Raises StoreFull when there is no room for it."""
+async def rewrite_database(writer: Writer, reader: Reader, path: Path, tell: Tell, *, unindexed: bool = False) -> tuple[int, int]:
+    """Rewrite the database and return its size before and after. Raise StoreFull if there is not enough space."""
     size = await reader.read(_size)
     lock = FileLock(path.parent.parent / "state" / SCRUBBING)
-    words = f"writing the database anew, {size / 1e6:,.0f} MB: whoever writes waits, about {_seconds(size)}"
-    return await _telling(tell, words, lambda: writer.alone(partial(_scrub, path, lock, unindexed)))
+    words = f"Rewriting the database ({size / 1e6:,.0f} MB); other writers wait for about {_seconds(size)}"
+    return await _with_progress(tell, words, lambda: writer.alone(partial(_scrub, path, lock, unindexed)))
 
 
-async def emptied(writer: Writer, path: Path, tell: Tell, patience: float) -> bool:
-    """Whether the write-ahead log is empty now; somebody who reads an old state is waited for so many seconds."""
+async def empty_log(writer: Writer, path: Path, tell: Tell, patience: float) -> bool:
+    """Empty the write-ahead log and return True, or False if a reader needs an old state for more than `patience` seconds."""
 
     async def work() -> bool:
-        await to_thread.run_sync(_folded, path, patience)  # nearly all of it, while others write
-        return await writer.alone(partial(_truncated, patience))
+        await to_thread.run_sync(_checkpoint, path, patience)  # most of it, while others can write
+        return await writer.alone(partial(_truncate, patience))
 
-    return await _telling(tell, "emptying the log of writes", work)
+    return await _with_progress(tell, "Emptying the write-ahead log", work)
 
 
-async def _telling(tell: Tell, words: str, work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` returns; meanwhile it is said again and again, for who listens may take up only some of it."""
+async def _with_progress(tell: Tell, words: str, work: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `work`. Meanwhile repeat the progress message, because a listener may show only some messages."""
     failure: MootError | None = None
     result: list[T] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(_again, tell, words)
+        group.start_soon(_repeat, tell, words)
         try:
             result.append(await work())
         except MootError as error:  # the group would wrap it
@@ -72,10 +72,10 @@ async def _telling(tell: Tell, words: str, work: Callable[[], Awaitable[T]]) -> 
     return result[0]
 
 
-async def _again(tell: Tell, words: str) -> None:
+async def _repeat(tell: Tell, words: str) -> None:
     while True:
         tell(words)
-        await anyio.sleep(_TOLD)
+        await anyio.sleep(_INTERVAL)
 
 
 def _seconds(size: int) -> str:
@@ -90,21 +90,21 @@ def _size(connection: Connection) -> int:
 def _scrub(path: Path, lock: FileLock, unindexed: bool, connection: Connection) -> tuple[int, int]:
     before = _size(connection)
     _check_room(path, before)
-    with lock:  # others wait for as long as it takes
+    with lock:  # tells other writers to wait as long as it takes
         if unindexed:
             optimize(connection)
         connection.execute("VACUUM")
     return before, _size(connection)
 
 
-def _folded(path: Path, patience: float) -> None:
+def _checkpoint(path: Path, patience: float) -> None:
     until = time.monotonic() + patience
     with closing(connect(path, writing=True)) as connection:
         while connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0] and time.monotonic() < until:
-            time.sleep(0.05)  # somebody else is at it
+            time.sleep(0.05)  # another checkpoint is running
 
 
-def _truncated(patience: float, connection: Connection) -> bool:
+def _truncate(patience: float, connection: Connection) -> bool:
     connection.execute("PRAGMA busy_timeout = 100")
     until = time.monotonic() + patience
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -115,24 +115,24 @@ def _truncated(patience: float, connection: Connection) -> bool:
 
 
 def _check_room(path: Path, size: int) -> None:
-    """The library makes the new file in memory, then writes it whole into the write-ahead log."""
+    """Raise StoreFull if space is low: SQLite builds the new file in memory, then writes all of it to the write-ahead log."""
     found = os.statvfs(path.parent)
     room = found.f_bavail * found.f_frsize
     memory = _memory()
     if room < size + (64 << 20):
         raise StoreFull(
-            f"to write the database anew takes {size:,} bytes of disk, and {room:,} are free; it is cleaned as soon as there is room",
-            fix="free space on that disk, then `moot purge --finish`",
+            f"Rewriting the database needs {size:,} bytes of disk space, but only {room:,} are free. It is rewritten once there is space.",
+            fix="Free space on that disk, then run `moot purge --finish`.",
         )
     if memory and memory < size:
         raise StoreFull(
-            f"to write the database anew takes {size:,} bytes of memory, and {memory:,} are free; it is cleaned as soon as there is room",
-            fix="end other programs, then `moot purge --finish`",
+            f"Rewriting the database needs {size:,} bytes of memory, but only {memory:,} are free. It is rewritten once there is enough.",
+            fix="Close other programs, then run `moot purge --finish`.",
         )
 
 
 def _memory() -> int:
-    """Bytes that are free for programs; 0 = not known."""
+    """Return the memory available to programs in bytes; 0 = unknown."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

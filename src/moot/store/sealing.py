@@ -1,7 +1,7 @@
-"""Sealing: rows of ended runs become a segment. Read in one snapshot, packed outside of any transaction, put in their place in a short one.
+"""Sealing: rows of ended runs become a segment. Rows are read in a snapshot, packed outside transactions, and replaced in a short one.
 
-The transaction that inserts the segment deletes its rows, and does neither when anything of them has changed meanwhile, so a crash or a
-redaction at any instant leaves either the rows or the segment, whole.
+A single transaction inserts the segment and deletes its rows, or does neither if any of the rows changed meanwhile. So a crash or a
+redaction at any time leaves either the rows or the complete segment.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Due", "Stretch", "due", "put", "stretch"]
 
 _EVENTS = 1024
 _BYTES = 2 << 20
-"""Of one segment, before it is compressed: as much as a transaction of about a hundredth of a second replaces."""
+"""Maximum size of a segment before compression: as much as a transaction of about 10 ms can replace."""
 _SMALL = _EVENTS // 2
 _SMALL_DATA = 64 << 10
-"""A last segment with fewer events and bytes is made anew together with what comes behind it."""
+"""The last segment is repacked together with later rows if it has fewer events and bytes than this."""
 _CONVERSATIONS = 500
 
-# the last seq that may be sealed, and when the conversation's last event was
+# the last seq that may be sealed, and the time of the conversation's last event
 _DUE = """
     SELECT * FROM (
         SELECT h.conversation, h.sealed_through,
@@ -46,7 +46,7 @@ class Due(NamedTuple):
     conversation: int
     sealed_through: int
     through: int
-    """The last event that may be: runs that have not ended come behind it."""
+    """The last event that may be sealed; runs that have not ended start after it."""
 
     @property
     def events(self) -> int:
@@ -54,14 +54,14 @@ class Due(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What one segment is to hold: those of the segments that it takes the place of, then rows."""
+    """The contents of a new segment: rows of small segments that it replaces, then rows of the log."""
 
     conversation: int
     sealed_through: int
     merged: tuple[tuple[int, bytes], ...]
-    """First seq and frame index of each of those segments."""
+    """First seq and frame index of each replaced segment."""
     merged_size: int
-    """Bytes of them."""
+    """Total size of those segments in bytes."""
     rows: list[Row]
 
     @property
@@ -74,13 +74,13 @@ class Stretch(NamedTuple):
 
 
 def due(queries: Queries, before: int, *, after: int = 0, only: int | None = None) -> list[Due]:
-    """The next conversations behind number `after` in which something can be sealed and whose last event was not after `before` (µs)."""
+    """Return the next conversations after number `after` that have events to seal, the last of them no later than `before` (µs)."""
     found: Any = queries.execute(_DUE, (after, only, before, _CONVERSATIONS))
     return [Due(*row[:3]) for row in found.fetchall()]
 
 
 def stretch(queries: Queries, what: Due) -> Stretch | None:
-    """What its next segment is to hold; None when it is sealed as far as can be."""
+    """Plan the next segment of a conversation; None if nothing more can be sealed."""
     head: Any = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (what.conversation,)).fetchone()
     if head is None or head[0] >= what.through:
         return None
@@ -99,7 +99,7 @@ def stretch(queries: Queries, what: Due) -> Stretch | None:
 
 
 def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tuple[int, bytes], ...], int, list[Row]]:
-    """The last segment when it is a small one that can be read."""
+    """Return the last segment if it is small and readable."""
     last: Any = queries.execute(
         "SELECT first_seq, frames, length(data) FROM segment WHERE conversation = ? AND last_seq = ?", (conversation, through)
     ).fetchone()
@@ -112,7 +112,7 @@ def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tup
 
 
 def put(made: Stretch, packed: Packed, transaction: Transaction) -> bool:
-    """Puts the segment where its rows are; False, and nothing has happened, when they are not those that were read."""
+    """Replace rows by their segment; return False, without changes, if the rows are not those that were read."""
     conversation, base = made.conversation, made.conversation << SEQ_BITS
     if transaction.row("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)) != (made.sealed_through,):
         return False

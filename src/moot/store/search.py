@@ -1,4 +1,4 @@
-"""Full-text search over all conversations, and the indexer that fills it behind everybody's back."""
+"""Full-text search over all conversations, and indexing in the background."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["FullText"]
 
 _LOOK_AGAIN = 0.02
 _BULK = 1.0
-"""Seconds of a transaction where nobody waits for another: the index then has fewer pieces to merge."""
+"""Duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge."""
 _MUCH, _SHARE = 2000, 10
-"""Messages taken up since the index was in one piece, and one in how many of all, with which it is worth to bring it there again."""
+"""Merge the index once this many messages were added since the last merge, and they are this share of all messages."""
 
 
 class FullText:
@@ -39,7 +39,7 @@ class FullText:
         self._events = Events()
         self._filler = Filler()
         self._fresh = 0
-        """Messages taken up since the index was brought into one piece."""
+        """Messages indexed since the index was last merged."""
 
     async def search(
         self,
@@ -48,12 +48,12 @@ class FullText:
         limit: int = 50,
         cursor: str | None = None,
         conversation: str | None = None,
-        but_not: str | None = None,
+        exclude: str | None = None,
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
         parsed = parse(query, now=int(time.time() * 1000))
-        asked = Asked(limit, cursor, conversation, but_not, best, self._owner)
+        asked = Asked(limit, cursor, conversation, exclude, best, self._owner)
 
         def work(connection: Connection) -> SearchPage:
             return find(connection, parsed, asked)
@@ -64,19 +64,21 @@ class FullText:
             page = await self._reader.read(work)
         return page
 
-    async def index(self, *, seconds: float = 30.0, bulk: bool = False, told: Callable[[int, int], None] | None = None) -> tuple[int, int]:
+    async def index(
+        self, *, seconds: float = 30.0, bulk: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[int, int]:
         if await self._reader.call(lambda: self._lock.take(wait=False)):
             try:
                 self._filler.forget()
                 until = time.monotonic() + seconds
-                await self._fill(until, bulk, told)
+                await self._fill(until, bulk, progress)
                 await self._merge(until)
             finally:
                 self._lock.release()
         return await self._reader.read(self._tally)
 
     async def _caught_up(self, seconds: float) -> None:
-        """Indexes what is missing, or waits while another process does."""
+        """Index missing messages, or wait while another process does."""
         until = time.monotonic() + seconds
         while True:
             done, total = await self.index(seconds=until - time.monotonic())
@@ -84,8 +86,8 @@ class FullText:
                 return
             await anyio.sleep(_LOOK_AGAIN)
 
-    async def _fill(self, until: float, bulk: bool, told: Callable[[int, int], None] | None) -> None:
-        """Indexes what there is; while some is written, what comes next is read."""
+    async def _fill(self, until: float, bulk: bool, progress: Callable[[int, int], None] | None) -> None:
+        """Index all pending messages; the next batch is read while the current one is written."""
         entries = await self._pending((), bulk)
         while entries and time.monotonic() < until:
             following: list[Entry] = []
@@ -94,9 +96,9 @@ class FullText:
                     tasks.start_soon(self._read_on, entries, following, bulk)
                     await self._put(entries, until, bulk)
             except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from errors  # the store's own error, which the caller knows
-            if told is not None:
-                told(*await self._reader.read(self._tally))
+                raise errors.exceptions[0] from errors  # a store error that callers know how to handle
+            if progress is not None:
+                progress(*await self._reader.read(self._tally))
             entries = following
 
     async def _read_on(self, besides: Sequence[Entry], following: list[Entry], bulk: bool) -> None:
@@ -107,27 +109,27 @@ class FullText:
         return await self._reader.read(work)
 
     async def _put(self, entries: Sequence[Entry], until: float, bulk: bool) -> None:
-        """Puts them into the index in short transactions; in bulk in longer ones as long as no other process writes."""
+        """Index entries in short transactions; with `bulk`, in longer ones as long as no other process writes."""
         while entries and time.monotonic() < until:
-            began, others = time.monotonic(), self._writer.others()
+            started, others = time.monotonic(), self._writer.others()
             count = await self._writer.write(partial(self._filler.fill, entries, _BULK if bulk and not others else LONGEST / 2))
             self._filler.filled(entries[:count])
             self._fresh += count
             entries = entries[count:]
-            if others:  # as long as it took: others want to write too
-                await anyio.sleep(time.monotonic() - began)
+            if others:  # pause as long as it took, because others want to write too
+                await anyio.sleep(time.monotonic() - started)
 
     async def _merge(self, until: float) -> None:
-        """Brings the index into one piece behind much that was taken up: a word is looked for in each of them, which takes its time."""
+        """Merge the index after many additions: each query searches every segment of it, which takes time."""
         if self._fresh < _MUCH or self._fresh * _SHARE < (await self._reader.read(self._tally))[0]:
             return
         while time.monotonic() < until:
-            began, others = time.monotonic(), self._writer.others()
+            started, others = time.monotonic(), self._writer.others()
             if not await self._writer.write(partial(merge_some, True)):
                 self._fresh = 0
                 return
             if others:
-                await anyio.sleep(time.monotonic() - began)
+                await anyio.sleep(time.monotonic() - started)
 
     def _tally(self, connection: Connection) -> tuple[int, int]:
         return tally(connection, self._owner)

@@ -1,8 +1,8 @@
-"""Sealed stretches of the log: a segment is a row of compressed frames, a frame up to 512 events.
+"""Sealed segments of the log. A segment is a row of compressed frames; a frame holds up to 512 events.
 
-A conversation's segments lie one behind the other from its first event to `log_head.sealed_through`; what comes behind is rows of `event`.
-The index of a segment says where each frame is and what its bytes hash to, so one event is read by unpacking one frame, and a frame that is
-not what was written is seen before anything is made of it.
+A conversation's segments cover the log without gaps from its first event to `log_head.sealed_through`; later events are rows of `event`.
+The index of a segment has the position and hash of each frame. So reading one event unpacks one frame, and a damaged frame is detected
+before it is used.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from moot.types.canonical import Json, dumps
 __all__ = ["CODECS", "FrameCache", "Packed", "insert", "packed", "rewrite", "rows", "said", "whole"]
 
 CODEC = "columns"
-"""What new segments are written with."""
+"""The codec of new segments."""
 CODECS = Registry("moot.store.codecs", {CODEC: "moot.store.zstd:COLUMNS"})
-"""How frames are written and read, by the segment's `codec`; where there is no segment, nothing of it is imported."""
+"""Codecs by the name in the segment's `codec` column; imported only if there are segments."""
 
 _EVENTS = 512
 _BYTES = 1 << 20
-"""Of one frame, before it is compressed."""
+"""Maximum size of a frame before compression."""
 _CACHED = 16 << 20
-_GAP = 0.00005
-"""Seconds between a few events that are packed in the background: a thread that has the interpreter lets go of it after 5 ms, unless it
-sleeps, and then an append would wait so long for each of the threads that it goes through."""
+_PAUSE = 0.00005
+"""Seconds of sleep between groups of events that are packed in the background. A busy thread keeps the interpreter lock for 5 ms unless it
+sleeps, and an append would wait that long for each thread it passes through."""
 _AT_ONCE = 32
-"""Events."""
+"""Events per group."""
 _REPLACE: LiteralString = (
     'UPDATE event SET at = ?, run = ?, exchange = ?, kind = ?, chunks = ?, raw = ?, phase = ?, key = ?, body = ?, "check" = ? WHERE id = ?'
 )
@@ -49,7 +49,7 @@ _FRAME = "SELECT substr(data, ?, ?) FROM segment WHERE conversation = ? AND firs
 
 
 class Codec(Protocol):
-    """Writes and reads frames."""
+    """Encodes and decodes frames."""
 
     @property
     def dictionary(self) -> str | None: ...
@@ -58,7 +58,7 @@ class Codec(Protocol):
 
 
 class Packed(NamedTuple):
-    """Columns of a row of `segment`."""
+    """The data columns of a row of `segment`."""
 
     codec: str
     dictionary: str | None
@@ -75,21 +75,21 @@ class _Place(NamedTuple):
     length: int
     digest: str
     bytes: int
-    """What its events say."""
+    """Size of the events' content."""
 
 
-class _Gently(list[Row]):
-    """Rows that are gone through with gaps."""
+class _PacedRows(list[Row]):
+    """Rows that are iterated with pauses."""
 
     def __iter__(self) -> Iterator[Row]:
         for place, row in enumerate(super().__iter__()):
             if not place % _AT_ONCE:
-                time.sleep(_GAP)
+                time.sleep(_PAUSE)
             yield row
 
 
 class FrameCache:
-    """The frames that were unpacked last, by their bytes, so that what was rewritten is not found here."""
+    """A cache of recently unpacked frames by their bytes, so that rewritten frames are never stale."""
 
     def __init__(self, limit: int = _CACHED) -> None:
         self._limit = limit
@@ -106,7 +106,7 @@ class FrameCache:
             return found[0]
 
     def put(self, key: tuple[bytes, str | None, int], rows: list[tuple[Any, ...]]) -> None:
-        """Without it when it is larger than all that may be kept."""
+        """Cache the rows, unless they exceed the whole limit."""
         size = sum([200 + len(row[5]) + len(row[6] or b"") + len(row[9] or b"") for row in rows])
         with self._lock:
             if size > self._limit or key in self._frames:
@@ -118,8 +118,8 @@ class FrameCache:
 
 
 def rows(queries: Queries, conversation: int, after: int, through: int, cache: FrameCache | None = None) -> Iterator[tuple[Any, ...]]:
-    """The sealed rows of a conversation behind `after`, in order, as the `event` table would have them, but for the check: None says that
-    it is the one which follows from the event, empty that the event is lost, for its frame is broken."""
+    """Yield a conversation's sealed rows after `after`, in order, like rows of `event` except for the check. None means that it matches the
+    event; empty means that the event is lost because its frame is damaged."""
     for first, last, codec, dictionary, index in queries.execute(_SEGMENTS, (conversation, after, through)).fetchall():
         for place in _index(index, first, last):
             if place.last <= after or place.first > through:
@@ -130,7 +130,7 @@ def rows(queries: Queries, conversation: int, after: int, through: int, cache: F
 
 
 def whole(row: tuple[Any, ...]) -> Row:
-    """A row that `rows` gave, with its check."""
+    """Return a row from `rows` with its check."""
     if row[10] is not None:
         return Row(*row)
     id, _, _, _, kind, chunks, raw, phase, key, body, _ = row
@@ -149,7 +149,7 @@ def _frame(
         return known
     try:
         if _digest(data) != place.digest:
-            raise StoreCorrupt("a frame of a segment is not what was written")
+            raise StoreCorrupt("a frame of a segment does not match its checksum")
         unpacked = _codec(codec).unpack(data, dictionary, base, place.first)
     except StoreCorrupt:
         return _lost(base, place.first, place.last)
@@ -161,12 +161,12 @@ def _frame(
 
 
 def _lost(base: int, first: int, last: int) -> list[tuple[Any, ...]]:
-    """What stands where events can't be read: seqs stay dense."""
+    """Return placeholders for unreadable events, so that seqs stay dense."""
     return [(base | seq, 0, None, None, "meta", b"[]", None, None, None, None, b"") for seq in range(first, last + 1)]
 
 
 def _index(frames: bytes, first: int, last: int) -> list[_Place]:
-    """The places of a segment's frames; one that no bytes fit where the index is broken."""
+    """Return the frames of a segment; a single unreadable one if the index is damaged."""
     try:
         index: Any = kept(frames)
         places = [_Place(*entry) for entry in index]
@@ -174,7 +174,7 @@ def _index(frames: bytes, first: int, last: int) -> list[_Place]:
         if [*(place.first for place in places), last + 1] == borders:
             return places
     except (ValueError, TypeError):
-        pass  # judged below, like an index with a gap
+        pass  # handled below, like an index with a gap
     return [_Place(first, last, 0, 0, "", 0)]
 
 
@@ -190,26 +190,27 @@ def _digest(data: bytes) -> str:
 
 
 def packed(events: Sequence[Row], share: float = 1.0) -> Packed:
-    """A segment of these rows, which lie one behind the other. All of it is unpacked again and compared.
+    """Pack consecutive rows into a segment, then unpack it and compare.
 
-    Takes at most that share of the time: between frames it sleeps. Raises StoreCorrupt when it does not come back as it was.
+    Use at most `share` of the time, sleeping between frames. Raise StoreCorrupt if the unpacked rows differ.
     """
     codec = _codec(CODEC)
     index: list[Json] = []
     data = bytearray()
     for group in _grouped(events):
-        began = time.monotonic()
-        frame = codec.pack(_Gently(group) if share < 1 else group)
+        started = time.monotonic()
+        frame = codec.pack(_PacedRows(group) if share < 1 else group)
         back = codec.unpack(frame, codec.dictionary, group[0].id - group[0].seq, group[0].seq)
         if len(back) != len(group) or not all(
             one[:10] == row[:10] and one[10] in (None, row.check) for one, row in zip(back, group, strict=False)
         ):
             raise StoreCorrupt(
-                f"events {group[0].seq} to {group[-1].seq} do not come back out of a segment", fix="report this; nothing was changed"
+                f"Events {group[0].seq} to {group[-1].seq} changed when packed into a segment.",
+                fix="Please report this; nothing was changed.",
             )
         index.append([group[0].seq, group[-1].seq, len(data), len(frame), _digest(frame), sum(map(said, group))])
         data += frame
-        time.sleep((time.monotonic() - began) * (1 / share - 1))
+        time.sleep((time.monotonic() - started) * (1 / share - 1))
     return Packed(CODEC, codec.dictionary, dumps(index), bytes(data))
 
 
@@ -228,34 +229,34 @@ def _grouped(events: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def said(row: Row) -> int:
-    """Bytes of what an event says."""
+    """Return the size of an event's content in bytes."""
     return len(row.chunks) + len(row.raw or b"") + len(row.body or b"")
 
 
 def insert(transaction: Transaction, conversation: int, first: int, last: int, segment: Packed) -> None:
-    """Puts it in the place of all segments from `first` to `last`."""
+    """Insert a segment and delete the segments within its range."""
     transaction.execute("DELETE FROM segment WHERE conversation = ? AND first_seq >= ? AND last_seq <= ?", (conversation, first, last))
     transaction.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?)", (conversation, first, last, *segment))
 
 
 def rewrite(transaction: Transaction, conversation: int, replaced: Mapping[int, Row]) -> None:
-    """Puts these rows where those with their seqs are, sealed or not, each with the check that fits it; nothing else changes.
+    """Replace the rows with these seqs, sealed or not, and update their checks; nothing else changes.
 
-    What was there is gone from tables, but not from pages of the file that are free now: for that it takes a vacuum.
-    Raises StoreCorrupt when one lies in a frame that is broken, which could only be written anew with what is lost.
+    The old content is gone from the tables, but stays in free pages of the file until a vacuum. Raise StoreCorrupt if a row is in a
+    damaged frame, whose lost events would be rewritten as lost.
     """
-    anew = {seq: checked(row._replace(id=conversation << SEQ_BITS | seq)) for seq, row in replaced.items()}
-    if not anew:
+    updated = {seq: checked(row._replace(id=conversation << SEQ_BITS | seq)) for seq, row in replaced.items()}
+    if not updated:
         return
     found = transaction.execute(
         "SELECT first_seq, last_seq FROM segment WHERE conversation = ? AND last_seq >= ? AND first_seq <= ?",
-        (conversation, min(anew), max(anew)),
+        (conversation, min(updated), max(updated)),
     ).fetchall()
     for first, last in found:
-        if any(first <= seq <= last for seq in anew):
+        if any(first <= seq <= last for seq in updated):
             before = [whole(row) for row in rows(transaction, conversation, first - 1, last)]
-            if any(not row.check and row.seq not in anew for row in before):
-                raise StoreCorrupt(f"a segment with the events {first} to {last} is broken", fix="see `moot verify`")
-            insert(transaction, conversation, first, last, packed([anew.pop(row.seq, row) for row in before]))
-    for row in anew.values():
+            if any(not row.check and row.seq not in updated for row in before):
+                raise StoreCorrupt(f"The segment with events {first} to {last} is damaged.", fix="Run `moot verify`.")
+            insert(transaction, conversation, first, last, packed([updated.pop(row.seq, row) for row in before]))
+    for row in updated.values():
         transaction.execute(_REPLACE, (*row[1:], row.id))

@@ -1,4 +1,4 @@
-"""`Shares` on SQLite: links are found by the digests of their secrets, and what is closed keeps no page."""
+"""Shared pages. Links are found by the digest of their secret; the page of a closed share is deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HIGHEST = "\U0010ffff"
 
 
 class StoredShares:
-    """`Shares` on SQLite; `owner` None = everybody's."""
+    """`Shares` on SQLite; `owner` None = all owners."""
 
     def __init__(self, writer: Writer, reader: Reader, clock: Clock, owner: str | None = None) -> None:
         self._writer = writer
@@ -39,11 +39,11 @@ class StoredShares:
             share, page = new.share, new.page
             conversation = lookup.conversation(transaction, share.conversation, self._owner)
             _sweep(transaction)
-            told, content, now = dumps(list(share.left_out)), (page.content, len(page.content), page.policy), transaction.now_ms
+            omitted, content, now = dumps(list(share.left_out)), (page.content, len(page.content), page.policy), transaction.now_ms
             transaction.execute(
                 "INSERT INTO share (id, owner_id, conversation, hash, title, page, size, policy, left_out, created_at, expires_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (share.id, conversation.owner, conversation.no, new.digest, share.title, *content, told, now, share.expires_at),
+                (share.id, conversation.owner, conversation.no, new.digest, share.title, *content, omitted, now, share.expires_at),
             )
             return _found(transaction, share.id, None)
 
@@ -86,7 +86,7 @@ class StoredShares:
 
 
 def _sweep(transaction: Transaction) -> None:
-    """What has expired keeps no page."""
+    """Delete the pages of expired shares."""
     transaction.execute("UPDATE share SET page = x'' WHERE expires_at <= ? AND page != x''", (transaction.now_ms,))
 
 
@@ -99,11 +99,12 @@ def _found(queries: Queries | Transaction, reference: str, owner: str | None) ->
         if len(rows) == 1:
             return _share(rows[0])
         if rows:
-            raise NotFound(f"{reference!r} fits several shared pages", fix="give the whole id: moot share --list")
-    raise NotFound(f"no shared page {reference!r}", fix="moot share --list")
+            raise NotFound(f"{reference!r} matches several shared pages.", fix="Give the whole id, see `moot share --list`.")
+    raise NotFound(f"No shared page matches {reference!r}.", fix="See `moot share --list`.")
 
 
 def _share(row: Any) -> Share:
     id, conversation, title, expires_at, left_out, size, created_at, revoked_at, owner = row
-    told = loads(left_out)
-    return Share(id, conversation, title, expires_at, tuple(told) if isinstance(told, list) else (), size, created_at, revoked_at, owner)
+    omitted = loads(left_out)
+    items = tuple(omitted) if isinstance(omitted, list) else ()
+    return Share(id, conversation, title, expires_at, items, size, created_at, revoked_at, owner)

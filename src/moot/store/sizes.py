@@ -1,4 +1,4 @@
-"""What takes how much in a database, table by table."""
+"""Storage sizes by table."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from moot.store.reader import Reader
 from moot.types.canonical import dumps
 from moot.types.upkeep import ConversationSize, Extent, Sizes
 
-__all__ = ["measured"]
+__all__ = ["measure"]
 
 _ROW = 45
-"""Bytes that a row of the log takes beside what it says, about: id, time, run, exchange, kind and check."""
+"""Approximate size of a log row in bytes without its content: id, time, run, exchange, kind and check."""
 _ROWS = """
     SELECT id >> 32, count(*), sum(length(chunks) + coalesce(length(raw), 0) + coalesce(length(body), 0)), coalesce(sum(length(raw)), 0)
     FROM event GROUP BY id >> 32
@@ -25,14 +25,14 @@ _SEGMENTS = """
 """
 
 
-async def measured(reader: Reader, largest: int, owner: str | None) -> Sizes:
-    """All of it; each table is looked through in a snapshot of its own, so that others can read in between."""
+async def measure(reader: Reader, largest: int, owner: str | None) -> Sizes:
+    """Measure the whole store. Each table is read in its own snapshot, so that other reads can run in between."""
     rows: list[Any] = await reader.read(lambda connection: connection.execute(_ROWS).fetchall())
     sealed: list[Any] = await reader.read(lambda connection: connection.execute(_SEGMENTS).fetchall())
     open_by = {no: Extent(count, size, size + _ROW * count) for no, count, size, _ in rows}
     sealed_by = {no: Extent(count, size, stored) for no, _, _, count, size, stored in sealed}
     database, free, mode = await reader.read(_file)
-    messages, requests, (blobs, inside) = await reader.read(_beside)
+    messages, requests, (blobs, inside) = await reader.read(_other_tables)
     heaviest = sorted({*open_by, *sealed_by}, key=lambda no: -_stored(open_by, no) - _stored(sealed_by, no))
     names = await reader.read(lambda connection: _names(connection, heaviest, largest, owner))
     return Sizes(
@@ -67,8 +67,8 @@ def _file(connection: Connection) -> tuple[int, int, int]:
     return pages * size, free * size, mode
 
 
-def _beside(connection: Connection) -> tuple[int, int, tuple[int, int]]:
-    """Messages, requests, blobs."""
+def _other_tables(connection: Connection) -> tuple[int, int, tuple[int, int]]:
+    """Return the sizes of messages, requests and blobs."""
     messages = _one(connection, "SELECT sum(length(parts) + length(metadata)) FROM message")
     requests = _one(connection, "SELECT sum(length(request)) FROM exchange")
     return messages, requests, (_one(connection, "SELECT sum(size) FROM blob"), _one(connection, "SELECT sum(length(data)) FROM blob"))
@@ -87,16 +87,16 @@ _INDEX: tuple[LiteralString, ...] = (
     "SELECT sum(length(block)) FROM search_infix_data",
     "SELECT sum(length(sz)) FROM search_infix_docsize",
 )
-"""Bytes of each of its tables, of rows of numbers about as many: the library keeps those of its index as tables too."""
+"""Size of each table of the index; about exact for the numeric ones. FTS5 stores its index in tables too."""
 
 
 def _index(connection: Connection) -> int:
-    """Of all tables of the search."""
+    """Return the total size of the search tables."""
     return sum(_one(connection, sql) for sql in _INDEX)
 
 
 def _names(connection: Connection, numbers: list[int], limit: int, owner: str | None) -> list[tuple[int, str, str]]:
-    """The first conversations of these that are the owner's, in their order."""
+    """Return the first of these conversations that belong to the owner, in the given order."""
     found: Any = connection.execute(
         "SELECT c.no, c.id, c.title FROM json_each(?) AS n JOIN conversation AS c ON c.no = n.value"
         f" WHERE true{OF_THEIRS} ORDER BY n.key LIMIT ?",

@@ -1,4 +1,4 @@
-"""The store on SQLite: opens the database and hands out its parts."""
+"""The store on SQLite: opening the database and providing its parts."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ SELDOM = Registry(
         "verifier": "moot.store.verify:StoreVerifier",
     },
 )
-"""Parts that few commands want, so that the others import nothing of them."""
+"""Parts that few commands need; loaded on first use, so that other commands don't import them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What all the parts of a store stand on, whoever looks through them."""
+    """Resources shared by all views of a store."""
 
     writer: Writer
     reader: Reader
@@ -71,7 +71,7 @@ class _Base:
 
 
 class SqliteHoldings:
-    """`Holdings` on one SQLite file; `owner` None = everybody's."""
+    """`Holdings` on one SQLite file; `owner` None = all owners."""
 
     def __init__(self, base: _Base, owner: str | None = None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
@@ -90,12 +90,12 @@ class SqliteHoldings:
 
     @property
     def meaning(self) -> Meaning:
-        """Finding by meaning."""
+        """Semantic search."""
         return SELDOM.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
 
     @property
     def shares(self) -> Shares:
-        """Pages for whoever has their link."""
+        """Shared pages."""
         return SELDOM.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
@@ -129,21 +129,21 @@ class SqliteStore:
 
     @property
     def meaning(self) -> Meaning:
-        """Finding by meaning."""
+        """Semantic search."""
         return self._whole.meaning
 
     def of(self, owner: str) -> SqliteHoldings:
-        """What is that owner's and nothing else."""
+        """Return a view restricted to one owner."""
         return SqliteHoldings(self._base, owner)
 
     @property
     def shares(self) -> Shares:
-        """Pages for whoever has their link."""
+        """Shared pages."""
         return self._whole.shares
 
     @property
     def verifier(self) -> Verifying:
-        """Whether what is stored is what it was."""
+        """Verification of stored data."""
         return SELDOM.load("verifier")(self._reader, self._base.files)
 
     @property
@@ -153,38 +153,38 @@ class SqliteStore:
 
     @property
     def upkeep(self) -> Upkeep:
-        """What keeps it small."""
+        """Storage maintenance."""
         return SELDOM.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def is_forgetting(self) -> bool:
-        """Whether a purge or redaction is not done."""
+        """Return True if a purge or redaction is unfinished."""
         sql = "SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1"
         return await self._reader.read(lambda connection: connection.execute(sql).fetchone() is not None)
 
     @property
     def forgetting(self) -> Forgetting:
-        """Purging and redacting."""
+        """Purges and redactions."""
         return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock, SELDOM.load("copies"))
 
-    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Something each time another process has committed; the one poller of this process."""
+    def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
+        """Yield whenever another process has committed; this process's only poller."""
         return self._poller.others(interval)
 
     async def health(self) -> JsonObject:
-        """For `moot doctor`: library, version, protection, schema, integrity, sizes."""
+        """Return the facts for `moot doctor`."""
         return await self._reader.read(lambda connection: report(connection, self._path, self._protected))
 
     async def close(self) -> None:
-        """Drains the writer, whose connection goes last: only it can fold the write-ahead log back into the file."""
+        """Close all connections. The writer's is last, because only it can checkpoint the write-ahead log into the file."""
         self._poller.stop()
         await self._reader.close()
         await self._writer.close()
 
 
 async def open_store(settings: Settings, *, clock: Clock | None = None) -> SqliteStore:
-    """The store of that home, made or brought to the newest schema where needed; the caller closes it.
+    """Open the store of a home, creating or upgrading the database if needed; the caller closes it.
 
-    Raises StoreTooNew, StoreCorrupt, and StoreError when the folder can't be written.
+    Raise StoreTooNew, StoreCorrupt, or StoreError if the folder is not writable.
     """
     state = settings.home / "state"
     await to_thread.run_sync(prepare, settings.database, FileLock(state / "migrate.lock"))
@@ -193,5 +193,5 @@ async def open_store(settings: Settings, *, clock: Clock | None = None) -> Sqlit
         state,
         durability=settings.storage.durability,
         clock=clock or SystemClock(),
-        protected=library.affected(library.VERSION),
+        protected=library.has_wal_reset_bug(library.VERSION),
     )

@@ -1,4 +1,4 @@
-"""What a run stands at, for whoever has claimed it: all that a leg begins with, out of one snapshot."""
+"""The state of a run when an owner claims it: everything a leg needs to start, from one snapshot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM js
 
 
 def standing(id: str, events: Events, queries: Queries) -> Standing:
-    """By the run's exact id. Raises NotFound."""
+    """Find by the run's exact id. Raise NotFound."""
     run = lookup.run(queries, id)
     conversation = lookup.conversation(queries, run.conversation)
     row: Any = lookup.message_row(queries, run.message)
@@ -42,7 +42,7 @@ def _inbox(queries: Queries, run: str) -> tuple[InboxItem, ...]:
 
 
 def called_off(runs: bytes, queries: Queries) -> frozenset[str]:
-    """Those of the runs, a JSON array of ids, that somebody wants cancelled."""
+    """Return the runs (given as a JSON array of ids) that have a cancel in their inbox."""
     return frozenset(found[0] for found in queries.execute(_CALLED_OFF, (runs.decode(),)))
 
 

@@ -1,4 +1,4 @@
-"""Sums over what answers took."""
+"""Usage statistics over answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.types.stats import AsideCounts, ContextSize, Counts, ToolCounts, Usage
 __all__ = ["AnswerStats"]
 
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"
-"""Whole days of all conversations, which is what is asked for nearly always."""
+"""Whole days of all conversations, the most common case."""
 _ANSWERS: LiteralString = (
     "(SELECT a.at / 86400000 AS day, c.project_id, a.agent, a.model, 1 AS runs, a.status = 'failed' AS failed, a.input, a.output,"
     " a.cache_read, a.cache_write, a.reasoning, coalesce(a.cost, 0) AS cost,"

@@ -1,4 +1,4 @@
-"""An event as it is stored: a row of the log, nothing of it read yet."""
+"""Events in stored form: rows of the log that are not decoded yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAST_SEQ = (1 << SEQ_BITS) - 1
 
 
 class Row(NamedTuple):
-    """One row of `event`."""
+    """A row of `event`."""
 
     id: int
     at: int
@@ -33,23 +33,23 @@ class Row(NamedTuple):
         return self.id & LAST_SEQ
 
     def is_sound(self) -> bool:
-        """Whether its own check fits it."""
+        """Return True if the stored check matches."""
         return checksum(self.seq, self.kind, self.chunks, self.raw, self.phase, self.key, self.body) == self.check
 
     def exchange_id(self, run: str | None) -> str | None:
-        """The exchange's whole id; `run` is the id of the run it belongs to."""
+        """Return the full exchange id; `run` is the id of its run."""
         if self.exchange is None:
             return None
         return f"{run}{self.exchange[1:]}" if self.exchange[:1] == ":" else self.exchange[1:]
 
 
 def checked(row: Row) -> Row:
-    """The same with the check that fits it."""
+    """Return the row with a correct check."""
     return row._replace(check=checksum(row.seq, row.kind, row.chunks, row.raw, row.phase, row.key, row.body))
 
 
 def former(row: Row) -> Row:
-    """What is left of the event that a tombstone was, as a row; any other as it is. Its check is still the tombstone's."""
+    """Return what remains of the event behind a tombstone; other rows unchanged. The check is still the tombstone's."""
     if row.kind != "tombstone" or row.body is None:
         return row
     body = kept_object(row.body)
@@ -58,8 +58,8 @@ def former(row: Row) -> Row:
 
 
 def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
-    """What stands in the place of an event, redacted already or not, from which something was taken: no raw, and this of the rest."""
+    """Return a tombstone for an event, redacted before or not: it has no raw, and only these chunks and this body."""
     was = former(row)
     inner = None if body is None else kept(body)
-    said: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}
-    return checked(row._replace(kind="tombstone", chunks=chunks, raw=None, body=dumps(said)))
+    content: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}
+    return checked(row._replace(kind="tombstone", chunks=chunks, raw=None, body=dumps(content)))

@@ -1,4 +1,4 @@
-"""Ends a run that nobody works on: because a new prompt takes its place, or because it was cancelled before its turn."""
+"""Ending an inactive run, because a new prompt replaces it or because it was cancelled before it started."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["WITHDRAWN", "supersede"]
 _PAGE = 2048
 
 SUPERSEDED = ("superseded", "superseded by a new prompt")
-WITHDRAWN = ("cancelled", "cancelled before it began")
+WITHDRAWN = ("cancelled", "cancelled before it started")
 
 
 def supersede(transaction: Transaction, events: Events, conversation: int, run: str, why: tuple[str, str] = SUPERSEDED) -> None:
-    """Denies the run's open approvals, closes its exchange and its message, and ends it cancelled; whoever held its fence loses it.
+    """Deny the run's open approvals, close its exchange and message, and end it as cancelled; its fence becomes invalid.
 
-    `why` is a word for the record, and a sentence for the calls that had no output.
+    `why` is a keyword for the record and a sentence for calls without output.
     """
     reason, text = why
     row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
@@ -67,7 +67,7 @@ def _journal(transaction: Transaction, events: Events, conversation: int, run: s
 
 
 def _cut(transaction: Transaction, run: str) -> Cut | None:
-    """The run's last exchange, if it was cut off; an earlier one without an end was given up when the run was taken up again."""
+    """Return the run's last exchange if it was cut off; earlier ones without an end were abandoned when the run was resumed."""
     row: Any = transaction.row(f"SELECT {EXCHANGE} WHERE e.run = ? AND e.purpose = 'answer' ORDER BY e.rowid DESC LIMIT 1", (run,))
     exchange = None if row is None else exchange_of(row)
     return None if exchange is None or exchange.ended is not None else Cut(exchange.id, exchange.converter, exchange.options)
@@ -81,7 +81,7 @@ def _through(journal: Iterator[Event], cut: Cut | None) -> Iterator[Event]:
 
 
 def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
-    """What ends everything that is open: exactly one output per tool call, and no part left streaming."""
+    """Yield the chunks that close everything open: one output per tool call, and an end for each streaming part."""
     asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
     yield from close_open(parts)
     yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)

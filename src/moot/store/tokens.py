@@ -1,4 +1,4 @@
-"""`Tokens` on SQLite: secrets are found by their digests, and changes that let somebody in or out are fsynced."""
+"""Users, tokens and sign-in codes. Secrets are found by their digests; changes to access are fsynced."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AccessTokens:
     async def create(self, token: Token, digest: bytes) -> Token:
         def work(transaction: Transaction) -> Token:
             if transaction.row("SELECT 1 FROM user WHERE id = ?", (token.owner,)) is None:
-                raise NotFound(f"no user with the id {token.owner!r}")
+                raise NotFound(f"No user has the id {token.owner!r}.")
             transaction.execute(
                 "INSERT INTO token (id, owner_id, name, hash, scopes, kind, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (token.id, token.owner, token.name, digest, " ".join(token.scopes), token.kind, transaction.now_ms, token.expires_at),
@@ -125,14 +125,14 @@ class AccessTokens:
             row = transaction.row("DELETE FROM login_code WHERE hash = ? RETURNING owner_id, expires_at", (digest,))
             return str(row[0]) if row is not None and row[1] > transaction.now_ms else None
 
-        # fsynced: a code that was used once must not come back with a power cut
+        # fsynced: a used code must not become valid again after a power failure
         return await self._writer.write(work, sync=True)
 
 
 def _exact(queries: Queries | Transaction, id: str) -> Token:
     row = queries.execute(f"SELECT {_COLUMNS} FROM token WHERE id = ?", (id,)).fetchone()
     if row is None:
-        raise NotFound(f"no token with the id {id!r}", fix="moot tokens list")
+        raise NotFound(f"No token has the id {id!r}.", fix="See `moot tokens list`.")
     return _token(row)
 
 
@@ -145,8 +145,8 @@ def _found(queries: Queries, reference: str) -> Token:
         if len(rows) == 1:
             return _token(rows[0])
         if rows:
-            raise NotFound(f"{reference!r} fits several tokens", fix="give the whole id: moot tokens list")
-    raise NotFound(f"no token {reference!r}", fix="moot tokens list")
+            raise NotFound(f"{reference!r} matches several tokens.", fix="Give the whole id, see `moot tokens list`.")
+    raise NotFound(f"No token matches {reference!r}.", fix="See `moot tokens list`.")
 
 
 def _token(row: Any) -> Token:

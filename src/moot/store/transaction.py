@@ -1,4 +1,4 @@
-"""One open write transaction, as the work in it sees it: numbering and inserting events happens here and nowhere else."""
+"""An open write transaction. Numbering and inserting events happens only here."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["SEQ_BITS", "Entry", "Held", "Transaction", "checksum", "insert_many"
 
 SEQ_BITS = 32
 
-# Binding bytes and None costs these libraries three times what everything else of a row does: they look for an adapter each time.
-# A bytearray takes the short way, and the frames of a stream, which are nearly all rows, have no None.
+# Binding bytes or None costs three times as much as the rest of a row, because these libraries look for an adapter each time.
+# A bytearray avoids the lookup, and the frames of a stream, which are nearly all rows, have no None.
 _FRAMES: LiteralString = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, "check") VALUES '
 _VALUES: LiteralString = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _FRAME = f"{_FRAMES}{_VALUES}"
 _TOGETHER = {count: f"{_FRAMES}{', '.join([_VALUES] * count)}" for count in (64, 16)}
-"""Frames in one statement. The interpreter's lock is let go once for each statement, and handing it to and fro costs more than a row."""
+"""Frames per statement. The interpreter lock is released once per statement, and switching it back and forth costs more than a row."""
 _ANY = 'INSERT INTO event (id, at, run, exchange, kind, chunks, raw, phase, key, body, "check") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
-_SAID: LiteralString = 'INSERT INTO event (id, at, kind, chunks, raw, body, "check") VALUES '
-_SAID_VALUES: LiteralString = "(?, ?, ?, x'5b5d', ?, ?, ?)"
-_SAID_TOGETHER = {count: f"{_SAID}{', '.join([_SAID_VALUES] * count)}" for count in (16, 1)}
+_MESSAGES: LiteralString = 'INSERT INTO event (id, at, kind, chunks, raw, body, "check") VALUES '
+_MESSAGE_VALUES: LiteralString = "(?, ?, ?, x'5b5d', ?, ?, ?)"
+_MESSAGES_TOGETHER = {count: f"{_MESSAGES}{', '.join([_MESSAGE_VALUES] * count)}" for count in (16, 1)}
 _NUMBER = "UPDATE log_head SET next_seq = next_seq + ? WHERE conversation = ?"
 _HELD = (
     "SELECT r.no, r.fence, h.conversation, h.next_seq FROM json_each(?) AS asked JOIN run AS r ON r.no = asked.value"
@@ -40,18 +40,18 @@ _LENGTHS = struct.Struct(">Qiiiiii").pack
 def checksum(
     seq: int, kind: str, chunks: bytes, raw: bytes | None, phase: str | None = None, key: str | None = None, body: bytes | None = None
 ) -> bytes:
-    """The 8 bytes of `event.check`: BLAKE2b over the fields and their lengths, so that no two events share an encoding."""
-    if phase is key is body is None:  # as nearly all are
-        name, held = kind.encode(), raw or b""
-        lengths = _LENGTHS(seq, len(name), len(chunks), -1 if raw is None else len(held), -1, -1, -1)
-        return blake2b(b"".join((lengths, name, chunks, held)), digest_size=8).digest()
+    """Return the 8 bytes of `event.check`: BLAKE2b over the fields and their lengths, so that no two events have the same encoding."""
+    if phase is key is body is None:  # the most common case
+        name, content = kind.encode(), raw or b""
+        lengths = _LENGTHS(seq, len(name), len(chunks), -1 if raw is None else len(content), -1, -1, -1)
+        return blake2b(b"".join((lengths, name, chunks, content)), digest_size=8).digest()
     parts = [kind.encode(), chunks, raw, phase.encode() if phase else None, key.encode() if key is not None else None, body]
     lengths = _LENGTHS(seq, *(-1 if part is None else len(part) for part in parts))
     return blake2b(b"".join((lengths, *(part for part in parts if part))), digest_size=8).digest()
 
 
 class Held(NamedTuple):
-    """What the owner of a run adds to its conversation."""
+    """An append by the owner of a run."""
 
     conversation: int
     events: Sequence[Event]
@@ -60,7 +60,7 @@ class Held(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An event outside any run whose body is encoded already."""
+    """An event outside any run, with an already encoded body."""
 
     kind: str
     raw: bytes | None
@@ -70,14 +70,14 @@ class Entry(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Values to insert: of frames, and of all other events."""
+    """Values to insert, for frames and for other events."""
 
     frames: list[tuple[object, ...]]
     others: list[tuple[object, ...]]
 
 
 class Transaction:
-    """What a unit of work may use; valid only inside it."""
+    """The interface that a unit of work gets; valid only during the transaction."""
 
     def __init__(self, connection: Connection, now: Callable[[], int]) -> None:
         self.execute = connection.execute
@@ -89,7 +89,7 @@ class Transaction:
         self._runs: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Drops what was looked up: a transaction that is rolled back may have made it."""
+        """Drop cached ids: a transaction that is rolled back may have created them."""
         self._numbers.clear()
         self._runs.clear()
 
@@ -103,56 +103,56 @@ class Transaction:
         return self._now() // 1000
 
     def row(self, sql: str, parameters: Sequence[object] = ()) -> Any:
-        """The first row, None when there is none."""
-        # all rows are fetched: a statement that is still under way would keep the transaction from committing
+        """Return the first row, or None."""
+        # fetch all rows: an unfinished statement would prevent the commit
         rows = self._cursor.execute(sql, parameters).fetchall()
         return rows[0] if rows else None
 
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        """The statement for each of the rows."""
+        """Execute the statement for each row."""
         self._many(sql, rows)
 
     def learn(self, conversation: tuple[str, int], run: tuple[str, int]) -> None:
-        """Ids and numbers of what is known already: they are not looked up again."""
+        """Cache known ids and numbers."""
         _remember(self._numbers, *conversation)
         _remember(self._runs, *run)
 
     def conversation_no(self, id: str) -> int:
-        """Raises NotFound."""
+        """Raise NotFound."""
         no = self._numbers.get(id)
         if no is None:
             row = self.row("SELECT no FROM conversation WHERE id = ?", (id,))
             if row is None:
-                raise NotFound(f"no conversation with the id {id!r}")
+                raise NotFound(f"No conversation has the id {id!r}.")
             no = _remember(self._numbers, id, row[0])
         return no
 
     def add(self, conversation: int, events: Sequence[Event]) -> range:
-        """Numbers and inserts the events; their seqs. Raises NotFound when the conversation is gone."""
+        """Number and insert the events and return their seqs. Raise NotFound if the conversation no longer exists."""
         head = self.row(f"{_NUMBER} RETURNING next_seq", (len(events), conversation))
         if head is None:
-            raise NotFound("the conversation is gone")
+            raise NotFound("The conversation no longer exists.")
         first, rows = head[0] - len(events), _Rows([], [])
         self._collect(rows, conversation << SEQ_BITS, first, events, None)
         self._insert(rows)
         return range(first, head[0])
 
-    def add_said(self, conversation: int, entries: Sequence[Entry]) -> range:
-        """As `add`, for many of them with little ado."""
+    def add_encoded(self, conversation: int, entries: Sequence[Entry]) -> range:
+        """Like `add`, but faster for many entries."""
         head = self.row(f"{_NUMBER} RETURNING next_seq", (len(entries), conversation))
         if head is None:
-            raise NotFound("the conversation is gone")
+            raise NotFound("The conversation no longer exists.")
         first, base, now = head[0] - len(entries), conversation << SEQ_BITS, self._now()
         rows = [
             (base | seq, at or now, kind, quick(raw), quick(body), quick(checksum(seq, kind, b"[]", raw, None, None, body)))
             for seq, (kind, raw, body, at) in enumerate(entries, first)
         ]
-        insert_many(self.execute, _SAID_TOGETHER, rows)
+        insert_many(self.execute, _MESSAGES_TOGETHER, rows)
         return range(first, head[0])
 
     def add_held(self, appends: Sequence[Held]) -> list[range | None]:
-        """The same for owners of runs, in as few statements for many as for one. None, and nothing of it happened, where that fence is
-        no longer the run's or it is not running."""
+        """Add events for owners of runs, in few statements. An item is None, with nothing added, if its fence is outdated or its run
+        is not running."""
         runs = [self.run_no(held.run) for held in appends]
         found: dict[int, tuple[int, int, int]] = {row[0]: row[1:] for row in self.execute(_HELD, (dumps(runs).decode(),))}
         ends: dict[int, int] = {}
@@ -172,12 +172,12 @@ class Transaction:
         return seqs
 
     def run_no(self, id: str) -> int:
-        """Raises NotFound."""
+        """Raise NotFound."""
         no = self._runs.get(id)
         if no is None:
             row = self.row("SELECT no FROM run WHERE id = ?", (id,))
             if row is None:
-                raise NotFound(f"no run with the id {id!r}")
+                raise NotFound(f"No run has the id {id!r}.")
             no = _remember(self._runs, id, row[0])
         return no
 
@@ -197,13 +197,13 @@ class Transaction:
             raise _explained(error, others) from error
 
     def _collect(self, rows: _Rows, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None) -> None:
-        """Adds the rows of the events, the first of which has that seq."""
+        """Add the rows of the events, the first of which gets the seq `seq`."""
         frames, others = rows
         now = self._now()
         exchange_id = exchange_text = None
         run_id, run_no = run or (None, None)
         for kind, chunks, raw, event_run, exchange, phase, key, body, at, _, gone in events:
-            if gone is not None:  # an import of what was redacted elsewhere
+            if gone is not None:  # a redacted event of an imported recording
                 kind, body = "tombstone", {"was": kind, **gone, "body": body}
             content = dumps(chunks)
             if event_run != run_id:
@@ -216,27 +216,15 @@ class Transaction:
                 check = blake2b(b"".join((lengths, b"raw", content, raw)), digest_size=8).digest()
                 frames.append((base | seq, at or now, run_no, exchange_text, kind, bytearray(content), bytearray(raw), bytearray(check)))
             else:
-                said = None if body is None else dumps(body)
-                check = checksum(seq, kind, content, raw, phase, key, said)
-                row = (
-                    base | seq,
-                    at or now,
-                    run_no,
-                    exchange_text,
-                    kind,
-                    quick(content),
-                    quick(raw),
-                    phase,
-                    key,
-                    quick(said),
-                    quick(check),
-                )
-                others.append(row)
+                encoded = None if body is None else dumps(body)
+                check = checksum(seq, kind, content, raw, phase, key, encoded)
+                content_columns = quick(content), quick(raw), phase, key, quick(encoded), quick(check)
+                others.append((base | seq, at or now, run_no, exchange_text, kind, *content_columns))
             seq += 1
 
 
 def insert_many(execute: Callable[..., object], statements: Mapping[int, str], rows: Sequence[tuple[object, ...]]) -> None:
-    """Inserts the rows, as many with one statement as there is a statement for; the last one is for a single row."""
+    """Insert the rows with the statements for several rows; the last statement is for a single row."""
     done = 0
     for count, statement in statements.items():
         while len(rows) - done >= count:
@@ -245,7 +233,7 @@ def insert_many(execute: Callable[..., object], statements: Mapping[int, str], r
 
 
 def quick(data: bytes | None) -> bytearray | None:
-    """The same bytes in the form that these libraries bind without looking for an adapter first."""
+    """Return the bytes in a form that SQLite binds without looking for an adapter."""
     return None if data is None else bytearray(data)
 
 
@@ -257,14 +245,14 @@ def _remember(numbers: dict[str, int], id: str, no: int) -> int:
 
 
 def _shortened(exchange: str | None, run: str | None) -> str | None:
-    """Exchange ids begin with their run's, which the row has already."""
+    """Shorten exchange ids, which start with the run's id that the row has already."""
     if exchange is None:
         return None
     return f":{exchange[len(run) :]}" if run and exchange.startswith(run) else f"={exchange}"
 
 
 def _explained(error: Exception, rows: list[tuple[object, ...]]) -> Exception:
-    if "event.key" in str(error):  # the unique index of the journal; its extended code is not to be had from every library
+    if "event.key" in str(error):  # the unique index of the journal; not every library has its extended error code
         keys = ", ".join(f"{row[7]} of {row[8]!r}" for row in rows if row[8] is not None)
-        return StoreError(f"the run's journal has that already: {keys}")
+        return StoreError(f"The run's journal already contains {keys}.")
     return error

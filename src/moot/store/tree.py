@@ -1,4 +1,4 @@
-"""What people do to a conversation's past: siblings, deleted messages, branches, forks. All of it is added to the log."""
+"""Changes to the message tree: siblings, deleted messages, branches, forks. All of them only add to the log."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from moot.store import lookup, messages
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.forks import fork, going_on
+from moot.store.messages import check_message
 from moot.store.nodes import nodes
 from moot.store.reader import Reader
 from moot.store.rows import clean, message_of
-from moot.store.submit import check_message
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.canonical import Json, JsonObject
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _LIVE = "('queued', 'running', 'waiting', 'interrupted')"
 _KEPT = ("agent", "model", "provider")
-"""Of an edited message's metadata: who said it. What it took belongs to the one that was made."""
+"""Metadata of an edited message that the edit keeps: who wrote it. Usage belongs to the original."""
 
 
 class MessageTree:
@@ -44,7 +44,7 @@ class MessageTree:
         self._events = events
         self._owner = owner
         self._written = Events()
-        """Used on the writer's thread only."""
+        """Used only on the writer's thread."""
 
     async def nodes(self, conversation: str) -> list[Node]:
         def work(connection: Connection) -> list[Node]:
@@ -67,7 +67,7 @@ class MessageTree:
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
         return await self._write(partial(fork, conversation, message, clean(title), self._written, self._owner), conversation)
 
-    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
+    async def continuation(self, conversation: str, *, message: str | None = None) -> Going:
         return await self._write(partial(going_on, conversation, message, self._written, self._owner), conversation)
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
@@ -85,33 +85,33 @@ def _edit(id: str, parts: tuple[Part, ...], transaction: Transaction) -> Message
     row = lookup.message_row(transaction, id)
     edited = message_of(row)
     if transaction.row(f"SELECT 1 FROM run WHERE message = ? AND status IN {_LIVE}", (id,)):
-        raise Busy(f"the message {id!r} is still being written", fix="wait for its end, or stop it with `moot chat stop`")
+        raise Busy(f"The message {id!r} is still being written.", fix="Wait until it ends, or stop it with `moot chat stop`.")
     metadata: JsonObject = {name: edited.metadata[name] for name in _KEPT if name in edited.metadata}
-    said = Message(
+    edit = Message(
         new_id(), edited.role, parts, metadata, edited.conversation, edited.parent, client_id=None, created_at=transaction.now_ms
     )
-    (stored,) = _store(transaction, row[13], [said], {"edits": id})
+    (stored,) = _store(transaction, row[13], [edit], {"edits": id})
     return stored
 
 
-def _graft(conversation: str, parent: str | None, said: tuple[Message, ...], transaction: Transaction) -> list[Message]:
+def _graft(conversation: str, parent: str | None, new: tuple[Message, ...], transaction: Transaction) -> list[Message]:
     no = transaction.conversation_no(conversation)
     if parent is not None:
         check_message(transaction, no, parent)
     found: list[Message] = []
-    for message in said:
+    for message in new:
         at = message.created_at or transaction.now_ms
         found.append(replace(message, conversation=conversation, parent=parent, run=None, status="finished", created_at=at))
         parent = message.id
     return _store(transaction, no, found, {})
 
 
-def _store(transaction: Transaction, conversation: int, said: Sequence[Message], body: JsonObject) -> list[Message]:
-    """Whole messages behind each other; the shown branch ends with the last."""
-    if not said:
+def _store(transaction: Transaction, conversation: int, new: Sequence[Message], body: JsonObject) -> list[Message]:
+    """Store a chain of complete messages; the shown branch ends with the last one."""
+    if not new:
         return []
-    seqs = transaction.add(conversation, [messages.message_event(message, body=body) for message in said])
-    stored = [messages.placed(message, seq) for message, seq in zip(said, seqs, strict=True)]
+    seqs = transaction.add(conversation, [messages.message_event(message, body=body) for message in new])
+    stored = [messages.placed(message, seq) for message, seq in zip(new, seqs, strict=True)]
     for message in stored:
         messages.insert(transaction, conversation, message)
     messages.count(transaction, conversation, len(stored), transaction.now_ms, stored[-1].id)
@@ -145,8 +145,8 @@ def _refuse_live(transaction: Transaction, conversation: int, id: str) -> None:
         (conversation, id, id),
     )
     if row is not None:
-        what = "is still being written" if row[0] == id else "is being answered"
-        raise Busy(f"the message {id!r} {what}", fix="wait for the run's end, or stop it with `moot chat stop`, then delete")
+        state = "is still being written" if row[0] == id else "is being answered"
+        raise Busy(f"The message {id!r} {state}.", fix="Wait until the run ends, or stop it with `moot chat stop`, then delete.")
 
 
 def _switch(conversation: str, message: str, exactly: bool, transaction: Transaction) -> Conversation:
@@ -160,7 +160,7 @@ def _switch(conversation: str, message: str, exactly: bool, transaction: Transac
 
 
 def _newest_behind(transaction: Transaction, conversation: int, message: str) -> str:
-    """The newest message among it and all that hang behind it, rather one that is not deleted."""
+    """Return the newest descendant of a message, or the message itself; prefer one that is not deleted."""
     row = transaction.row(
         "WITH RECURSIVE behind (id, no) AS (SELECT id, no FROM message WHERE id = ?1 AND conversation = ?2"
         " UNION ALL SELECT m.id, m.no FROM behind JOIN message AS m ON m.parent_id = behind.id AND m.conversation = ?2)"

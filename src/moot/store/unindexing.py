@@ -1,4 +1,4 @@
-"""Taking messages out of the search index for good: their words too, unless another message has them."""
+"""Removing messages from the search index permanently, including words that no other message has."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from moot.store.transaction import Transaction
 __all__ = ["merge_some", "optimize", "unindex", "unindex_all"]
 
 _PAGES = 200
-"""Of an index, merged in one go: some milliseconds."""
+"""Index pages merged at a time: a few milliseconds."""
 
 
 def unindex(transaction: Transaction, message: str) -> bool:
-    """Whether it was in the index; it is taken up anew where it is still there."""
+    """Remove a message and return True if it was indexed; if it still exists, it is indexed again later."""
     row: Any = transaction.row("SELECT m.no, s.no FROM message AS m LEFT JOIN search AS s ON s.message = m.no WHERE m.id = ?", (message,))
     if row is None:
         return False
@@ -26,7 +26,7 @@ def unindex(transaction: Transaction, message: str) -> bool:
 
 
 def unindex_all(transaction: Transaction, conversation: int) -> int:
-    """How many messages of the conversation were in the index."""
+    """Remove a conversation's messages and return how many were indexed."""
     rows = transaction.execute("SELECT message FROM search WHERE conversation = ?", (conversation,)).fetchall()
     for (message,) in rows:
         take_out(transaction, message, purged=True)
@@ -34,21 +34,21 @@ def unindex_all(transaction: Transaction, conversation: int) -> int:
 
 
 def merge_some(first: bool, transaction: Transaction) -> bool:
-    """Brings the indexes a little nearer to one piece, in which there is nothing of what was taken out; False when they are there."""
-    pages = -_PAGES if first else _PAGES  # the first time all pieces are put on one level
+    """Merge the indexes by one step; removed words disappear when they are fully merged. Return False when done."""
+    pages = -_PAGES if first else _PAGES  # a negative number first assigns all segments to one level
     more = _merged(transaction, "INSERT INTO search_words (search_words, rank) VALUES ('merge', ?)", pages)
     return _merged(transaction, "INSERT INTO search_infix (search_infix, rank) VALUES ('merge', ?)", pages) or more
 
 
 def optimize(connection: Connection) -> None:
-    """Brings the indexes into one piece, however long that takes, and drops words that no text has any more."""
+    """Merge the indexes completely, however long it takes, and drop words that occur in no text anymore."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute("INSERT INTO search_words (search_words) VALUES ('optimize')")
-        connection.execute("CREATE VIRTUAL TABLE temp.said USING fts5vocab (main, search_words, row)")
-        unsaid = connection.execute("SELECT term FROM search_term WHERE term NOT IN (SELECT term FROM temp.said)").fetchall()
-        unlearn(connection, [term for (term,) in unsaid])
-        connection.execute("DROP TABLE temp.said")
+        connection.execute("CREATE VIRTUAL TABLE temp.used_term USING fts5vocab (main, search_words, row)")
+        unused = connection.execute("SELECT term FROM search_term WHERE term NOT IN (SELECT term FROM temp.used_term)").fetchall()
+        unlearn(connection, [term for (term,) in unused])
+        connection.execute("DROP TABLE temp.used_term")
         connection.execute("INSERT INTO search_infix (search_infix) VALUES ('optimize')")
         connection.execute("COMMIT")
     except BaseException:

@@ -1,4 +1,4 @@
-"""What the room's two threads are asked to do, and how the answer finds its way back to the loop."""
+"""Units of work for the reader and writer threads, and the delivery of their results to the event loop."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["Joint", "Unit", "do_first", "grouped", "outcome", "settle"]
 T = TypeVar("T")
 
 _JOINED = 256
-"""Units that are done together: what they take must not be far over what one transaction may."""
+"""Maximum number of units joined, so that they don't exceed the time for a transaction by far."""
 
 
 class Joint(ABC):
-    """Work of which what waits is done in one go, for little more than the first of it costs."""
+    """Work of which several waiting units can be done together, at little more than the cost of one."""
 
     @classmethod
     @abstractmethod
     def together(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
-        """The result of each of these, which are all of this class. Raises when one of them fails: then all has to be undone."""
+        """Return the result of each work item, all of this class. If one fails, raise; everything must then be undone."""
 
     def __call__(self, transaction: Transaction) -> Any:
         return self.together((self,), transaction)[0]
 
 
 class Unit(Generic[T]):
-    """A piece of work for another thread; `future` belongs to the loop, everything else to the thread until it has settled."""
+    """A unit of work for another thread. `future` belongs to the loop, everything else to the thread until it is settled."""
 
     __slots__ = ("background", "done", "error", "future", "group", "result", "sync", "work")
 
@@ -43,17 +43,17 @@ class Unit(Generic[T]):
         self.future = future
         self.work = work
         self.group = group
-        """Units of one group are done in the order they came; empty = on its own."""
+        """Units of one group run in order; empty = a group of its own."""
         self.sync = sync
         self.background = background
         self.result: T
         self.error: Exception | None = None
         self.done = False
-        """The outcome is known; set and read on the loop."""
+        """True once the outcome is known; set and read on the loop."""
 
 
 def settle(units: Sequence[Unit[object]]) -> None:
-    """Hands outcomes to those who wait; runs on the loop."""
+    """Deliver outcomes to the waiting futures; runs on the loop."""
     for unit in units:
         unit.done = True
         future = unit.future
@@ -66,12 +66,12 @@ def settle(units: Sequence[Unit[object]]) -> None:
 
 
 async def outcome(unit: Unit[T]) -> T:
-    """What became of a queued unit, also under cancellation: a cancelled scope then goes on at the caller's next await, a cancelled task
-    at once."""
+    """Return the result of a queued unit, waiting for it even if the caller is cancelled. A cancelled scope then takes effect at the
+    caller's next await, a cancelled task at once."""
     try:
         await unit.future
     except asyncio.CancelledError as error:
-        # the future is lost, but what is queued happens all the same
+        # the future is cancelled, but the queued work still runs
         with CancelScope(shield=True):
             await _known(unit)
         if not _by_scope(error):
@@ -82,8 +82,8 @@ async def outcome(unit: Unit[T]) -> T:
 
 
 def _by_scope(error: asyncio.CancelledError) -> bool:
-    """Whether a scope cancelled, which does it again at every await until it is left; `task.cancel()` does it once."""
-    return bool(error.args) and isinstance(said := error.args[0], str) and said.startswith("Cancelled via cancel scope ")
+    """Return True if an anyio scope cancelled; it does so at every await until it is left, `task.cancel()` only once."""
+    return bool(error.args) and isinstance(reason := error.args[0], str) and reason.startswith("Cancelled via cancel scope ")
 
 
 async def _known(unit: Unit[T]) -> None:
@@ -93,12 +93,12 @@ async def _known(unit: Unit[T]) -> None:
             await unit.future
         except asyncio.CancelledError:
             continue
-        except Exception:  # noqa: BLE001 - the caller is being cancelled and has no use for the outcome
+        except Exception:  # noqa: BLE001 - the caller is being cancelled and does not need the outcome
             return
 
 
 def grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
-    """Units of one conversation together, in their order; the rest one by one."""
+    """Group the units by conversation, in order; those without a group stay alone."""
     groups: dict[object, list[Unit[object]]] = {}
     for unit in units:
         groups.setdefault(unit.group or unit, []).append(unit)
@@ -106,7 +106,7 @@ def grouped(units: Iterable[Unit[object]]) -> Iterator[list[Unit[object]]]:
 
 
 def do_first(groups: deque[list[Unit[object]]], transaction: Transaction) -> Sequence[Unit[object]]:
-    """Does the first of the groups, and with it those behind it that can be done together with it; they are taken off."""
+    """Run the first group, joined with following groups where possible, and remove them from the queue."""
     group = groups.popleft()
     first = group[0].work
     if not isinstance(first, Joint) or len(group) > 1:

@@ -1,4 +1,4 @@
-"""`Upkeep` on SQLite: one process at a time seals what is over and gives free pages back, a little at a time."""
+"""Storage maintenance: one process at a time seals old events and returns free pages, in small steps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from moot.store import lookup, segments
 from moot.store.connect import Connection
 from moot.store.locks import FileLock
 from moot.store.reader import Reader
-from moot.store.scrubbing import emptied, written_anew
+from moot.store.scrubbing import empty_log, rewrite_database
 from moot.store.sealing import Due, due, put, stretch
 from moot.store.segments import said
-from moot.store.sizes import measured
+from moot.store.sizes import measure
 from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.backup import Tell
@@ -29,12 +29,12 @@ from moot.types.upkeep import Sealed, Sizes
 __all__ = ["StoreUpkeep"]
 
 _PAGES = 256
-"""Given back in one transaction: 1 MiB, which takes a few milliseconds."""
+"""Pages returned in one transaction: 1 MiB, which takes a few milliseconds."""
 _REST = 0.2
-"""Seconds behind a segment of many events, when it is not in a hurry: reading and replacing them took a twentieth of that."""
+"""Seconds to pause after a segment of many events when there is no hurry; reading and replacing them takes a twentieth of that."""
 _MANY = 512
 _PATIENCE = 20.0
-"""Seconds that readers of an old state are waited for."""
+"""Seconds to wait for readers of an old state."""
 
 log = logging.getLogger("moot.store")
 
@@ -74,43 +74,43 @@ class StoreUpkeep:
                 self._lock.release()
 
     async def _step(self, what: Due, share: float) -> Sealed | None:
-        """One segment; None when there is none to be made."""
+        """Seal one segment; return None if there is none to seal."""
         made = await self._reader.read(partial(stretch, what=what))
         if made is None:
             return None
         try:
-            # it touches nothing, so a process that ends does not wait for it
+            # abandoned on cancel because it changes nothing: an exiting process doesn't wait for it
             packed = await to_thread.run_sync(segments.packed, made.rows, share, abandon_on_cancel=True)
         except StoreCorrupt as error:
-            log.error("events of conversation number %d stay as they are: %s", what.conversation, error)
+            log.error("events of conversation number %d were not sealed: %s", what.conversation, error)
             return None
         if not await self._writer.write(partial(put, made, packed)):
-            return None  # somebody was faster, or redacted some of it: the next look finds what is left
+            return None  # another process was faster or redacted some rows: the next pass finds the rest
         before = sum(said(row) for row in made.rows if row.seq > made.sealed_through)
         return Sealed(0, made.last - made.sealed_through, before, len(packed.data) + len(packed.frames) - made.merged_size)
 
     async def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
         left = await self._reader.read(_free)
         while left > keep:
-            began = time.monotonic()
+            started = time.monotonic()
             await self._writer.write(_give_back)
             before, left = left, await self._reader.read(_free)
             if left >= before:
                 return
             yield max(left - keep, 0)
-            await anyio.sleep((time.monotonic() - began) * (1 / share - 1))
+            await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
 
-    async def write_anew(self, tell: Tell) -> None:
-        await written_anew(self._writer, self._reader, self._path, tell)
-        if not await emptied(self._writer, self._path, tell, _PATIENCE):
-            log.warning("the write-ahead log is emptied as soon as nobody reads an old state any more")
+    async def rewrite(self, tell: Tell) -> None:
+        await rewrite_database(self._writer, self._reader, self._path, tell)
+        if not await empty_log(self._writer, self._path, tell, _PATIENCE):
+            log.warning("the write-ahead log will be emptied once no reader needs an old state")
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
-        return await measured(self._reader, largest, owner)
+        return await measure(self._reader, largest, owner)
 
 
 def _free(connection: Connection) -> int:
-    """Bytes of free pages that can be given back."""
+    """Return the size of the free pages that can be returned to the system."""
     pages, size, mode = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_size", "auto_vacuum"))
     return pages * size if mode else 0
 

@@ -1,4 +1,4 @@
-"""Text as the index of words sees it. Pure."""
+"""Text in the form in which the full-text index sees it. Pure."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _ASCII_TOKEN = re.compile(r"[a-z0-9]+")
 _TOKEN = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 _LETTERS = bytes(byte if chr(byte).isalnum() else 0x20 for byte in range(128)).lower() + b" " * 128
-"""What each byte of plain text is to words: a letter, or a space between two."""
+"""Maps each byte of ASCII text to a letter in lower case, or to a space between words."""
 
 
 def spaced(text: str) -> str:
-    """The text with runs of Chinese, Japanese and Korean characters as overlapping pairs: they put no spaces between words."""
+    """Replace runs of Chinese, Japanese and Korean characters, which have no spaces, by overlapping pairs."""
     if text.isascii():
         return text
     return _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=True))} ", text)
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in lower case, runs of characters without spaces as they are."""
+    """Return the words of a text in lower case; runs of CJK characters are not split."""
     lowered = text.lower()
     return (_ASCII_TOKEN if lowered.isascii() else _TOKEN).findall(lowered)
 
 
 def distinct(text: str) -> set[str]:
-    """The same words, each once, in a fifth of the time."""
+    """Return the set of words, in a fifth of the time."""
     if text.isascii():
         return set(text.encode().translate(_LETTERS).decode().split())
     pieces = text.split()
@@ -40,12 +40,12 @@ def distinct(text: str) -> set[str]:
 
 
 def is_cjk(text: str) -> bool:
-    """Whether a character of a language without spaces occurs."""
+    """Return True if the text contains a character of a language without spaces."""
     return not text.isascii() and _CJK_RUN.search(text) is not None
 
 
 def phrase(term: str) -> str:
-    """The term in the language of FTS5, as words that follow each other; a run of characters at its end may go on in the text."""
+    """Return the term as an FTS5 phrase; a final run of CJK characters may continue in the text."""
     runs = list(_CJK_RUN.finditer(term))
     last = runs[-1] if runs and not _TOKEN.search(term, runs[-1].end()) else None
     text = _CJK_RUN.sub(lambda run: f" {' '.join(_pairs(run[0], last=last is None or run.start() < last.start()) or [run[0]])} ", term)
@@ -53,7 +53,7 @@ def phrase(term: str) -> str:
 
 
 def apart(term: str) -> list[str]:
-    """The words of a term that may be found one by one: a run of characters has as many as it has pairs."""
+    """Return the separately searchable words of a term; a CJK run is split into pairs."""
     if not is_cjk(term):
         return [term]
     runs = [run[0] for run in _CJK_RUN.finditer(term)]
@@ -62,19 +62,19 @@ def apart(term: str) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """A string of FTS5's language: nothing in it is syntax."""
+    """Quote a string for FTS5, so that nothing in it is syntax."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def like_patterns(word: str) -> list[str]:
-    """LIKE patterns (escaped by a backslash) for the word anywhere, in any case; LIKE itself knows the cases of ASCII only."""
+    """Return LIKE patterns (escaped by backslash) for the word anywhere, in any case; LIKE ignores case only for ASCII."""
     cases = [word] if word.isascii() else dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
     return ["%" + re.sub(r"([\\%_])", r"\\\1", case) + "%" for case in cases]
 
 
 def folded(text: str) -> str:
-    """The text in lower case and without accents, every character at its place."""
-    # letter by letter only what needs it: that takes ten times as long
+    """Return the text in lower case and without accents, keeping all character positions."""
+    # translate only characters that need it: per character it takes ten times as long
     return (text if text.isascii() else _FOREIGN.sub(lambda run: run[0].translate(_FOLD), text)).lower()
 
 
@@ -84,7 +84,7 @@ def _pairs(run: str, *, last: bool) -> list[str]:
 
 
 class _Fold(dict[int, str]):
-    """Character to folded character, as `str.translate` asks for it; each is worked out once."""
+    """A lazily filled mapping of characters to folded characters for `str.translate`."""
 
     def __missing__(self, character: int) -> str:
         own = chr(character)

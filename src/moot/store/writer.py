@@ -1,8 +1,8 @@
-"""The one thread that writes, over the one writing connection: whatever has gathered is committed together.
+"""The writer thread with the only writing connection. It commits all queued work together.
 
-Units come in over a queue. The thread takes all that wait, puts those of one conversation together in their order, and does them in
-one transaction; when one fails it begins anew with each group under a savepoint, so that the failure is that unit's and nobody else's.
-Then it commits once and tells everybody.
+Units arrive in a queue. The thread takes all that are waiting, groups them by conversation in order, and runs them in one transaction. If
+one fails, the transaction is repeated with each group under a savepoint, so that only the failing unit fails. Then it commits once and
+delivers all results.
 """
 
 from __future__ import annotations
@@ -38,50 +38,43 @@ __all__ = ["Writer"]
 T = TypeVar("T")
 
 LONGEST = 0.020
-"""Seconds of work after which a transaction ends and what is left goes into the next one."""
+"""Seconds of work after which a transaction ends; remaining units go into the next one."""
 PAUSE = 0.002
 """Seconds between commits while other processes write too."""
 _ASK_AGAIN = 3
-"""ms that the library itself waits for it."""
+"""Milliseconds that SQLite itself waits for a lock."""
 _PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 _MOST = 4096
-"""Units in one transaction."""
+"""Maximum number of units in one transaction."""
 
 
 class Writer:
-    """Takes work from the loop; one per process and database."""
+    """The writer of a process for one database."""
 
     def __init__(
-        self,
-        path: Path,
-        clock: Clock,
-        presence: Path,
-        *,
-        durability: Literal["normal", "full"],
-        version: int,
-        protection: FileLock | None,
+        self, path: Path, clock: Clock, presence: Path, *, durability: Literal["normal", "full"], version: int, protection: FileLock | None
     ) -> None:
         self._path = path
         self._clock = clock
         self._presence_path = presence
         self._scrubbing = FileLock(presence.with_name(SCRUBBING))
-        """Held by a process that writes the whole database anew, which takes as long as it takes."""
+        """Held by a process that rewrites the whole database, for as long as that takes."""
         self._full = durability == "full"
         self._version = version
         self._protection = protection
         self._folding = None if protection else Folding(path)
         self._loop = asyncio.get_running_loop()
         self._backend = current_token().backend_class
-        """What `anyio.lowlevel` looks up anew at each call, at six times the price of the call."""
-        self._given: list[Unit[object]] = []
-        """On the loop: what goes to the thread at the end of this turn of it."""
+        """Cached, because `anyio.lowlevel` looks it up at each call, which costs six times as much as the call."""
+        self._pending: list[Unit[object]] = []
+        """Units on the loop that go to the thread at the end of this loop iteration."""
         self._queue: SimpleQueue[Sequence[Unit[object]] | None] = SimpleQueue()
         self._waiting: list[Unit[object]] = []
         self._ending = False
         self._connection: Connection | None = None
         self._file: os.stat_result | None = None
-        """What the connection has open."""
+        """The file that the connection has open."""
         self._transaction: Transaction | None = None
         self._presence: Presence | None = None
         self._synced = False
@@ -90,42 +83,42 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._closed = False
         self.commits = 0
-        """Of this process; only ever grows."""
+        """Number of commits by this process; only increases."""
         self.begun = 0
-        """Commits of this process that have begun; the same as `commits` when none is under way."""
+        """Number of commits that this process has started; equal to `commits` if none is in progress."""
 
     async def write(self, work: Callable[[Transaction], T], group: str = "", *, sync: bool = False) -> T:
-        """What `work` returns, once it is committed (with `sync`: fsynced). It is awaited to its outcome also under cancellation."""
+        """Run `work` and return its result once it is committed (with `sync`: fsynced). Waits for the outcome even if cancelled."""
         await self._backend.checkpoint_if_cancelled()
         unit = Unit(self._loop.create_future(), work, group, sync=sync)
         self._put(unit)
         return await outcome(unit)
 
     async def alone(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns; it has the writing connection outside of transactions, for what the library does in one go."""
+        """Run `work` on the writing connection outside transactions, and return its result."""
         unit = Unit(self._loop.create_future(), partial(self._by_itself, work), background=True)
         self._put(unit)
         return await outcome(unit)
 
     def data_version(self) -> asyncio.Future[int]:
-        """A number that changes when another connection has committed, and never by our own commits."""
+        """Return a number that changes when another connection has committed, and never by our own commits."""
         unit = Unit(self._loop.create_future(), self._data_version, background=True)
         self._put(unit)
         return unit.future
 
     def others(self) -> bool:
-        """Whether another process writes to this database now."""
+        """Return True if another process currently writes to this database."""
         return self._presence is not None and self._presence.others()
 
     async def close(self) -> None:
-        """After everything that was queued before has been committed."""
+        """Close after committing everything queued before."""
         if self._closed:
             return
         self._closed = True
         if self._thread is None:
             return
         unit: Unit[None] = Unit(self._loop.create_future(), self._disconnect, background=True)
-        self._given.append(unit)  # type: ignore[arg-type]
+        self._pending.append(unit)  # type: ignore[arg-type]
         self._hand_over()
         self._queue.put(None)
         await outcome(unit)
@@ -133,20 +126,20 @@ class Writer:
 
     def _put(self, unit: Unit[T]) -> None:
         if self._closed:
-            raise StoreError(f"the store {str(self._path)!r} is closed")
-        if self._thread is None:  # a process that only reads has no writer and does not slow others down
-            # a daemon: a program that forgets to close the store must still be able to end
+            raise StoreError(f"The store {str(self._path)!r} is closed.")
+        if self._thread is None:  # a process that only reads has no writer and does not slow down others
+            # a daemon thread: a program that forgets to close the store must still be able to exit
             self._thread = threading.Thread(target=self._main, name="moot-store-writer", daemon=True)
             self._thread.start()
-        if not self._given:
-            # what a turn of the loop brings is handed over once: for each unit alone, two threads would fight for the interpreter
+        if not self._pending:
+            # hand over all units of a loop iteration at once: one by one, two threads would compete for the interpreter
             self._loop.call_soon(self._hand_over)
-        self._given.append(unit)  # type: ignore[arg-type]
+        self._pending.append(unit)  # type: ignore[arg-type]
 
     def _hand_over(self) -> None:
-        given, self._given = self._given, []
-        if given:
-            self._queue.put(given)
+        pending, self._pending = self._pending, []
+        if pending:
+            self._queue.put(pending)
 
     # ── on the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,13 +148,13 @@ class Writer:
             finished = self._between(units) if units[0].background else self._commit(units)
             try:
                 self._loop.call_soon_threadsafe(settle, finished)
-            except RuntimeError:  # the loop is closed, so nobody waits any more
+            except RuntimeError:  # the loop is closed, so no one waits anymore
                 return
             if self._folding is not None and self._connection is not None:
                 self._folding.committed(self._connection)
 
     def _gather(self) -> list[Unit[object]]:
-        """What waits, oldest first: a unit that wants to be outside of transactions, or those of the next one. Empty = the end."""
+        """Return waiting units, oldest first: either one that runs outside transactions, or those for the next one. Empty = stop."""
         waiting = self._waiting
         if not waiting and not self._ending:
             self._take(self._queue.get())
@@ -185,27 +178,27 @@ class Writer:
         for unit in units:
             try:
                 unit.result = unit.work()
-            except Exception as error:  # noqa: BLE001 - it is the caller's, on the other thread
+            except Exception as error:  # noqa: BLE001 - passed on to the caller
                 unit.error = translated(error, self._path)
         return units
 
     def _commit(self, units: list[Unit[object]]) -> Sequence[Unit[object]]:
-        """Those of the units that have their outcome now; the others are left for the next transaction."""
+        """Return the units whose outcome is known; the others are left for the next transaction."""
         self._pace()
-        began = time.monotonic()
+        started = time.monotonic()
         applied: list[Unit[object]] = []
         try:
             connection, transaction = self._connected()
             self._set_sync(connection, self._full or any(unit.sync for unit in units))
             with self._protected():
                 self._begin(connection)
-                began = time.monotonic()
-                rest = self._apply(connection, transaction, units, applied, began + LONGEST)
+                started = time.monotonic()
+                rest = self._apply(connection, transaction, units, applied, started + LONGEST)
                 self.begun += 1
                 point("store.before-commit")
                 connection.execute("COMMIT")
                 point("store.after-commit")
-        except Exception as error:  # noqa: BLE001 - it is the callers', on the other thread
+        except Exception as error:  # noqa: BLE001 - passed on to the callers
             self.begun = self.commits
             self._recover(error)
             reason = translated(error, self._path)
@@ -215,11 +208,11 @@ class Writer:
         self.commits += 1
         self._waiting[:0] = rest
         ended = time.monotonic()
-        self._not_before = ended + max(PAUSE, ended - began)
+        self._not_before = ended + max(PAUSE, ended - started)
         return applied
 
     def _pace(self) -> None:
-        """Leaves the others their turn: at least PAUSE, and as long as our last transaction took."""
+        """Let other processes write: pause at least PAUSE, and as long as our last transaction took."""
         wait = self._not_before - time.monotonic()
         if wait > 0 and self.others():
             time.sleep(wait)
@@ -227,7 +220,7 @@ class Writer:
     def _apply(
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
     ) -> list[Unit[object]]:
-        """What there was no time for. All goes without savepoints first, which cost as much as a row each; failures are few."""
+        """Run the units and return those for which there was no time. Savepoints cost as much as a row, so the first try has none."""
         groups = deque(grouped(units))
         try:
             while groups:
@@ -235,7 +228,7 @@ class Writer:
                     return [unit for left in groups for unit in left]
                 applied.extend(do_first(groups, transaction))
         except Exception:
-            if not connection.in_transaction:  # the library gave the whole transaction up
+            if not connection.in_transaction:  # SQLite has rolled back the whole transaction
                 raise
             connection.execute("ROLLBACK")
             transaction.forget()
@@ -247,7 +240,7 @@ class Writer:
     def _apply_apart(
         self, connection: Connection, transaction: Transaction, groups: Sequence[list[Unit[object]]], applied: list[Unit[object]]
     ) -> list[Unit[object]]:
-        """The same with each group under a savepoint, so that a failure is its own unit's alone."""
+        """Run each group under a savepoint, so that only the failing unit fails."""
         until = time.monotonic() + LONGEST
         for index, group in enumerate(groups):
             if index and time.monotonic() > until:
@@ -259,13 +252,13 @@ class Writer:
         return []
 
     def _apply_group(self, connection: Connection, transaction: Transaction, group: Sequence[Unit[object]]) -> bool:
-        """False when several were tried together and one of them failed: nothing of them has happened then."""
+        """Run a group under a savepoint. Return False, with the group undone, if one of several units failed."""
         connection.execute("SAVEPOINT unit")
         try:
             for unit in group:
                 unit.result = unit.work(transaction)
         except Exception as error:
-            if not connection.in_transaction:  # the library gave the whole transaction up
+            if not connection.in_transaction:  # SQLite has rolled back the whole transaction
                 raise
             connection.execute("ROLLBACK TO unit")
             connection.execute("RELEASE unit")
@@ -278,7 +271,7 @@ class Writer:
         return True
 
     def _begin(self, connection: Connection) -> None:
-        """Asks often: the library's own waiting grows to 100 ms steps, in which a busy importer gets in again and again."""
+        """Start a transaction, retrying often: SQLite's own backoff grows to 100 ms, during which a busy importer repeatedly gets ahead."""
         until = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -288,19 +281,19 @@ class Writer:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF != 5 or (time.monotonic() > until and not self._scrubbing.held()):
                     raise
         if version_of(connection) != self._version:
-            raise StoreTooNew(f"another moot has changed the schema of {str(self._path)!r} meanwhile", fix="start this program again")
+            raise StoreTooNew(f"Another version of moot has upgraded {str(self._path)!r}.", fix="Restart this program.")
         self._check_place()
 
     def _check_place(self) -> None:
-        """A file without a name takes every commit, and is gone with the last process that has it open."""
+        """Check that the file is still in place: a deleted file accepts commits, but disappears with the last process using it."""
         try:
             found = self._path.stat()
         except OSError:
             found = None
         if found is None or self._file is None or not os.path.samestat(found, self._file):
-            what = "removed" if found is None else "replaced by another file"
+            event = "removed" if found is None else "replaced by another file"
             raise StoreError(
-                f"the database {str(self._path)!r} was {what} while it was open", fix="put it back, or start this program again"
+                f"The database {str(self._path)!r} was {event} while it was open.", fix="Put it back, or restart this program."
             )
 
     def _connected(self) -> tuple[Connection, Transaction]:
@@ -313,28 +306,28 @@ class Writer:
             connection.execute(f"PRAGMA journal_size_limit = {LIMIT}")
             if self._suspect:
                 self._verify(connection)
-            # opening waits long, for another process may be recovering the log of one that was killed; see _begin for the rest
+            # opening waits long, because another process may be recovering the log of a killed one; for the rest see _begin
             connection.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN}")
             self._synced = False
             self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
         return self._connection, self._transaction
 
     def _set_sync(self, connection: Connection, sync: bool) -> None:
-        """FULL makes the commit fsync the WAL, which holds every earlier commit too; it can't be switched inside a transaction."""
+        """Set the sync mode before a transaction. FULL makes the commit fsync the log, including all earlier commits."""
         if sync != self._synced:
             connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
             self._synced = sync
 
     @contextmanager
     def _protected(self) -> Generator[None]:
-        """With a library that has the WAL-reset bug: nobody else commits or checkpoints meanwhile."""
+        """With the WAL-reset bug, prevent other processes from committing or checkpointing meanwhile."""
         with self._protection or nullcontext():
             yield
             if self._protection and self._connection is not None and self.commits % 64 == 63:
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _recover(self, error: Exception) -> None:
-        """Leaves no transaction behind; after a failed fsync the connection is not trusted again."""
+        """Roll back an open transaction; after a failed fsync, close the connection."""
         connection = self._connection
         if connection is None:
             return
@@ -346,7 +339,7 @@ class Writer:
             if not distrusted(error, self._path):
                 return
         except sqlite.Error:
-            pass  # the connection is thrown away below
+            pass  # the connection is closed below
         self._suspect = True
         self._disconnect()
 
@@ -363,7 +356,7 @@ class Writer:
     def _disconnect(self) -> None:
         connection, self._connection, self._transaction = self._connection, None, None
         if self._folding is not None:
-            self._folding.stop()  # the connection that goes last folds all of the log
+            self._folding.stop()  # the last connection to close checkpoints the whole log
         if connection is not None:
             with self._protection or nullcontext():
                 connection.close()
@@ -374,7 +367,7 @@ class Writer:
     def _by_itself(self, work: Callable[[Connection], T]) -> T:
         connection, _ = self._connected()
         if self._folding is not None:
-            self._folding.stop()  # nobody waits for a checkpoint that another connection is at: it is refused
+            self._folding.stop()  # SQLite refuses to wait for a checkpoint of another connection
         with self._protection or nullcontext():
             connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE * 1000)}")
             try:

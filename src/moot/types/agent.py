@@ -1,4 +1,4 @@
-"""A named definition of an agent: what a configuration or a person calls by name."""
+"""Agent definitions: the named agents of a configuration, and the outside agents that moot knows."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from moot.types.canonical import JsonObject, empty
 from moot.types.model import Effort
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
-"""ask: every effect beyond reading asks · edits: file edits in the allowed paths don't · plan: reading only · auto: nothing asks."""
+"""ask: everything except reading asks · edits: file edits in the allowed paths don't ask · plan: read-only · auto: nothing asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """How much of a conversation a step sends."""
+    """The part of a conversation's history that a step sends."""
 
     max_tokens: int | None = None
-    """None = what the model's context leaves."""
+    """None = as much as the model's context allows."""
     compact_at: float = 0.8
     keep: int = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What a configuration calls an agent."""
+    """A named agent definition."""
 
     name: str = "default"
     description: str = ""
@@ -32,41 +32,41 @@ class Agent:
     model: str = "main"
     """A model type (main, small …) or `model@provider`."""
     instructions: str = ""
-    """Replaces the built-in system prompt's first paragraph when not empty."""
+    """If not empty, replaces the first paragraph of the built-in system prompt."""
     rules: str = ""
     tools: tuple[str, ...] | None = None
-    """None = all that are not hidden; () = none."""
+    """None = all tools that are not hidden; () = none."""
     skills: tuple[str, ...] = ()
     mcp: tuple[str, ...] | None = None
-    """Servers of the section `mcp` that it is handed; None = all, () = none."""
+    """Names of the MCP servers that the agent may use; None = all, () = none."""
     role: Literal["read", "write"] = "write"
-    """read: tools with effects beyond reading are not offered."""
+    """read: tools that do more than read are not offered."""
     temperature: float | None = None
     max_steps: int | None = None
     effort: Effort | None = None
     show_reasoning: bool = True
     history: HistorySettings = field(default_factory=HistorySettings)
     options: JsonObject = field(default_factory=empty)
-    """For its agent service alone, which says what may stand there."""
+    """Options of the agent service, which defines their schema."""
     fallback: tuple[str, ...] = ()
-    """Models to try, in order, when the main one fails before anything was shown."""
+    """Models to try, in order, if the main one fails before any output was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
-    """An outside agent that moot can run without a word of configuration, once its program is there."""
+    """An outside agent that works without configuration once its program is installed."""
 
     name: str
-    """What `-a` takes."""
+    """The value for `-a`."""
     agent_type: str
     description: str
     install: str
-    """The line that brings it, for a person to type."""
+    """The install command to show to the user."""
     programs: tuple[str, ...] = ()
-    """Names on the PATH, any of which will do; () = it comes with `package`."""
+    """Executable names, any of which is sufficient; () = `package` includes the program."""
     package: str = ""
-    """The Python package that drives it; empty = none is needed."""
+    """The Python package that drives the agent; empty = none is needed."""
 
     def agent(self) -> Agent:
-        """As it would stand in a configuration; the model is the agent's own choice."""
+        """Return the equivalent agent definition; the agent chooses its own model."""
         return Agent(name=self.name, description=self.description, agent_type=self.agent_type, model="")

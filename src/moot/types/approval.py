@@ -1,4 +1,4 @@
-"""A person's yes or no, bound to the exact bytes it was asked about, used once (DESIGN section 4)."""
+"""Approvals: a person's answer to one request, bound to the exact bytes of that request and used once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.outside import Option, OutsideCall
 
 BY_CLIENT: Json = {"by": "client"}
-"""`Approval.questions` where a client's own tool is to be run: the answer's `value` is `{"output": …}` or `{"error": "…"}`."""
+"""`Approval.questions` of a call to a client's own tool: the answer's `value` is `{"output": …}` or `{"error": "…"}`."""
 
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -19,38 +19,38 @@ _ACTIONS: dict[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person said to an approval or to a tool's questions."""
+    """A person's answer to an approval or to a tool's questions."""
 
     approved: bool
     option: str = "once"
-    """once | conversation | always | an outside agent's own option id. The latter two of ours also allow the like from then on."""
+    """once | conversation | always | an outside agent's own option id. `conversation` and `always` also allow similar calls later."""
     reason: str = ""
     answered_by: str = "user"
     value: Json = None
-    """The replies, when a tool asked questions."""
+    """The replies to a tool's questions."""
     patterns: tuple[str, ...] = ()
-    """What `conversation` and `always` allow from then on; empty = the narrowest that was offered for each part."""
+    """The patterns that `conversation` and `always` allow; empty = the narrowest pattern offered for each part."""
     arguments: bytes | None = None
-    """The arguments that the person put in the place of the model's; the call runs with exactly these bytes."""
+    """Arguments that replace the model's; the call runs with exactly these bytes."""
     digest: bytes = b""
-    """`bind(…)` with those arguments; the runtime sets it."""
+    """`bind(…)` with the replaced arguments; set by the runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedPart:
-    """One thing that an approval is about, decided by itself: a command of a shell line, a path, an address."""
+    """One separately decided part of an approval: a command of a shell line, a path, a URL."""
 
     text: str
-    """Untrusted: faces spell out its control characters."""
+    """Untrusted: faces escape control characters."""
     action: Action
     why: str
-    """The rule or mode that decided it, or what no rule can cover."""
+    """The rule or mode that decided, or why no rule can cover it."""
     patterns: tuple[str, ...] = ()
-    """What could be allowed from now on that covers it, narrowest first; empty = only this once."""
+    """Patterns that would cover it in the future, narrowest first; empty = it can be allowed only once."""
     always: bool = False
-    """Whether that may be offered for ever."""
+    """True if the patterns may also be offered as a permanent rule."""
     within: bool = False
-    """It is run by the part before it."""
+    """True if the previous part runs this one."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -64,7 +64,7 @@ class AskedPart:
 
     @classmethod
     def from_json(cls, value: JsonObject) -> AskedPart:
-        """Total: what is not there is empty, and an unknown action asks."""
+        """Accept any object: missing fields are empty, and an unknown action becomes `ask`."""
         patterns = value.get("patterns")
         return cls(
             str(value.get("text", "")),
@@ -78,7 +78,7 @@ class AskedPart:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a person allowed for as long as a conversation lasts."""
+    """A permission for the rest of one conversation."""
 
     tool: str
     match: str
@@ -91,7 +91,7 @@ class Grant:
 
 
 def grants_of(settings: JsonObject) -> tuple[Grant, ...]:
-    """What a conversation's settings allow; what can't be read allows nothing."""
+    """Return the grants in a conversation's settings; unreadable entries are ignored and so allow nothing."""
     found: list[Grant] = []
     kept = settings.get("grants")
     for item in kept if isinstance(kept, list) else []:
@@ -103,62 +103,62 @@ def grants_of(settings: JsonObject) -> tuple[Grant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The row of `approval`."""
+    """A row of the `approval` table."""
 
     id: str
-    """Derived: `<run>/<tool key>`, and `#<n>` when it had to be asked again."""
+    """Derived: `<run>/<tool key>`, with `#<n>` if it was asked again."""
     run: str
     tool_call: str
     tool: str
     arguments: bytes
-    """The exact bytes that will be run."""
+    """The exact bytes that will run."""
     digest: bytes
-    """`bind(…)` of all that the decision is about."""
+    """`bind(…)` of everything the decision depends on."""
     asked_at: int
     """ms"""
     expires_at: int | None = None
     answer: Answer | None = None
     used_at: int | None = None
-    """Set in the transaction that holds the call's `start`."""
+    """Set in the transaction that stores the call's `start`."""
     questions: Json = None
-    """What a tool asks a person, as JSON; null for a plain yes or no."""
+    """Questions of a tool for a person, as JSON; null for a plain yes or no."""
     parts: tuple[AskedPart, ...] = ()
-    """What is decided about, piece by piece; empty for questions, and for what an older moot asked."""
+    """The parts to decide; empty for questions and for approvals stored by old versions."""
     outside: OutsideCall | None = None
-    """What an outside agent asks about, whose process waits for the answer; None for a call of moot's own loop."""
+    """The call of an outside agent whose process waits for the answer; None for a call of moot's own loop."""
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """The answers that an outside agent takes, as it offers them."""
+        """The answers that an outside agent accepts."""
         return self.outside.options if self.outside is not None else ()
 
     @property
     def by_client(self) -> bool:
-        """Whether it waits for the output of a tool that the run's client brought: a program answers it, and no person."""
+        """True if the client that brought the tool must answer with its output; people can't answer it."""
         return self.questions == BY_CLIENT
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """The narrowest patterns that together cover it; empty = it can be allowed only once."""
+        """The narrowest patterns that together cover the approval; empty = it can be allowed only once."""
         asking = [part for part in self.parts if part.action == "ask"]
         return tuple(part.patterns[0] for part in asking) if all(part.patterns for part in asking) else ()
 
     @property
     def always(self) -> bool:
-        """Whether those may be offered for ever."""
+        """True if the `lasting` patterns may also be offered as permanent rules."""
         return bool(self.lasting) and all(part.always for part in self.parts if part.action == "ask")
 
 
 class Grants(Protocol):
-    """What a person allowed for as long as a conversation lasts: `grants_of(conversation.settings)`; given by answers."""
+    """Permissions that last as long as a conversation. Answers create them; read them with `grants_of(conversation.settings)`."""
 
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
-        """Takes it back, fsynced; False when it was not there. Raises NotFound."""
+        """Remove a grant durably and return True, or False if there is no such grant. Raise NotFound if the conversation is unknown."""
         ...
 
 
 def bind(run: str, directory: str, tool: str, definition: bytes, arguments: bytes) -> bytes:
-    """32 bytes over exactly what a decision is about; any difference asks again."""
+    """Return a 32-byte digest of everything a decision depends on; any difference requires a new approval."""
     digest = blake2b(digest_size=32)
     for piece in (run.encode(), directory.encode("utf-8", "surrogateescape"), tool.encode(), definition, arguments):
         digest.update(len(piece).to_bytes(8, "big"))

@@ -1,4 +1,4 @@
-"""The seam of backups: a whole home as one file, and back."""
+"""Backups: a whole home directory as one file."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from moot.types.canonical import JsonObject
 __all__ = ["BackingUp", "Backup", "Tell"]
 
 Tell: TypeAlias = Callable[[str], None]
-"""Takes words on how far the work has come, as often as one likes."""
+"""Callback for progress messages; may be called any number of times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What a backup says of itself, once all of it was read."""
+    """The description of a backup that was read completely."""
 
     path: str
     made_at: int
     """ms"""
     program: str
-    """moot's version that wrote it."""
+    """The moot version that wrote it."""
     schema: int
     files: int
     size: int
-    """Bytes of all files in it."""
+    """Total size of the files in it, in bytes."""
     packed: int
-    """Bytes of the backup itself."""
+    """Size of the backup file, in bytes."""
     has_secrets: bool
-    """Whether the configuration is in it as it was, keys and all."""
+    """True if the configuration is included unchanged, with its API keys."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -47,11 +47,12 @@ class Backup:
 
 
 class BackingUp(Protocol):
-    """Making backups of a store in use; reading them needs no store (`moot.store.backing`)."""
+    """The creation of backups while the store is in use. Reading a backup needs no store, see `moot.store.backing`."""
 
     async def back_up(self, to: Path, *, secrets: bool = False, tell: Tell | None = None) -> Backup:
-        """The whole home as it stands in one snapshot, as a new file (or in a folder), read again and compared before it has its name.
+        """Back up the whole home from one snapshot to a new file, or to a new file in a folder.
 
-        The store keeps its name in mind, so that a purge reaches it. Raises UsageError, StoreFull; Busy while another process purges.
+        The file is read again and compared before it gets its final name. The store remembers the path so that purges reach the backup.
+        Raise UsageError or StoreFull, or Busy while another process purges.
         """
         ...

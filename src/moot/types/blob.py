@@ -1,4 +1,4 @@
-"""The seam of bytes that are addressed by their content."""
+"""Blobs: bytes addressed by their content."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ class Blob:
 
 
 class Blobs(Protocol):
-    """Who has put the bytes there may read them, and nobody else: knowing their hash is not enough."""
+    """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
 
     async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        """Stores by content; the same bytes again are the same blob. Durable with the next commit that names it."""
+        """Store bytes and return their blob; equal bytes give the same blob. Durable with the next commit that names it."""
         ...
 
     async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
-        """The same for what a person gives, fsynced. Raises LimitReached when all that they gave would be more bytes than `quota`.
+        """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
 
-        0 = as much as the disk takes. What was given before is not counted twice, and keeps the type of then.
+        Bytes uploaded before count once and keep their original media type.
         """
         ...
 
     async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
-        """The same for several in one transaction, in their order."""
+        """Store several blobs in one transaction and return them in order."""
         ...
 
     async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
-        """The same for what comes in pieces and may be large: one of them is held at a time."""
+        """Store a blob that arrives in pieces; only one piece is in memory at a time."""
         ...
 
     async def about(self, sha256: str) -> Blob:
-        """Size and type. Raises NotFound."""
+        """Return size and media type. Raise NotFound."""
         ...
 
     async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Raises NotFound; StoreCorrupt when the bytes no longer have that hash."""
+        """Return the bytes of a blob. Raise NotFound, or StoreCorrupt if the bytes don't match the hash."""
         ...

@@ -1,4 +1,4 @@
-"""JSON as moot writes and reads it: UTF-8, insertion order, exact integers, no NaN (DESIGN section 4)."""
+"""JSON as moot writes and reads it: UTF-8, insertion order, exact integers, no NaN."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 
 MAX_DEPTH = 200
-"""Nesting that we store. Deeper values are refused on the way in: no JSON reader downstream survives them."""
+"""Maximum nesting depth that we store. Deeper values are refused, because no JSON reader downstream survives them."""
 
 
 def empty() -> JsonObject:
-    """A new empty object, for defaults of frozen values."""
+    """Return a new empty object, as a default of frozen values."""
     return {}
 
 
 def dumps(value: object) -> bytes:
-    """The canonical bytes of a JSON value. Lone surrogates become U+FFFD, NaN and infinities null.
+    """Return the canonical bytes of a JSON value. Lone surrogates become U+FFFD; NaN and infinities become null.
 
-    Raises ValueError when the value is no JSON or is nested too deeply.
+    Raise ValueError if the value is not JSON or is nested too deeply.
     """
     try:
         return orjson.dumps(value)
-    except TypeError:  # orjson refuses integers over 64 bits and lone surrogates; both exist in what vendors send
+    except TypeError:  # orjson refuses integers over 64 bits and lone surrogates; vendors send both
         return _dumps_exact(value)
 
 
 def loads(data: bytes | str) -> Json:
-    """Any JSON value, quickly; integers over 64 bits lose digits here. Raises ValueError."""
+    """Parse any JSON value fast; integers over 64 bits lose digits. Raise ValueError."""
     return cast("Json", orjson.loads(data))
 
 
 def loads_object(data: bytes | str) -> JsonObject:
-    """A JSON object, quickly. Raises ValueError for anything else."""
+    """Parse a JSON object fast. Raise ValueError for anything else."""
     value = orjson.loads(data)
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")
@@ -44,12 +44,12 @@ def loads_object(data: bytes | str) -> JsonObject:
 
 
 def loads_exact(data: bytes | str) -> Json:
-    """Any JSON value to the letter: every digit of an integer kept; NaN, infinities and duplicate keys refused (ValueError).
+    """Parse a JSON value exactly: keep every digit of an integer; refuse NaN, infinities and duplicate keys with ValueError.
 
-    For tool arguments: what a person approved must be what the tool gets, under one reading only.
+    Used for tool arguments: the tool must get what a person approved, with only one possible reading.
     """
     try:
-        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
+        value = json.loads(data, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse, parse_float=_float)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if _depth_exceeds(value, MAX_DEPTH):
@@ -67,7 +67,7 @@ def _dumps_exact(value: object) -> bytes:
     return text.encode()
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
 
@@ -78,15 +78,15 @@ def _finite(value: Any) -> Any:
         return {_finite(key): _finite(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in cast("list[Any]", value)]
-    return _whole(value) if isinstance(value, str) else value
+    return _replace_surrogates(value) if isinstance(value, str) else value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicate key {twice!r}")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicate key {duplicate!r}")
     return result
 
 

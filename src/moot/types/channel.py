@@ -1,4 +1,4 @@
-"""The seam of a channel: where people talk to moot from another program, and the little that a channel may do."""
+"""The seam of a channel: how people talk to moot from another program, and what a channel may do."""
 
 from __future__ import annotations
 
@@ -17,75 +17,75 @@ from moot.types.run import OnBusy, Run, Submitted
 
 
 class ChannelRuntime(Protocol):
-    """The port of one channel: it reaches the conversations that it began itself, by a name of its own for each, and nothing else.
+    """The port of one channel. It reaches only conversations that the channel itself started, each under a name of the channel's choice.
 
-    Every method raises NotFound for what is not the channel's.
+    Every method raises NotFound for anything that does not belong to the channel.
     """
 
     async def conversation(self, who: str) -> Conversation | None:
-        """The conversation of that person or room; None when nothing was said yet."""
+        """Return the conversation of a person or room, or None if there is none yet."""
         ...
 
     async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue") -> Submitted:
-        """Hands in what was said; finds the conversation or begins it. Agent, model and mode are those of `channels.<name>`."""
+        """Submit a message, creating the conversation if needed. Agent, model and mode come from `channels.<name>`."""
         ...
 
     def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
-        """As `Tail.watch`: every event behind `after`, once and in order; closed with `aclosing`."""
+        """Like `Tail.watch`: yield every event after `after` once and in order; close it with `aclosing`."""
         ...
 
     async def wait(self, run: str) -> Run:
-        """The run once it has ended or waits."""
+        """Return the run once it has ended or waits."""
         ...
 
     async def message(self, run: str) -> Message:
-        """What the run has said, as it stands."""
+        """Return the run's message as it is at the moment."""
         ...
 
     async def approvals(self, run: str) -> list[Approval]:
-        """What the run asks, oldest first."""
+        """Return the run's open approvals, oldest first."""
         ...
 
     async def answer(self, approval: str, answer: Answer) -> None:
-        """A person's answer, and only a person's; the first one wins. Raises Busy when it is answered or has expired."""
+        """Store a person's answer; the first one wins. Raise Busy if the approval is already answered or has expired."""
         ...
 
     async def cancel(self, run: str) -> None:
-        """Stops the run; nothing happens when it has ended."""
+        """Stop the run; do nothing if it has ended."""
         ...
 
 
 class Channel(Protocol):
-    """Carries what people say to moot, and moot's answers back. Instances are stateless."""
+    """A connection between people and moot. Instances are stateless."""
 
     name: str
 
     async def serve(self, runtime: ChannelRuntime, settings: JsonObject) -> None:
-        """Serves until it is cancelled; `settings` is `channels.<name>` of the configuration.
+        """Serve until cancelled; `settings` is `channels.<name>` of the configuration.
 
-        Raises ConfigError for settings it can't serve with. What one person does, or a connection that breaks, never ends it.
+        Raise ConfigError for unusable settings. Neither a single user's input nor a broken connection ends it.
         """
         ...
 
 
 class ChannelClient(Protocol):
-    """A person at the other end of a channel."""
+    """A simulated person at the other end of a channel."""
 
     async def say(self, text: str) -> None: ...
 
     async def hear(self) -> str:
-        """What the channel says next: an answer, or a question that wants a yes or a no."""
+        """Return the channel's next message: an answer, or a question that wants a yes or no."""
         ...
 
 
 @runtime_checkable
 class Reachable(Protocol):
-    """An optional power of a channel: it can be talked to on this machine alone, which is how the conformance suite tries it."""
+    """Optional capability of a channel: it can be tested on this machine alone. The conformance suite uses it."""
 
     def trial(self, folder: Path) -> JsonObject:
-        """Settings to be tried with; whatever it needs lies in that folder, which is empty."""
+        """Return settings for a test; any files it needs go into `folder`, which is empty."""
         ...
 
     def client(self, settings: JsonObject, who: str) -> AbstractAsyncContextManager[ChannelClient]:
-        """Somebody of that name who talks to the channel that is served with these settings; waits up to 5 s until it is."""
+        """Return a client named `who` that talks to the channel served with these settings; wait up to 5 s until it is reachable."""
         ...

@@ -1,7 +1,7 @@
-"""A streamed piece in the shape of the AI SDK's `UIMessageChunk`: every kind of versions 6 and 7 (reference: AI SDK UI, stream protocol).
+"""Streamed pieces in the shape of the AI SDK's `UIMessageChunk`, versions 6 and 7 (reference: AI SDK UI, stream protocol).
 
-A chunk is plain JSON, not a class: one is made for every few bytes a model says, and what we don't know must live on. `KINDS` is the
-one table of what each kind needs and may carry; the functions below are the spellings that moot itself writes.
+A chunk is plain JSON, not a class: one is made for every few bytes of model output, and unknown fields must survive. `KINDS` lists the
+required and optional fields of each kind; the functions below build the chunks that moot itself writes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Kind:
     required: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     since: int = 5
-    """The first major version of the AI SDK whose clients know it."""
+    """The first major version of the AI SDK whose clients support it."""
     later: frozenset[str] = frozenset()
-    """Optional fields that only clients of version 7 know."""
+    """Optional fields that only version 7 clients support."""
 
 
 def _kind(required: str = "", optional: str = "", *, since: int = 5, later: str = "") -> Kind:
@@ -65,25 +65,25 @@ KINDS: dict[str, Kind] = {
     "error": _kind("errorText"),
     "abort": _kind("", "reason"),
 }
-"""Kinds named `data-NAME` need `data` and may have `id` and `transient`; see `kind_of`."""
+"""Kinds named `data-NAME` need `data` and may have `id` and `transient`; `kind_of` handles them."""
 
 DATA = _kind("data", "id transient")
 
 OURS = "moot"
-"""The key of `providerMetadata` under which the runtime notes what is for moot alone: of a tool's output, where the whole of it is.
-It is in the log and in stored parts; clients and models never get it."""
+"""The key of `providerMetadata` for data that only moot uses, such as where the full output of a tool is stored.
+It is in the log and in stored parts; clients and models never see it."""
 
 FINISH_REASONS = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
-"""What a version 6 client takes; version 7 adds `interrupted`."""
+"""Reasons that a version 6 client accepts; version 7 adds `interrupted`."""
 
 
 def kind_of(name: str) -> Kind | None:
-    """The row of a chunk type; None when no version we know has it."""
+    """Return the field table of a chunk type, or None if no known version has the type."""
     return DATA if name.startswith("data-") else KINDS.get(name)
 
 
 def problems(chunk: Chunk, version: int = 6) -> list[str]:
-    """What a client of this major version would not take, in words; empty when it would take the chunk."""
+    """Describe why a client of this major version would refuse the chunk; empty if it would accept it."""
     name = chunk.get("type")
     kind = kind_of(name) if isinstance(name, str) else None
     if kind is None:

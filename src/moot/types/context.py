@@ -1,4 +1,4 @@
-"""What an agent service is handed for one leg of a run: the log, the journal, the answers and the inbox."""
+"""The context that the runtime passes to an agent service for one leg of a run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from moot.types.tool import Tool, ToolContext
 
 
 class Parked(BaseException):
-    """Ends a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` holds it up."""
+    """The end of a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` catches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a piece of journaled work came to; the value is JSON so that a resumed run gets the same."""
+    """The result of journaled work. The value is JSON so that a resumed run gets the same one."""
 
     value: Json
     chunks: tuple[Chunk, ...] = ()
@@ -36,19 +36,19 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The journal has the work's start and no end, and it may not be repeated."""
+    """The outcome of work that the journal shows as started but not ended, and that must not be repeated."""
 
     key: str
-    """Of the attempt that began; its `end` is still to be written."""
+    """Key of the started attempt; its `end` is still to be written."""
     started_at: int
     """µs"""
     note: JsonObject
-    """The last fact it put down (`ToolContext.note`); empty when none."""
+    """The last fact it recorded with `ToolContext.note`; empty if none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model to try, with whom to call and how to speak."""
+    """A model to try, with its provider and dialect."""
 
     model: Model
     provider: Provider
@@ -57,7 +57,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class StepSetup:
-    """Settings, tools and models of one step, taken afresh so that a reloaded configuration shows."""
+    """Settings, tools and models of one step, read for each step so that a reloaded configuration takes effect."""
 
     choices: tuple[Choice, ...]
     """The model and its fallbacks, in order; never empty."""
@@ -69,31 +69,31 @@ class StepSetup:
     max_steps: int
     """Steps after which the run stops; 0 = no limit."""
     served: Served | None = None
-    """For whom else the run is made, with tools of its own."""
+    """The external client that the run serves, with its own tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What policy says of a call before its `start`."""
+    """The policy's decision on a call, made before the call's `start`."""
 
     allowed: bool
     reason: str = ""
     approval: str | None = None
-    """The answered approval that must be used with the call's start."""
+    """The answered approval to mark as used together with the call's start."""
     digest: bytes = b""
     asked: bool = False
-    """A person said no, as against policy."""
+    """True if a person refused, as opposed to policy."""
     nobody: bool = False
-    """A person should have been asked, and none is there."""
+    """True if a person should have been asked but none is available."""
     arguments: bytes | None = None
-    """What the person put in the place of the call's arguments."""
+    """Arguments by which the person replaced the call's own."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
 class Ports(Protocol):
-    """What is neither the log nor a decision: content, time, chance. Tests bring their own."""
+    """Side effects other than the log and decisions: content, time, randomness. Tests bring their own."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -103,117 +103,117 @@ class Ports(Protocol):
         ...
 
     def jitter(self) -> float:
-        """A random number from 0 to 1, for backing off."""
+        """Return a random number from 0 to 1, for backoff."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; cancellable."""
+        """Sleep; cancellable."""
         ...
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
-        """Held for as long as that provider is being called: entering waits while `limits.per_provider` others are at it."""
+        """Return a context held while the provider is being called; entering waits while `limits.per_provider` calls are active."""
         ...
 
 
 class OutsideContext(Protocol):
-    """What a leg of an outside agent needs beside the rest."""
+    """The part of the context that only outside agents use."""
 
     @property
     def mode(self) -> Mode:
-        """The run's, else the configuration's: `decide` goes by it, and the agent should be started in what comes nearest."""
+        """The mode of the run, or of the configuration. `decide` applies it, and the agent should be started in its closest equivalent."""
         ...
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
-        """What becomes of a call that an outside agent asks about: policy first, else a person is asked and this waits for the answer.
+        """Decide a call that an outside agent asks about: apply policy, else ask a person and wait for the answer.
 
-        The run is `waiting` meanwhile and takes no slot; it stays ours, for the agent's process waits with it. A refusal when nobody is
-        there to be asked, or nobody answers in time. What can't be answered any more since the agent has gone on is ended by cancelling
-        this. Raises FenceLost.
+        Meanwhile the run is `waiting` and takes no slot, but keeps its owner because the agent's process waits too. The call is refused if
+        no one can be asked or no one answers in time. Cancel this if the agent has moved on and the question is obsolete.
+        Raise FenceLost.
         """
         ...
 
     async def session(self) -> Session | None:
-        """The agent's own session that holds the branch up to here, as far as it does; None = begin a new one."""
+        """Return the agent's own session that holds this branch, as far as it does; None = start a new one."""
         ...
 
     async def set_session(self, id: str) -> None:
-        """Remembers the session that this run is made in, committed on return; the next prompt finds it, also when this run fails."""
+        """Store the session of this run, committed on return. The next prompt finds it, even if this run fails."""
         ...
 
 
 class RunContext(OutsideContext, Protocol):
-    """The leg's only way out. Owned by `runtime/drive.py`, which also owns its cancel scope."""
+    """Everything a leg may use. Owned by `runtime/drive.py`, which also owns its cancel scope."""
 
     @property
     def ports(self) -> Ports: ...
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
-        """Stamps run and time, commits, then shows the events to watchers; their seqs. Raises FenceLost.
+        """Set run and time on the events, commit them, publish them to watchers and return their seqs. Raise FenceLost.
 
-        `fold` writes the message's parts as they stand with these events, in the same transaction.
+        With `fold`, also store the message's parts including these events, in the same transaction.
         """
         ...
 
     async def journal(self) -> list[Event]:
-        """All events of this run so far, in order."""
+        """Return all events of this run so far, in order."""
         ...
 
     async def history(self, tokens: int) -> list[Message]:
-        """The branch that this run answers, oldest first, without the run's own message; at least the last `tokens` of it."""
+        """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message."""
         ...
 
     def message(self) -> Message:
-        """The run's own message, folded to now."""
+        """Return the run's own message, folded up to its latest event."""
         ...
 
     async def setup(self, role: ModelRole = "main") -> StepSetup:
-        """Raises UsageError when no model can be had."""
+        """Return the setup of the next step. Raise UsageError if no model is available."""
         ...
 
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result | Unknown:
-        """Runs the work between a durable `start` (with `body`) and one event that is both its `end` and its chunks.
+        """Run the work between a durable `start` (with `body`) and one event that holds both its `end` and its chunks.
 
-        A key with an end returns its result again without running anything; one with only a start is run again when `idempotent`,
-        else Unknown.
+        If the key already has an end, return its stored result without running anything. If it has only a start, run the work again if
+        `idempotent`, else return Unknown.
         """
         ...
 
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
-        """What the journal says of a piece of work, whatever its attempts."""
+        """Return the journal's state of a piece of work, across all its attempts."""
         ...
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-        """Policy's word on a call, asking a person when it says so. Raises Parked when the answer is still out.
+        """Apply policy to a call and ask a person if it requires that. Raise Parked while the answer is missing.
 
         `subject` is what rules match: a command, a path, a URL.
         """
         ...
 
     async def ask(self, key: str, approval: Approval) -> Answer:
-        """The stored answer, else the question is stored and shown. Raises Parked while it is out."""
+        """Return the stored answer; without one, store and show the question and raise Parked."""
         ...
 
     async def inbox(self) -> list[InboxItem]:
-        """What has come in and not been taken."""
+        """Return the inbox items that have not been handled yet."""
         ...
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext: ...
 
 
 class AgentService(Protocol):
-    """Runs agents of one `agent_type`: everything a run says goes through the context, nothing is yielded. Instances are stateless.
+    """A runner of agents of one `agent_type`. All output goes through the context; nothing is yielded. Instances are stateless.
 
-    `start`, `finish`, `abort` and the run's end are the runtime's to write; steps, exchanges and tool outputs are the service's.
+    The runtime writes `start`, `finish`, `abort` and the run's end; the service writes steps, exchanges and tool outputs.
     """
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
-        """Drives one leg to its end. Cancellation and Parked pass through; any other exception fails the run at its border."""
+        """Run one leg to its end. Cancellation and Parked pass through; any other exception fails the run at its border."""
         ...
 
 
 @runtime_checkable
 class Tried(Protocol):
-    """An optional power of an agent service: `Agent.options` to be tried with on this machine alone, as the conformance suite does."""
+    """Optional capability of an agent service: options for tests on this machine alone. The conformance suite uses it."""
 
     trials: Mapping[str, JsonObject]
-    """`answer`: it says something and ends · `slow`: it begins its work and would go on for a minute."""
+    """`answer`: produce output and end · `slow`: start working and continue for a minute."""

@@ -1,4 +1,4 @@
-"""The seam of conversations and the messages in them."""
+"""The seam of conversations and their messages."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from moot.types.page import Page
 
 
 class Conversations(Protocol):
-    """Conversations and the tree of messages. Lists are newest activity first."""
+    """Conversations and their messages. Lists are sorted by latest activity first."""
 
     async def create(self, conversation: Conversation) -> Conversation:
-        """With its `no` and times. Raises Busy when id or key exists."""
+        """Store a conversation and return it with its `no` and times. Raise Busy if its id or key exists."""
         ...
 
     async def get(self, reference: str) -> Conversation:
-        """By id, client id, unique prefix (4 characters or more) or exact title. Raises NotFound, naming the candidates if several fit."""
+        """Find by id, client id, unique prefix (4 characters or more) or exact title. Raise NotFound, naming candidates if ambiguous."""
         ...
 
-    async def keyed(self, key: str) -> Conversation | None:
-        """Keys are each owner's own; in the view of everybody they are the local user's."""
+    async def by_key(self, key: str) -> Conversation | None:
+        """Find by key. Keys are unique per owner; in the view of all owners, only the local user's keys are found."""
         ...
 
-    async def named(self, client_id: str) -> Conversation | None:
-        """By exactly its id, or the one that a client gave it."""
+    async def by_client_id(self, client_id: str) -> Conversation | None:
+        """Find by exact id or client id."""
         ...
 
     async def list(
@@ -41,19 +41,18 @@ class Conversations(Protocol):
         query: str = "",
         parent: str | None = None,
     ) -> Page[Conversation]:
-        """Those in whose title, model, agent, origin or directory each word of the query occurs, in any case of letters.
-        With `parent` only its sub-agents'.
+        """List the conversations whose title, model, agent, origin or directory contains each word of the query, ignoring case.
 
-        Raises UsageError for a cursor that is none of ours.
+        With `parent`, list only its sub-agents' conversations. Raise UsageError for an invalid cursor.
         """
         ...
 
     async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
-        """A user's title wins for ever."""
+        """Set the title, unless the user has set one and `source` is not `user`."""
         ...
 
     async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
-        """Replaces them, all but `grants`, which answers and `Grants` change."""
+        """Replace the settings, except `grants`, which only answers and `Grants` change."""
         ...
 
     async def update(
@@ -66,26 +65,26 @@ class Conversations(Protocol):
         project: str | None = None,
         touch: bool = False,
     ) -> Conversation:
-        """Sets what is given: (agent, agent_type), model, archived or not, project; `touch` makes now its last activity.
+        """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
-        An agent and a model set so stick: a run that is under way does not put its own in their place.
+        Agent and model set here persist: a run in progress does not replace them by its own.
         """
         ...
 
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
-        """Marks it deleted (or not), with a `tree` event; nothing is lost until a purge. Raises Busy while a run is running."""
+        """Mark as deleted, or restore, with a `tree` event; data is lost only in a purge. Raise Busy while a run is running."""
         ...
 
     async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
-        """The shown branch (or the one that ends with `head`), oldest first; the last `limit` of it. A live message is folded to now."""
+        """Return the last `limit` messages of the shown branch (or the one ending with `head`), oldest first, live ones folded to date."""
         ...
 
     async def message(self, reference: str, *, conversation: str | None = None) -> Message:
-        """A live one folded to now; in a conversation also by the id that a client gave it. Raises NotFound."""
+        """Return a message, a live one folded to date. With `conversation`, client ids are accepted too. Raise NotFound."""
         ...
 
     async def add_message(
         self, message: Message, *, raw: bytes | None = None, body: JsonObject | None = None, move_head: bool = True
     ) -> Message:
-        """A whole message outside any run (an import, an edit, a system line), as one `message` event."""
+        """Store a complete message outside any run (an import, an edit, a system line) as one `message` event."""
         ...

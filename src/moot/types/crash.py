@@ -1,7 +1,7 @@
-"""Named instants at which a test may kill the process, to show that nothing acknowledged is lost.
+"""Named points at which a test may kill the process, to show that no acknowledged data is lost.
 
-`MOOT_CRASH_AT=<name>` or `<name>:<n>` (the n-th time, from 1) acts only together with `MOOT_TESTING=1`. The suite finds all names
-in the source and kills a real process at each: a new commit point needs a new name, and a name that no test reaches fails.
+`MOOT_CRASH_AT=<name>` or `<name>:<n>` (the n-th time, from 1) takes effect only together with `MOOT_TESTING=1`. The test suite finds all
+names in the source and kills a real process at each: a new commit point needs a new name, and a name that no test reaches fails.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ import signal
 _AT, _, _NTH = (
     os.environ.get("MOOT_CRASH_AT", "").rpartition(":")
     if ":" in os.environ.get("MOOT_CRASH_AT", "")
-    else (
-        os.environ.get("MOOT_CRASH_AT", ""),
-        "",
-        "1",
-    )
+    else (os.environ.get("MOOT_CRASH_AT", ""), "", "1")
 )
 _armed = bool(_AT) and os.environ.get("MOOT_TESTING") == "1"
 _left = int(_NTH) if _armed and _NTH.isdigit() else 1
 
 
 def point(name: str) -> None:
-    """Dies here by SIGKILL when a test asked for this point; nothing otherwise."""
+    """Kill the process with SIGKILL if a test asked for this point; else do nothing."""
     global _left
     if not _armed or name != _AT:
         return

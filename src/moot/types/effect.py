@@ -1,4 +1,4 @@
-"""What a call may do to the world, by which modes decide."""
+"""The kinds of effects a call may have, on which modes decide."""
 
 from __future__ import annotations
 

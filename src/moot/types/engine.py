@@ -1,4 +1,4 @@
-"""The seam of the engine: who may run what, and what a watcher sees."""
+"""The seam of the engine: running prompts and watching conversations."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from moot.types.run import Prompt, Run, Submitted
 
 class Runs(Protocol):
     async def submit(self, prompt: Prompt) -> Submitted:
-        """Stores the prompt and starts (or queues) its run in the background. Raises Busy, UsageError, StoreError."""
+        """Store the prompt and start or queue its run in the background. Raise Busy, UsageError or StoreError."""
         ...
 
     async def resume(self, run: str) -> Run:
-        """Takes up an interrupted, waiting or orphaned run here. Raises Busy when its owner lives, UsageError when it has ended."""
+        """Resume an interrupted, waiting or orphaned run in this process. Raise Busy if its owner is alive, UsageError if it has ended."""
         ...
 
     async def cancel(self, run: str) -> None:
-        """Stops it wherever it runs; nothing happens when it has ended."""
+        """Stop the run, whichever process runs it; do nothing if it has ended."""
         ...
 
     async def answer(self, approval: str, answer: Answer) -> None:
-        """First answer wins; a parked run goes on.
+        """Answer an approval; the first answer wins, and a parked run continues.
 
-        Raises NotFound, Busy, UsageError (what it wants can't be given) and ConfigError (the rule can't be written).
+        Raise NotFound, Busy, UsageError if the answer is not possible, or ConfigError if the rule can't be written.
         """
         ...
 
     async def wait(self, run: str) -> Run:
-        """The run once it is finished, failed, cancelled, waiting or interrupted."""
+        """Return the run once it is finished, failed, cancelled, waiting or interrupted."""
         ...
 
 
 class Tail(Protocol):
     def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
-        """Every event behind `after`, once and in order, in an async generator that the caller closes with `aclosing`; never ends."""
+        """Yield every event after `after`, once and in order. Never ends; the caller closes the generator with `aclosing`."""
         ...

@@ -1,4 +1,4 @@
-"""One bounded conversation with a vendor: an HTTP request and its stream, or a process's turn; and how it ended."""
+"""One bounded exchange with a vendor, its options, failure and ending."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from moot.types.usage import Usage
 
 Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay", "picture", "transcript"]
 Ended: TypeAlias = Literal["eof", "cut", "cancelled"]
-"""eof: the body came to its own end · cut: the connection broke or went silent · cancelled: we hung up."""
+"""eof: the body ended normally · cut: the connection broke or went silent · cancelled: we closed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeOptions:
-    """All that a translator may know besides the raw bytes; stored with the exchange so that it can be translated again."""
+    """Everything a translator may use in addition to the raw bytes; stored with the exchange so that it can be translated again."""
 
     prefix: str = "0"
-    """`<step>.<attempt>`: makes part ids unique within the message."""
+    """`<step>.<attempt>`; makes part ids unique within the message."""
     step: int = 0
     tool_call_ids: tuple[str, ...] = ()
-    """Ids that the message has already used; a vendor that reuses one gets `<id>#<step>.<n>`."""
+    """Ids already used in the message; if a vendor reuses one, it becomes `<id>#<step>.<n>`."""
     extra: JsonObject = field(default_factory=empty)
-    """What one dialect alone needs, as plain JSON."""
+    """Options of one dialect, as plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The row of `exchange`; its start and end are events of the log too."""
+    """A row of the `exchange` table; start and end are also events in the log."""
 
     id: str
     run: str
@@ -38,40 +38,40 @@ class Exchange:
     conversation: str
     purpose: Purpose
     dialect: str
-    """The dialect's or agent service's name."""
+    """Name of the dialect or agent service."""
     converter: str
-    """`<name>/<version>` of the translator that made the chunks."""
+    """`<name>/<version>` of the translator that produced the chunks."""
     provider: str
     model: str
     options: ExchangeOptions
     request: JsonObject
-    """Manifest of content-addressed pieces (`{"pieces": [sha256, …]}`) whose join is the exact bytes that were sent."""
+    """Manifest of content-addressed pieces (`{"pieces": [sha256, …]}`); joined, they are the exact bytes that were sent."""
     chunk_format: str = "ui-message-chunk/7"
     ended: Ended | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an exchange or run failed, in words for a person and facts for the retry."""
+    """Why an exchange or run failed: a message for people and facts for the retry."""
 
     message: str
     kind: str = "failed"
-    """As `ProviderError.kind`."""
+    """See `ProviderError.kind`."""
     retryable: bool = False
     retry_after: float | None = None
     """Seconds."""
     fix: str = ""
-    """The next move for the person, as `MootError.fix`."""
+    """Suggested next step for the user, see `MootError.fix`."""
 
     @staticmethod
     def of(error: MootError) -> Failure:
-        """What was raised, as it is stored."""
+        """Convert a raised error to its stored form."""
         if isinstance(error, ProviderError):
             return Failure(error.message, error.kind, error.retryable, error.retry_after, error.fix)
         return Failure(error.message, error.code, fix=error.fix)
 
     def advice(self) -> str:
-        """The message with the next move behind it, for places that hold one text."""
+        """Return the message followed by the fix, for places that have room for one text only."""
         return f"{self.message}; {self.fix}" if self.fix else self.message
 
     def to_json(self) -> JsonObject:
@@ -92,18 +92,18 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an exchange ended, as its translator saw it."""
+    """The end of an exchange according to its translator."""
 
     finish_reason: str
     """One of `chunk.FINISH_REASONS`."""
     raw_reason: str | None = None
-    """The vendor's own word."""
+    """The vendor's own term."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
-    """Nano-dollars where the vendor itself says what it charged; None otherwise."""
+    """Nano-dollars if the vendor reports what it charged, else None."""
     error: Failure | None = None
     metadata: JsonObject = field(default_factory=empty)
-    """Facts for `message.metadata` that have no home in a chunk: the vendor's response id, the model that really answered."""
+    """Facts for `message.metadata` that have no chunk: the vendor's response id, the model that really answered."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -130,44 +130,44 @@ class Ending:
 
 
 OURS: JsonObject = {"failed_by": "moot"}
-"""Stands in the body of an exchange's end when its error is what moot saw (a connection, a process), not what the translator read."""
+"""Part of the body of an exchange's end if moot itself detected the error (a connection, a process), not the translator."""
 
 
 def row_digest(exchange: Exchange) -> str:
-    """Of what the row of `exchange` says from the beginning on: the log keeps it, so that a row that was changed is seen."""
+    """Return a digest of the initial row of `exchange`. The log keeps it, so that changes of the row are detected."""
     options = exchange.options
-    told = dumps(
+    initial = dumps(
         [
             *(exchange.purpose, exchange.dialect, exchange.converter, exchange.provider, exchange.model, exchange.chunk_format),
             *(options.prefix, options.step, options.tool_call_ids, options.extra, exchange.request),
         ]
     )
-    return blake2b(told, digest_size=8).hexdigest()
+    return blake2b(initial, digest_size=8).hexdigest()
 
 
 def start_body(exchange: Exchange, model: str) -> JsonObject:
-    """The body of the event with which an exchange begins; `model` is `model@provider`, empty where an agent chooses its own."""
+    """Return the body of an exchange's start event; `model` is `model@provider`, or empty if an agent chooses its own."""
     return {"model": model, "row": row_digest(exchange)}
 
 
 def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:
-    """The body of the event with which an exchange ends; `failure` is what stands over the translator's own ending."""
+    """Return the body of an exchange's end event; `failure` takes precedence over the translator's own ending."""
     return {**ending.to_json(), "charged": charged, "ended": ended, **(OURS if failure is not None else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """`<name>/<version>`, taken apart."""
+    """A parsed `<name>/<version>`."""
 
     name: str
     version: int
-    """0 = it has none."""
+    """0 = no version."""
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
 
 
 def converter_of(text: str) -> Converter:
-    """What an exchange's `converter` says."""
+    """Parse an exchange's `converter`."""
     name, _, version = text.rpartition("/")
     return Converter(name, int(version)) if name and version.isascii() and version.isdigit() else Converter(text, 0)

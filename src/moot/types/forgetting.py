@@ -1,4 +1,4 @@
-"""The seam of forgetting: what is purged or redacted for good, and the receipt that says what went where."""
+"""Purging and redacting data permanently, and the receipts of it."""
 
 from __future__ import annotations
 
@@ -11,44 +11,30 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.retention import Retention
 
-__all__ = [
-    "MARK",
-    "UNSEEN",
-    "CopyKind",
-    "Expiry",
-    "FileFate",
-    "Forgetting",
-    "Forgotten",
-    "KeptCopy",
-    "Secret",
-    "Tell",
-]
+__all__ = ["MARK", "UNSEEN", "CopyKind", "Expiry", "FileFate", "Forgetting", "Forgotten", "KeptCopy", "Secret", "Tell"]
 
 MARK = "[redacted]"
-"""Stands where a string was taken out."""
+"""Replacement for a redacted string."""
 
-UNSEEN = (
-    "what is compressed, encrypted or drawn: archives, PDF, pictures, sound",
-    "base64 in base64, hexadecimal, quoted-printable",
-)
-"""Where a redaction does not look."""
+UNSEEN = ("compressed, encrypted or rendered content: archives, PDF, images, audio", "base64 in base64, hexadecimal, quoted-printable")
+"""Places that a redaction does not search."""
 
 CopyKind: TypeAlias = Literal["backup", "export"]
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What is to be redacted."""
+    """The strings and patterns to redact."""
 
     strings: tuple[str, ...] = ()
-    """Each as it is, in any of its spellings: escaped in JSON, in percent signs, in base64."""
+    """Literal strings. Their JSON-escaped, percent-encoded and base64 forms match too."""
     patterns: tuple[str, ...] = ()
-    """Regular expressions in which every repetition is bounded."""
+    """Regular expressions; every repetition must be bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFate:
-    """What became of a file beside the database."""
+    """The outcome for a file outside the database."""
 
     path: str
     what: Literal["deleted", "rewritten", "left", "not reached"]
@@ -60,7 +46,7 @@ class FileFate:
 
 @dataclass(frozen=True, slots=True)
 class KeptCopy:
-    """A file that holds what the store held when it was written."""
+    """A file with a copy of store contents: a backup or an export."""
 
     path: str
     kind: CopyKind
@@ -68,7 +54,7 @@ class KeptCopy:
     """ms"""
     size: int
     conversation: str | None = None
-    """The only one that is in it; None = all."""
+    """The only conversation in it; None = all conversations."""
 
 
 def _files() -> list[FileFate]:
@@ -77,27 +63,27 @@ def _files() -> list[FileFate]:
 
 @dataclass(slots=True)
 class Forgotten:
-    """The receipt of one purge or redaction; it is stored, and never says more than what has happened."""
+    """The receipt of one purge or redaction. It is stored, and reports only what has been done."""
 
     kind: Literal["purge", "redact"]
     no: int = 0
     begun_at: int = 0
     """ms"""
     done_at: int | None = None
-    """None = something is still to be done; it is gone on with by itself."""
+    """None = unfinished; it is resumed automatically."""
     conversations: list[str] = field(default_factory=list[str])
-    """Ids: those that were purged, or in which something was redacted."""
+    """Ids of the purged conversations, or of those with redacted content."""
     rows: dict[str, int] = field(default_factory=dict[str, int])
-    """By table: rows that went, or were changed."""
+    """Number of deleted or changed rows by table."""
     blobs: int = 0
     blob_bytes: int = 0
     files: list[FileFate] = field(default_factory=_files)
     left: list[str] = field(default_factory=list[str])
-    """What was not reached, and why, in words."""
+    """Descriptions of what was not reached, and why."""
     unseen: list[str] = field(default_factory=list[str])
-    """Where a redaction did not look, in words."""
+    """Descriptions of what a redaction did not search."""
     bytes_before: int = 0
-    """Of the database."""
+    """Size of the database."""
     bytes_after: int = 0
 
     def to_json(self) -> JsonObject:
@@ -120,7 +106,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """A conversation whose time is over, and what happens to it."""
+    """An expired conversation and what happens to it."""
 
     conversation: Conversation
     what: Literal["delete", "purge"]
@@ -128,35 +114,35 @@ class Expiry:
 
 
 class Forgetting(Protocol):
-    """Taking away for good. One process at a time; what a crash cut off is gone on with by `finish`."""
+    """Permanent deletion. Only one process at a time does it; `finish` resumes what a crash interrupted."""
 
     @property
     def backups(self) -> BackingUp:
-        """Copies of everything, which purges and redactions then reach."""
+        """Backups of the whole home, which later purges and redactions reach."""
         ...
 
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: Tell | None = None) -> Forgotten:
-        """Those, by their ids, and their sub-conversations, with all that hangs on them. Raises NotFound; Busy for a run at work."""
+        """Purge the conversations with these ids, their sub-conversations and all their data. Raise NotFound, or Busy for an active run."""
         ...
 
     async def redact(
         self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: Tell | None = None
     ) -> Forgotten:
-        """Takes the strings out of everything, or of one conversation and its sub-conversations. Raises UsageError, NotFound."""
+        """Redact in the whole store, or in one conversation and its sub-conversations. Raise UsageError or NotFound."""
         ...
 
     async def expire(self, rules: Retention, *, dry_run: bool = False, tell: Tell | None = None) -> tuple[list[Expiry], Forgotten | None]:
-        """What the rules say is over, done or with `dry_run` only told; None = nothing was purged."""
+        """Apply the retention rules, or with `dry_run` only list what has expired. The receipt is None if nothing was purged."""
         ...
 
     async def finish(self) -> list[Forgotten]:
-        """Goes on with what was cut off, unless another process is at it."""
+        """Resume interrupted purges and redactions, unless another process is doing it."""
         ...
 
-    async def wrote(self, files: Sequence[KeptCopy]) -> None:
-        """Keeps exports in mind: the receipt of a purge names them, and leaves them to whoever made them."""
+    async def register_files(self, files: Sequence[KeptCopy]) -> None:
+        """Remember export files. The receipt of a purge names them; deleting them is up to their owner."""
         ...
 
     async def receipts(self, *, limit: int = 50) -> list[Forgotten]:
-        """The newest first."""
+        """Return receipts, newest first."""
         ...

@@ -1,6 +1,6 @@
-"""The seam of a foreign conversation format: what a file of another program holds, and a file of ours for another program.
+"""The seam of a foreign conversation format: reading files of another program, and writing files for it.
 
-Both ways are pure and synchronous: no clock, no network, nothing written. They run in a worker thread behind a bounded queue.
+Both directions are pure and synchronous: no clock, no network, no writes. They run in a worker thread behind a bounded queue.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from moot.types.message import Message, Role
 from moot.types.part import Part
 
 Counts: TypeAlias = Mapping[str, int]
-"""What → how many, in the same words everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`, `other parts`,
-`times`, `models`, `usage`, `costs`, `titles`, `branches`, `sub-agents`, `records`."""
+"""Number of items of each kind, with the same names everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`,
+`other parts`, `times`, `models`, `usage`, `costs`, `titles`, `branches`, `sub-agents`, `records`."""
 
 Sample: TypeAlias = bytes | Mapping[str, bytes]
-"""A source to try reading with: a file's bytes; of a folder the path of each file in it → its bytes."""
+"""A sample source: a file's bytes, or a mapping from the paths in a folder to their bytes."""
 
 Keeping: TypeAlias = Literal["kept", "approximated"]
 
@@ -30,72 +30,68 @@ _PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """What became of the things in a conversation on the way; each thing is counted once."""
+    """The number of items in a conversation that survived a conversion, or did not; each item is counted once."""
 
     kept: Counts = field(default_factory=dict[str, int])
     approximated: Counts = field(default_factory=dict[str, int])
-    """There, and not quite as it was: a time without its zone, a tool call as text."""
+    """Present but changed: a time without its zone, a tool call as text."""
     lost: Counts = field(default_factory=dict[str, int])
-    """Not there any more; of an import its raw still is."""
+    """Not present; for an import, still in the raw."""
 
     def __add__(self, other: Fidelity) -> Fidelity:
-        return Fidelity(
-            _sum(self.kept, other.kept),
-            _sum(self.approximated, other.approximated),
-            _sum(self.lost, other.lost),
-        )
+        return Fidelity(_sum(self.kept, other.kept), _sum(self.approximated, other.approximated), _sum(self.lost, other.lost))
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """A message as a source has it."""
+    """A message read from a source."""
 
     role: Role
     parts: tuple[Part, ...]
     source_id: str
-    """Unique in the conversation; made of the position where the source has none, so that a second import finds it again."""
+    """Unique in the conversation; derived from the position if the source has no ids, so that a second import finds it again."""
     raw: Raw
-    """The source's own records for it, joined, byte for byte. Of a message that has grown since, what there was is a prefix."""
+    """The source's records for it, joined, byte for byte. If a message has grown, its former raw is a prefix."""
     parent: str | None = None
-    """The `source_id` of an earlier message; None = a first one."""
+    """The `source_id` of an earlier message; None = a root message."""
     created_at: int = 0
-    """ms since the epoch; 0 = the source does not say."""
+    """ms since the epoch; 0 = unknown."""
     metadata: JsonObject = field(default_factory=empty)
-    """As `Message.metadata` of our own runs: model, provider, finish_reason, and steps with usage, cost and time, where the source says."""
+    """Like `Message.metadata` of our runs: model, provider, finish_reason, and steps with usage, cost and time, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRecord:
-    """A record that is no message, a broken one too: kept as it is, beside the conversation."""
+    """A record that is not a message, or that is broken: kept unchanged in the conversation's log."""
 
     raw: Raw
-    """Empty where the record is too large to be held; `problem` says so."""
+    """Empty if the record is too large to hold; `problem` says so."""
     body: Json = None
-    """What it says, when it could be read."""
+    """The parsed content, if it was readable."""
     problem: str = ""
-    """What is wrong with it and where, in words; empty = nothing is."""
+    """A description of the problem and its position; empty = none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFacts:
-    """What a source says of the whole conversation, as far as it is known by now: of any number, what is given fills in or replaces."""
+    """Facts about the whole conversation known so far. There may be several; set fields fill in or replace earlier ones."""
 
     fidelity: Fidelity = field(default_factory=Fidelity)
-    """Of what came since the facts before; they add up."""
+    """Covers the entries since the previous facts; the values add up."""
     title: str = ""
     head: str | None = None
-    """The `source_id` of the message that the shown branch ends with; never told = the last one."""
+    """The `source_id` of the last message of the shown branch; never set = the last message."""
     directory: str = ""
     agent: str = ""
     model: str = ""
     created_at: int = 0
-    """ms since the epoch; 0 = the source does not say."""
+    """ms since the epoch; 0 = unknown."""
     updated_at: int = 0
     archived: bool = False
     key: str = ""
-    """What a program finds it by again, such as `cron:nightly`."""
+    """A key by which a program finds it again, such as `cron:nightly`."""
     metadata: JsonObject = field(default_factory=empty)
-    """What the source says of it and we have no place for."""
+    """Facts from the source that have no field here."""
 
 
 Entry: TypeAlias = ImportedMessage | ImportedRecord | ImportedFacts
@@ -103,27 +99,27 @@ Entry: TypeAlias = ImportedMessage | ImportedRecord | ImportedFacts
 
 @dataclass(frozen=True, slots=True)
 class ImportedConversation:
-    """A conversation as a source has it, on its way in."""
+    """A conversation read from a source."""
 
     source_id: str
-    """Unique in the format and always the same, so that a second import adds only what is new."""
+    """Unique in the format and stable, so that a second import adds only what is new."""
     entries: Iterable[Entry]
-    """In the source's order; a parent stands before its children. Read once, before the next conversation is asked for: where a
-    conversation can be large it is made while it is read, and memory holds one entry."""
+    """In the source's order; a parent precedes its children. Consume it once, before requesting the next conversation. If conversations
+    can be large, entries are produced while reading, and memory holds one at a time."""
     parent: str | None = None
-    """The `source_id` of the conversation that this one is a part of: a sub-agent's."""
+    """The `source_id` of the parent conversation, if this is a sub-agent's."""
     parent_call: str | None = None
-    """The tool call there that it answers."""
+    """The parent's tool call that it answers."""
 
     def whole(self) -> WholeConversation:
-        """All of it at once, for what is small."""
+        """Read all of it at once; for small conversations."""
         entries = tuple(self.entries)
         return WholeConversation(self, tuple(entry for entry in entries if not isinstance(entry, ImportedFacts)), together(entries))
 
 
 @dataclass(frozen=True, slots=True)
 class WholeConversation:
-    """A conversation that was read to its end."""
+    """A conversation that was read completely."""
 
     conversation: ImportedConversation
     entries: tuple[ImportedMessage | ImportedRecord, ...]
@@ -139,7 +135,7 @@ class WholeConversation:
 
 
 def together(entries: Iterable[Entry]) -> ImportedFacts:
-    """What all the facts among the entries come to."""
+    """Merge all facts among the entries."""
     found = ImportedFacts()
     for entry in entries:
         if isinstance(entry, ImportedFacts):
@@ -148,28 +144,28 @@ def together(entries: Iterable[Entry]) -> ImportedFacts:
 
 
 def joined(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
-    """The earlier facts with what the later ones give."""
-    given = {name: value for name in _PLAIN if (value := getattr(later, name))}
+    """Return the earlier facts, updated with the fields set in the later ones."""
+    updates = {name: value for name in _PLAIN if (value := getattr(later, name))}
     metadata = {**earlier.metadata, **later.metadata}
-    return replace(earlier, **given, metadata=metadata, fidelity=earlier.fidelity + later.fidelity)
+    return replace(earlier, **updates, metadata=metadata, fidelity=earlier.fidelity + later.fidelity)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedConversation:
-    """A conversation of ours on its way out."""
+    """A stored conversation, ready for writing."""
 
     conversation: Conversation
     messages: tuple[Message, ...]
     """The shown branch, oldest first. File parts carry `data:` or http(s) URLs: blobs are already resolved."""
     others: tuple[Message, ...] = ()
-    """Those of the branches that are not shown, a parent before its children; none when only the shown branch is wanted."""
+    """Messages of other branches, each parent before its children; empty if only the shown branch is exported."""
     children: tuple[ExportedConversation, ...] = ()
-    """The conversations of its sub-agents; their `parent_tool_call` says which call they answer."""
+    """The conversations of its sub-agents; `parent_tool_call` names the call that each one answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A conversation as a file of the format, and what became of it."""
+    """A conversation as a file of the format, with the fidelity of the conversion."""
 
     data: bytes
     fidelity: Fidelity
@@ -180,111 +176,111 @@ class Format(Protocol):
 
     name: str
     version: int
-    """Raised by any change of what the same bytes become."""
+    """Increased with every change of what the same bytes convert to."""
     suffix: str
-    """Of the files that it writes, with the dot: `.jsonl`."""
+    """File suffix of what it writes, with the dot: `.jsonl`."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Whether this is a source of ours: a file that begins with `head` (at most 64 KiB), or a folder, where `head` is empty.
+        """Return True for a source of this format: a file that starts with `head` (at most 64 KiB), or a folder, with an empty `head`.
 
-        Total: never raises, and never says yes to what it can't read.
+        Never raises, and never claims a source that it can't read.
         """
         ...
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        """Its conversations, one after the other. A record that can't be read is an ImportedRecord, counted as lost; the rest is kept.
+        """Yield the source's conversations. An unreadable record becomes an ImportedRecord, counted as lost; the rest is kept.
 
-        Raises UsageError when nothing of the source is of this format. Never changes the source.
+        Raise UsageError if nothing in the source is of this format. Never changes the source.
         """
         ...
 
     def write(self, exported: ExportedConversation) -> Written:
-        """The conversation in this format. Raises UsageError for a format that can only be read."""
+        """Convert to this format. Raise UsageError for a read-only format."""
         ...
 
 
 @runtime_checkable
 class Holding(Protocol):
-    """An optional power: what of ours a file of the format holds, thing by thing in the words of `Counts`."""
+    """Optional capability: declare how well files of this format preserve each kind of item in `Counts`."""
 
     words: str
-    """What such a file is good for, in a line."""
+    """One line on what such a file is useful for."""
     holds: Mapping[str, Keeping]
-    """`kept`: reading what was written gives it back as it was. What is not named is lost."""
+    """`kept`: reading the written file restores the item. Kinds not listed are lost."""
 
 
 @runtime_checkable
 class Outward(Protocol):
-    """An optional trait: a format that is only written. It claims no source and reads none."""
+    """Optional trait of a write-only format: it claims and reads no source."""
 
     outward: Literal[True]
 
 
 @runtime_checkable
 class Legible(Protocol):
-    """An optional trait: what it writes is text that reads well in a terminal."""
+    """Optional trait: the output is text that reads well in a terminal."""
 
     legible: Literal[True]
 
 
 @runtime_checkable
 class Sampled(Protocol):
-    """An optional power: sources to try reading with, by name; a format that can only be read has to have it."""
+    """Optional capability: sample sources by name. Required for read-only formats."""
 
     samples: Mapping[str, Sample]
 
 
 @runtime_checkable
 class Placed(Protocol):
-    """An optional power: where the program whose format it is keeps its conversations on this machine."""
+    """Optional capability: the locations where the format's program stores conversations on this machine."""
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        """Files and folders, whether they exist or not; what its environment variables say goes before `home`."""
+        """Return files and folders, existing or not; the program's environment variables take precedence over `home`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignConfiguration:
-    """What a program keeps besides conversations, for a person to look at; nothing of it is taken over by itself."""
+    """A program's configuration, for review by the user. Nothing in it is applied automatically."""
 
     pieces: JsonObject = field(default_factory=empty)
-    """Sections of a configuration of ours, such as `agents` and `mcp`. What could run something is switched off; secrets are left out."""
+    """Sections of a moot configuration, such as `agents` and `mcp`. Anything that could run code is disabled; secrets are omitted."""
     unsupported: JsonObject = field(default_factory=empty)
-    """What there is no place for, under the program's own names and word for word."""
+    """Settings without an equivalent, unchanged and under the program's own names."""
     notes: tuple[str, ...] = ()
-    """What is not quite as it was, and what somebody has to look at, each in a line."""
+    """One line for each inexact conversion and each point that needs review."""
 
 
 @runtime_checkable
 class Configured(Protocol):
-    """An optional power: a program whose sources lie beside a configuration."""
+    """Optional capability of a program whose sources lie next to a configuration."""
 
     def configuration(self, path: Path) -> ForeignConfiguration:
-        """What stands in or beside a source, or a folder of sources. Pure, and total: what can't be read is a note."""
+        """Return the configuration in or next to a source or folder of sources. Never raises: unreadable files become notes."""
         ...
 
 
 @runtime_checkable
 class Split(Protocol):
-    """An optional power: a folder of many sources, each of which is read, and remembered as read, by itself."""
+    """Optional capability: a folder of many sources, each read and remembered separately."""
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """The sources in a folder that `sniff` claims, in an order that is always the same. Links are not followed."""
+        """Yield the sources in a folder that `sniff` claims, in a stable order. Links are not followed."""
         ...
 
 
 @runtime_checkable
 class OfAgent(Protocol):
-    """An optional power: whose sessions they are; that agent service can go on in them, by their `source_id`s."""
+    """Optional capability: the agent service that can continue these sessions by their `source_id`s."""
 
     agent_type: str
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """An optional power: each `source_id` is the id by which a program goes on in a session, and nobody else gives such ids.
+    """Optional capability: each `source_id` is the id by which a program resumes a session, unique across programs.
 
-    So what runs of ours have had it keep is known, whichever agent service drove it.
+    This identifies sessions created by our own runs, whichever agent service drove them.
     """
 
     resumable: Literal[True]

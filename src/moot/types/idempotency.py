@@ -1,4 +1,4 @@
-"""What was asked once and is not to be done twice: the answer to a request that names itself by a key."""
+"""Idempotency keys: stored responses to requests, so that a repeated request is not executed twice."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 Standing: TypeAlias = Literal["new", "open", "done", "other"]
-"""Of a key: nobody has used it; somebody is at it, or died at it; it was answered; it was used for another request."""
+"""State of a key: unused; claimed by a worker, which may have died; answered; used for a different request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer as it was given."""
+    """A stored response."""
 
     status: int
-    """0 = it was given and not kept: too large, a stream that was cut, or one with a secret in it."""
+    """0 = answered, but the response was not stored: too large, a truncated stream, or it contained a secret."""
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is known of a key."""
+    """The state of a key."""
 
     standing: Standing
     worker: str = ""
-    """Who is at it."""
+    """The worker that claimed it."""
     kept: Kept | None = None
 
 
 class Idempotency(Protocol):
-    """Answers by owner and key, for a day."""
+    """Stored responses by owner and key, kept for a day."""
 
     async def claim(self, owner: str, key: str, *, request: bytes, worker: str) -> Claim:
-        """`new` when the key is the worker's from now on; `request` is the digest of what is asked."""
+        """Claim a key for `worker` if it is `new`; `request` is a digest of the request."""
         ...
 
     async def keep(self, owner: str, key: str, kept: Kept) -> None:
-        """The answer from now on."""
+        """Store the response."""
         ...
 
     async def release(self, owner: str, key: str) -> None:
-        """The key is free again: nothing was done."""
+        """Free the key, because nothing was done."""
         ...

@@ -1,4 +1,4 @@
-"""Ids that we make: UUIDv7 text, sorted by time within a process (RFC 9562 section 5.7); and those derived from what they name."""
+"""Ids that we make: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from what they name."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from; tests bring their own."""
+    """A source of time; tests bring their own."""
 
     def now(self) -> int:
-        """Wall time, integer microseconds since the epoch, UTC."""
+        """Return wall time in integer microseconds since the epoch, UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds on a clock that never goes backwards."""
         ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The system clock."""
 
     def now(self) -> int:
         return time.time_ns() // 1000
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class Uuid7:
-    """Makes ids that sort in the order they were made, also when the clock stands still or steps back."""
+    """A generator of ids that sort in creation order, even if the clock stops or goes backwards."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -42,10 +42,10 @@ class Uuid7:
 
     def __call__(self) -> str:
         with self._lock:
-            # 48 bits of milliseconds and 12 of sub-millisecond position: one counter, only ever raised
+            # 48 bits of milliseconds and 12 bits of sub-millisecond position form one counter that only increases
             ticks = (self._clock.now() << 12) // 1000
             self._last = ticks = max(ticks, self._last + 1)
-            if not self._random:  # the kernel is asked for many at a time
+            if not self._random:  # fetch many from the kernel at once
                 self._random = list(struct.unpack("=64Q", os.urandom(512)))
             low = self._random.pop() & (1 << 62) - 1 | 1 << 63
         high = (ticks >> 12 & (1 << 48) - 1) << 16 | 0x7000 | ticks & 0xFFF
@@ -57,15 +57,15 @@ new_id = Uuid7()
 
 
 def exchange_id(run: str, step: int, attempt: int, purpose: str = "answer") -> str:
-    """The id of one try of one step's model call; the same for the same try, so a resumed run finds it again."""
+    """Return the id of one attempt of a step's model call; deterministic, so that a resumed run finds it again."""
     return f"{run}:{step}.{attempt}" if purpose == "answer" else f"{run}:{purpose}:{step}.{attempt}"
 
 
 def llm_key(step: int, attempt: int) -> str:
-    """The journal key of a step's model call."""
+    """Return the journal key of a step's model call."""
     return f"llm:{step}.{attempt}"
 
 
 def tool_key(step: int, index: int) -> str:
-    """The journal key of the index-th tool call of a step; `once` adds `.<attempt>`."""
+    """Return the journal key of the index-th tool call of a step; `once` adds `.<attempt>`."""
     return f"tool:{step}.{index}"

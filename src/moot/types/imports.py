@@ -1,4 +1,4 @@
-"""The seam of what was brought in from other programs: bounded pieces of conversations, and what of a source is known already."""
+"""The seam of imports: conversations of other programs arrive in bounded batches, and known sources are remembered."""
 
 from __future__ import annotations
 
@@ -16,91 +16,91 @@ from moot.types.usage import NO_USAGE, Usage
 
 @dataclass(frozen=True, slots=True)
 class SourceMark:
-    """A source as it was when it was last read to its end."""
+    """The state of a source when it was last read completely."""
 
     format: str
     version: int
     path: str
     size: int
     modified_at: int
-    """ns; with size and inode it tells whether anything was written since."""
+    """ns; together with size and inode it shows if the source has changed."""
     inode: int
     conversations: int = 0
     problems: int = 0
     read_at: int = 0
-    """ms; only the store sets it."""
+    """ms; set by the store."""
 
     def same(self, other: SourceMark) -> bool:
-        """Whether the same reader would find the same bytes."""
+        """Return True if the same reader would find the same bytes."""
         return (self.version, self.size, self.modified_at, self.inode) == (other.version, other.size, other.modified_at, other.inode)
 
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """A conversation of a source, on its way in."""
+    """A conversation of a source that is about to be imported."""
 
     format: str
     version: int
     source_id: str
     conversation: Conversation
-    """As it is to be made when it isn't here yet: a new id, and the beginning of its `origin`."""
+    """The conversation to create if it isn't stored yet, with a new id and the initial `origin`."""
     parent: str | None = None
-    """The `source_id` of the conversation that it is a part of."""
+    """The `source_id` of the parent conversation."""
     parent_call: str | None = None
     resumable: bool = False
-    """Whether `source_id` is of an agent's session that runs of ours may have made: then all of it is here already."""
+    """True if `source_id` is an agent's session id, so that one of our own runs may have created it; its content is then already stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Where what arrives goes."""
+    """The conversation that an import writes to."""
 
     id: str
     is_new: bool = False
     closed: bool = False
-    """Nothing is added: a person has deleted it, it was brought in whole, or it is the session of a run of ours."""
+    """Nothing can be added: a person deleted it, it is a complete recording, or it is the session of one of our runs."""
     version: int = 0
-    """Of the format that last read it to its end; 0 = none has."""
+    """Version of the format that last read it completely; 0 = none."""
 
 
 class Arrival(NamedTuple):
-    """A message or record of a source on its way into the store: what it is known by again, and its JSON as it is stored."""
+    """A message or record to import: its identity, and its JSON in stored form."""
 
     key: bytes
     digest: bytes
-    """Of its raw."""
+    """Digest of its raw."""
     raw: Raw
     body: bytes
-    """Of the event of a record; empty for a message, whose body is put together once its ids are known."""
+    """Event body of a record. Empty for a message, whose body is built once its ids are known."""
     problem: str = ""
-    """What is wrong with the record; empty = nothing is."""
+    """Description of what is wrong with the record; empty = nothing."""
     role: Role | None = None
-    """None = a record that is no message, and nothing of what follows."""
+    """None = a record; the fields below are then unused."""
     parts: bytes = b""
     metadata: bytes = b""
     parent: bytes | None = None
-    """Key of the message that it hangs on; None = a first one."""
+    """Key of the parent message; None = a root message."""
     created_at: int = 0
-    """ms since the epoch; 0 = the source does not say."""
+    """ms since the epoch; 0 = unknown."""
     usage: Usage = NO_USAGE
     cost: int | None = None
     unpriced: bool = False
-    """It took something, and nobody knows what that cost."""
+    """It used tokens, but their cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of entries; each is counted once."""
+    """The number of entries by outcome; each is counted once."""
 
     added: int = 0
     grown: int = 0
-    """Messages that the source has written on."""
+    """Messages to which the source has appended."""
     rewritten: int = 0
-    """Messages that the source now tells differently: each has a new sibling."""
+    """Messages that changed in the source: each has a new sibling."""
     records: int = 0
     known: int = 0
     loose: int = 0
-    """Messages whose parent is not there: they hang on nothing."""
+    """Messages whose parent is missing; they become roots."""
 
     def __add__(self, other: Taken) -> Taken:
         return Taken(
@@ -114,17 +114,17 @@ class Taken:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was stored."""
+        """True if anything was stored."""
         return bool(self.added or self.grown or self.rewritten or self.records)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a source says of a conversation once all of it was read; what is empty changes nothing."""
+    """Facts about a conversation once its source was read completely; empty fields change nothing."""
 
     version: int
     head: bytes | None = None
-    """Key of the message that the source's branch ends with."""
+    """Key of the last message of the source's branch."""
     title: str = ""
     title_source: Literal["first-line", "model"] = "model"
     model: str = ""
@@ -132,51 +132,51 @@ class Settled:
     updated_at: int = 0
     archived: bool = False
     origin: JsonObject = field(default_factory=empty)
-    """Lies over what its `origin` says."""
+    """Fields that are merged into the conversation's `origin`."""
 
 
 class Imports(Protocol):
-    """What was brought in from elsewhere."""
+    """Imported conversations and the sources they came from."""
 
     async def find(self, format: str, source_id: str) -> Conversation | None:
-        """What an earlier import made of that source; None when there is nothing, or it was purged."""
+        """Return the conversation imported from that source, or None if there is none or it was purged."""
         ...
 
     async def add(self, recording: Recording) -> Conversation:
-        """Stores a recording whose ids are all new, in one transaction, fsynced: its runs are over and nobody owns them.
+        """Store a recording whose ids are all new, in one durable transaction. Its runs have ended and have no owner.
 
-        Raises Busy for an id that is taken.
+        Raise Busy if an id exists already.
         """
         ...
 
     async def receive(self, arriving: Arriving, *, dry_run: bool = False) -> Received:
-        """Finds or makes the conversation; it hangs on its parent's as soon as both are here. A dry run makes none."""
+        """Find or create the conversation, and link it to its parent once both are stored. A dry run creates nothing."""
         ...
 
-    async def take(self, received: Received, arrivals: Sequence[Arrival], *, anew: bool = False, dry_run: bool = False) -> Taken:
-        """Adds what is not known yet, in one short transaction: a message and what it hangs on must come in that order, now or earlier.
+    async def take(self, received: Received, arrivals: Sequence[Arrival], *, compare: bool = False, dry_run: bool = False) -> Taken:
+        """Add the entries that are not known yet, in one short transaction. A parent must be in this batch before its children, or stored.
 
-        The shown branch follows while nobody but an import has moved it. `anew`: known messages are compared too, another version has
-        read them.
+        The shown branch follows as long as only imports have moved it. With `compare`, known messages are compared too, because another
+        version of the format has read them.
         """
         ...
 
     async def settle(self, received: Received, settled: Settled) -> Conversation:
-        """The conversation, once all of it was read. Not fsynced, as nothing of an import: what a loss of power takes is read again."""
+        """Apply the final facts and return the conversation. Not fsynced, like all of an import: after a power loss it is read again."""
         ...
 
     async def mark(self, format: str, path: str) -> SourceMark | None:
-        """As the source was when it was last read to its end."""
+        """Return the state of the source when it was last read completely."""
         ...
 
     async def remember(self, mark: SourceMark) -> None:
-        """That the source was read to its end."""
+        """Remember that the source was read completely."""
         ...
 
     async def exported(self, path: str) -> int | None:
-        """Bytes of the export of a conversation that was written there; None = none was, as far as is known."""
+        """Return the size of the export that was written to that path, or None if none is known."""
         ...
 
     async def counts(self) -> dict[str, int]:
-        """Format → how many conversations of it are here."""
+        """Return the number of conversations by format."""
         ...

@@ -1,4 +1,4 @@
-"""The seam of formats whose program can go on with what we write."""
+"""The seam of formats whose program can resume what we write."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["Installable", "Session"]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation as a file in a program's own folder."""
+    """A conversation as a session file in a program's own folder."""
 
     path: Path
     data: bytes
     command: tuple[str, ...]
-    """What resumes it, started in `directory`."""
+    """The command that resumes it, run in `directory`."""
     directory: Path
     fidelity: Fidelity
 
 
 @runtime_checkable
 class Installable(Protocol):
-    """An optional power of a format: the conversation as a session of its program, which finds it by `id`."""
+    """Optional capability of a format: write a conversation as a session that its program finds by `id`."""
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Session:
-        """The file in the first of the `places` (as the format itself names them), for a program that is started in `directory`.
+        """Return the file for the first of the `places` (from the format's own list), for a program started in `directory`.
 
         Nothing is written.
         """

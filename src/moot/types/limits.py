@@ -1,17 +1,17 @@
-"""How much a run may take; each a key of `limits` in the configuration, 0 = no limit."""
+"""Limits of a run, as in section `limits` of the configuration; 0 = no limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 TOOL_OUTPUT_CHARACTERS = 30_000
-"""What a model gets of one tool output; the rest is in a blob that read_file can page."""
+"""Maximum length of a tool output sent to a model; the rest is in a blob that read_file can page through."""
 
 INLINE_BYTES = 16 * 1024
-"""What an event carries of an output; more goes to a blob."""
+"""Maximum size of an output inside an event; a larger one goes to a blob."""
 
 TAIL_BYTES = 4 * 1024
-"""What people are shown of a long output's end."""
+"""Size of the end of a long output that people see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,15 @@ class Limits:
     depth: int = 3
     steps: int = 50
     repeats: int = 3
-    """Identical tool calls in a row after which the run stops."""
+    """Number of identical tool calls in a row after which the run stops."""
     per_provider: int = 0
-    """Calls of one provider at a time, in each process."""
+    """Concurrent calls to one provider, per process."""
     cached_conversations: int = 20
     cost: int = 0
-    """Nano-dollars a run may cost."""
+    """Maximum cost of a run in nano-dollars."""
     tokens: int = 0
-    """Input and output tokens a run may take."""
+    """Maximum input and output tokens of a run."""
     uploads: int = 1 << 30
-    """Bytes of all that one user has uploaded."""
+    """Maximum total size of one user's uploads, in bytes."""
     seconds: float = 0
-    """Time that a run works, over all its legs; waiting for a person does not count."""
+    """Maximum working time of a run over all its legs, without waiting for people."""

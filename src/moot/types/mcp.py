@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol, as a configuration names it (reference: modelcontextprotocol.io, transports)."""
+"""The configuration of a Model Context Protocol server (reference: modelcontextprotocol.io, transports)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One entry of `mcp`: a program on stdio, or an address."""
+    """One entry of `mcp`: a program on stdio, or a URL."""
 
     name: str
     command: str = ""
-    """Empty = it is reached at `url`."""
+    """Empty = connect to `url`."""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Resolved, laid over what the program gets anyway; never shown, logged or stored."""
+    """Resolved values, added to the program's default environment; never shown, logged or stored."""
     url: str = ""
     protocol: Literal["http", "sse"] = "http"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Resolved; never shown, logged or stored."""
+    """Resolved values; never shown, logged or stored."""
     enabled: bool = True
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The seams of finding by meaning: who turns texts into vectors, and who finds what lies near."""
+"""The seams of semantic search: embedding texts as vectors, and finding the nearest ones."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ __all__ = ["Embedder", "Meaning", "Meant"]
 
 
 class Embedder(Protocol):
-    """A model that puts texts of like meaning near each other. Blocking: called in threads, by one at a time."""
+    """An embedding model. Methods block; they are called in threads, one at a time."""
 
     model: str
-    """Which weights in which version made the vectors; others can't be compared with them."""
+    """Name and version of the weights; vectors of different models can't be compared."""
 
     def embed(self, text: str, *, question: bool) -> bytes:
-        """The text's vector; a question is put in another way than what is to be found. Only the beginning of a long text counts."""
+        """Return the text's vector. Questions are embedded differently than the texts to find. Only the beginning of a long text counts."""
         ...
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
-        """How near each of the others is, 1 = the same."""
+        """Return the similarity to each of the others; 1 = identical."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A question about meaning."""
+    """A semantic search query."""
 
     query: str
-    """As typed; operators bound it as in every search, words are only meant."""
+    """The typed query. Operators filter like in every search; the words are matched only by meaning."""
     limit: int = 50
     conversation: str | None = None
-    """The only one to look in; else each one is found once at most."""
+    """The only conversation to search; None = all, with at most one hit per conversation."""
 
 
 class Meaning(Protocol):
     async def search(self, meant: Meant, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
-        """The nearest first. First reads what was not read yet, newest first, for at most `wait` seconds; `done` and `total` of the page
-        count the answers that were read. Raises UsageError for a query that can't be meant."""
+        """Search, nearest first. Before that, embed new answers, newest first, for at most `wait` seconds; `done` and `total` of the page
+        count embedded answers. Raise UsageError if the query has no words to match."""
         ...
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
-        """Reads what has no vector of this model for at most that long, on the given share of one's time; (done, total)."""
+        """Embed answers that have no vector of this model for at most `seconds`, using that share of the time; return (done, total)."""
         ...

@@ -1,4 +1,4 @@
-"""Pictures and sound: what tools ask of the models of the types image and transcription."""
+"""Images and audio: the models of types image and transcription, and their calls."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from moot.types.provider import Translator
 from moot.types.usage import Usage
 
 SOUND_BYTES = 25_000_000
-"""Of a recording; vendors take no more."""
+"""Maximum size of a recording; vendors accept no more."""
 
 SOURCE_BYTES = 20_000_000
-"""Of a picture that another is made from."""
+"""Maximum size of an image to edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Bytes with their kind."""
+    """Bytes with their media type."""
 
     data: bytes
     media_type: str
     name: str = ""
-    """A file name, as far as there is one."""
+    """File name, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a picture shall show."""
+    """A request for an image."""
 
     prompt: str
     size: str = ""
-    """`WIDTHxHEIGHT` in pixels; empty = as the model likes. Not every wire can say it."""
+    """`WIDTHxHEIGHT` in pixels; empty = the model's default. Not every API has such a parameter."""
     sources: tuple[Media, ...] = ()
-    """Pictures to go from."""
+    """Images to start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a model made of what it was given."""
+    """The result of a media model."""
 
     model: str
     """`model@provider`"""
     pictures: tuple[Media, ...] = ()
     text: str = ""
-    """What was said in a recording, or beside a picture."""
+    """The transcript of a recording, or text that came with an image."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
     """Nano-dollars; None = unknown."""
@@ -56,7 +56,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came back of a call, whole."""
+    """The complete response to a call."""
 
     raw: bytes
     chunks: tuple[Chunk, ...]
@@ -66,26 +66,26 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class MediaCall:
-    """A call that is ready to be made, and recorded as an exchange."""
+    """A call that is ready to be made and recorded as an exchange."""
 
     purpose: Purpose
     dialect: str
     request: bytes
-    """What goes out, to the byte."""
+    """The exact bytes to send."""
     translator: Translator[Any]
     reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]
-    """Makes it. Raises ProviderError, at the first read too."""
+    """Function that starts the call. It may raise ProviderError, on the first read too."""
     made: Callable[[Heard], Awaitable[Made]]
-    """Raises ProviderError when there is nothing of use in what came back."""
+    """Function that interprets the response. It raises ProviderError if there is no result."""
 
 
 class MediaModels(Protocol):
-    """The models of the types image and transcription, as the configuration names them. Each call raises UsageError, ProviderError."""
+    """The configured models of types image and transcription. Each call may raise UsageError or ProviderError."""
 
     async def draw(self, order: Order) -> Made:
-        """At least one picture."""
+        """Return at least one image."""
         ...
 
     async def transcribe(self, sound: Media, language: str = "") -> Made:
-        """What is said in a recording; `language` is a hint, as `de`."""
+        """Return a recording's transcript; `language` is a hint such as `de`."""
         ...

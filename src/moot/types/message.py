@@ -1,4 +1,4 @@
-"""An entry of a conversation with a role, placed in a tree by its parent."""
+"""Messages: the entries of a conversation, each with a role and a parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MessageStatus: TypeAlias = Literal["streaming", "finished", "failed", "cancelled
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The row of `message`. `parts` is the fold of the message's events up to `folded_through`."""
+    """A row of the `message` table. `parts` is the fold of the message's events up to `folded_through`."""
 
     id: str
     role: Role
@@ -26,9 +26,9 @@ class Message:
     run: str | None = None
     status: MessageStatus = "finished"
     client_id: str | None = None
-    """The id that a client gave it; opaque, at most 128 bytes, unique in the conversation."""
+    """Id assigned by a client; opaque, at most 128 bytes, unique in the conversation."""
     first_seq: int = 0
-    """0 = nothing in the log yet."""
+    """0 = no events yet."""
     last_seq: int = 0
     folded_through: int = 0
     created_at: int = 0

@@ -1,4 +1,4 @@
-"""A model: which weights, at which provider, and what is known of them."""
+"""Models, their prices and limits, and the settings of a request."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class Price:
     cache_read: float | None = None
     cache_write: float | None = None
     tiers: tuple[tuple[int, Price], ...] = ()
-    """Prices of a whole call whose input is larger than so many tokens; ascending, the last that fits holds."""
+    """Prices of a whole call whose input exceeds the given number of tokens; ascending, the last match applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What a model takes of pictures."""
+    """Image formats and sizes that a model accepts."""
 
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
     max_bytes: int = 5_000_000
-    """Of the picture as it goes over the wire, in base64."""
+    """Size of the image as sent, in base64."""
     max_pixels: int = 8_000 * 8_000
     max_side: int = 8_000
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is known of one model at one provider."""
+    """Everything known about one model at one provider."""
 
     id: ModelId
     wire_name: str
@@ -60,22 +60,22 @@ class Model:
     """Tokens; None = unknown."""
     max_output: int | None = None
     modalities: tuple[str, ...] = ("text",)
-    """What it takes: text, image, pdf, audio, video."""
+    """Accepted inputs: text, image, pdf, audio, video."""
     tools: Literal["native", "schema", "none"] = "native"
-    """`schema`: tools are offered in the prompt and called by structured output (small local models)."""
+    """`schema`: tools are described in the prompt and called by structured output (small local models)."""
     reasoning: bool = False
     images: ImageLimits = field(default_factory=ImageLimits)
     price: Price | None = None
     """None = unknown."""
     max_steps: int | None = None
-    """Steps after which a run with this model stops; None = no bound of its own."""
+    """Steps after which a run with this model stops; None = no limit of its own."""
     note: str = ""
-    """A label that faces must show beside every answer, e.g. that the model is very small."""
+    """A label that faces show with every answer, for example that the model is very small."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a request to a model may be told."""
+    """Settings of a request to a model."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -85,8 +85,8 @@ class ModelSettings:
     """None = the model's own default."""
     show_reasoning: bool = True
     schema: dict[str, object] | None = None
-    """A JSON Schema that the answer must fit."""
+    """A JSON Schema that the answer must satisfy."""
     tool_choice: str = ""
     """Empty = the model chooses · none · required · `=NAME` = that tool."""
     parallel_calls: bool = True
-    """Whether one step may make several calls."""
+    """True if one step may make several calls."""

@@ -1,4 +1,4 @@
-"""What passes between moot and an agent that is a program of its own: a call that it asks about, the answer, its session."""
+"""Calls, answers and sessions exchanged with outside agents, which are programs of their own."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _KINDS: dict[str, OptionKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One of the answers that an outside agent takes. Chosen by `kind`: ids are each agent's own."""
+    """One answer that an outside agent accepts. Select options by `kind`: the ids differ between agents."""
 
     id: str
     label: str
-    """The agent's own words; untrusted."""
+    """The agent's own text; untrusted."""
     kind: OptionKind
 
     @property
@@ -38,42 +38,42 @@ class Option:
 
     @classmethod
     def from_json(cls, value: JsonObject) -> Option:
-        """Total: an unknown kind refuses."""
+        """Accept any object: an unknown kind becomes a rejection."""
         return cls(str(value.get("id", "")), str(value.get("label", "")), _KINDS.get(str(value.get("kind")), "reject_once"))
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideCall:
-    """What an outside agent wants to do and asks about."""
+    """A call that an outside agent wants to make and asks about."""
 
     tool_call: str
-    """Of the part of the message that shows it."""
+    """Id of the tool part that shows it."""
     name: str
-    """The agent's own name of its tool; rules may name it."""
+    """The agent's name of its tool; rules may use it."""
     title: str
-    """One line for a person, the agent's own words where it has some; untrusted."""
+    """One line for people, in the agent's own words if available; untrusted."""
     arguments: bytes
-    """What is decided about, as JSON."""
+    """The arguments to decide on, as JSON."""
     effects: frozenset[Effect]
-    """What modes go by."""
+    """Effects on which modes decide."""
     subject: str
-    """What rules match: a command, a path, an address."""
+    """The text that rules match: a command, a path, a URL."""
     options: tuple[Option, ...] = ()
     more: tuple[str, ...] = ()
-    """Further subjects of the same call: it may run only when each of them may."""
+    """Further subjects of the same call; it may run only if all of them are allowed."""
     like: str = ""
-    """The tool of moot that does the same, whose rules hold here too; empty = none."""
+    """The equivalent tool of moot, whose rules apply too; empty = none."""
     editable: bool = False
-    """Whether the agent takes other arguments back with a yes."""
+    """True if the agent accepts changed arguments with an approval."""
     questions: list[Json] | None = None
-    """It asks the person these, in the shape of `Approval.questions`, and nothing is to be allowed; None = it is."""
+    """Questions for the person, in the shape of `Approval.questions`; None = it asks for permission instead."""
 
     def option(self, *kinds: OptionKind) -> Option | None:
-        """The first option of the first of these kinds that there is."""
+        """Return the first option of the first kind available."""
         return next((option for kind in kinds for option in self.options if option.kind == kind), None)
 
     def to_json(self) -> JsonObject:
-        """All but the call's own id, name and arguments, which are stored beside it."""
+        """Serialize everything except tool_call, name and arguments, which are stored in columns of their own."""
         return {
             "title": self.title,
             "effects": list[Json](sorted(self.effects)),
@@ -86,7 +86,7 @@ class OutsideCall:
 
     @classmethod
     def from_json(cls, tool_call: str, name: str, arguments: bytes, value: JsonObject) -> OutsideCall:
-        """Total: what is not there is empty."""
+        """Accept any object: missing fields are empty."""
         effects, options, more = value.get("effects"), value.get("options"), value.get("more")
         return cls(
             tool_call,
@@ -108,29 +108,29 @@ def _effects(names: Iterable[Json]) -> frozenset[Effect]:
 
 @dataclass(frozen=True, slots=True)
 class OutsideAnswer:
-    """What becomes of it."""
+    """The decision on a call of an outside agent."""
 
     approved: bool
     option: Option | None = None
-    """To be given back; None when the agent offered none of that kind."""
+    """The option to return; None if the agent offered none of that kind."""
     reason: str = ""
     by: str = "policy"
-    """policy | user | moot (nobody was there, or in time) | whoever else answered."""
+    """policy | user | moot (no one available, or timeout) | another responder."""
     arguments: bytes | None = None
-    """What the person put in the place of the call's, where it is `editable`."""
+    """Arguments by which the person replaced the call's own, if it is `editable`."""
     value: Json = None
-    """The replies to its questions, as `Answer.value`."""
+    """The replies to its questions, like `Answer.value`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An outside agent's own session that holds the branch up to some message of it."""
+    """An outside agent's own session that contains the branch up to one of its messages."""
 
     id: str
     last: Message
-    """The newest message of this branch that it holds: an answer that was made in it."""
+    """The newest message of this branch in the session: an answer produced in it."""
     unseen: tuple[Message, ...] = ()
-    """What the branch has after that, oldest first, without the prompt that is to be answered."""
+    """Later messages of the branch, oldest first, without the prompt to answer."""
     moved: bool = False
-    """It has gone on elsewhere since, or belongs to the conversation that this one was forked from: only a fork of it may be used,
-    made at `last` where the agent can."""
+    """The session has continued elsewhere since, or belongs to the conversation that this one was forked from. Use only a fork of it, made
+    at `last` if the agent supports that."""

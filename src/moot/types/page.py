@@ -1,4 +1,4 @@
-"""A stretch of a list, and where it goes on."""
+"""One page of a list and the cursor of the next."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ Item = TypeVar("Item", covariant=True)
 class Page(Generic[Item]):
     items: Sequence[Item]
     next_cursor: str | None = None
-    """To be given back unchanged; None = this was the last page."""
+    """Pass it back unchanged; None = this was the last page."""

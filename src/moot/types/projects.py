@@ -1,4 +1,4 @@
-"""The seam of projects: folders of conversations, with a place on the disk and what every run in them is told."""
+"""The seam of projects: folders of conversations with a root directory and instructions for every run in them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from moot.types.page import Page
 
 
 class Projects(Protocol):
-    """`default` is always there: in the view of one owner it is that owner's own."""
+    """Projects. `default` always exists; each owner has an own one."""
 
     async def get(self, reference: str) -> Project:
-        """By id or exact name. Raises NotFound."""
+        """Find by id or exact name. Raise NotFound."""
         ...
 
     async def at(self, root_path: str | None) -> Project:
-        """The project with that root; the default one when there is none."""
+        """Return the project with that root, or the default project if there is none."""
         ...
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
-        """By name, the default one first; those in whose name, description or root each word of the query occurs.
+        """List the projects whose name, description or root contains each word of the query: the default project, then by name.
 
-        Raises UsageError for a cursor that is none of ours.
+        Raise UsageError for an invalid cursor.
         """
         ...
 
     async def create(self, project: Project) -> Project:
-        """With its time. Raises Busy when its id or root is taken."""
+        """Store a project and return it with its creation time. Raise Busy if its id or root exists."""
         ...
 
     async def update(
@@ -40,5 +40,5 @@ class Projects(Protocol):
         context: str | None = None,
         rules: str | None = None,
     ) -> Project:
-        """Sets what is given; an empty root takes it away. Raises NotFound, and Busy for a root that is another project's."""
+        """Set the given fields; an empty root removes it. Raise NotFound, or Busy if another project has that root."""
         ...

@@ -1,4 +1,4 @@
-"""The seams to a model: Provider (whom we call), Dialect (which wire shape), Translator (raw events to chunks)."""
+"""The seams to a model: Provider (the endpoint), Dialect (the wire format), Translator (raw events to chunks)."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as a model is told of it."""
+    """A tool as described to a model."""
 
     name: str
     description: str
     schema: JsonObject
-    """JSON Schema of the arguments, an object."""
+    """JSON Schema of the arguments; an object."""
     examples: tuple[JsonObject, ...] = ()
-    """`{"user": …, "arguments": {…}}`, shown only to models that call by schema."""
+    """`{"user": …, "arguments": {…}}`, shown only to models that call tools by schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """Where a provider parts from its dialect's first vendor. Plain facts, set in the provider's own file."""
+    """Differences between a provider and the first vendor of its dialect. Static facts, set in the provider's own file."""
 
     effort: str = "reasoning_effort"
-    """How reasoning effort is asked for: reasoning_effort | reasoning | thinking | enable_thinking | none; a dialect knows its own."""
+    """Method of requesting reasoning effort: reasoning_effort | reasoning | thinking | enable_thinking | none; or a dialect's own value."""
     max_tokens: str = "max_tokens"
-    """The field's name; newer OpenAI models want `max_completion_tokens`."""
+    """Name of the field; newer OpenAI models require `max_completion_tokens`."""
     stream_usage: bool = True
-    """Whether `stream_options: {include_usage: true}` is understood."""
+    """True if `stream_options: {include_usage: true}` is supported."""
     reasoning_back: str = ""
-    """The field in which reasoning goes back on an assistant message (`reasoning_content`, `reasoning_details`); empty = not sent."""
+    """Field of an assistant message that returns reasoning (`reasoning_content`, `reasoning_details`); empty = not sent."""
     call_ids: str = ""
-    """A regular expression that tool call ids must fit; others go out as nine letters and digits derived from them (Mistral)."""
+    """Regular expression for valid tool call ids; others are sent as nine letters and digits derived from them (Mistral)."""
     developer_role: bool = False
-    """Whether the system prompt goes as role `developer`."""
+    """True if the system prompt has role `developer`."""
     vendor_tools: tuple[Json, ...] = ()
-    """Tools that the vendor runs itself, in its own words, as `{"type": "web_search"}`; dialects without such tools leave them out."""
+    """Tools run by the vendor, in its own format, such as `{"type": "web_search"}`; dialects without such tools omit them."""
     extra: JsonObject = field(default_factory=empty)
-    """Fields laid over the request body as they are."""
+    """Fields merged into the request body unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPrompt:
-    """All that a dialect turns into a request body."""
+    """Everything from which a dialect builds a request body."""
 
     model: Model
     system: str
@@ -64,52 +64,52 @@ class ModelPrompt:
 
 
 class Translator(Protocol[State]):
-    """Turns one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
+    """A translator of one exchange's raw events into chunks: a fold without clock, randomness or hidden configuration.
 
-    Total: no bytes make it raise; what it cannot read becomes an Ending with an error, or is passed over.
-    It never emits start or finish, which are the runtime's to write; start-step and finish-step only where it belongs to an outside
-    agent, which makes its model calls itself. Those of a dialect leave them to the loop.
+    It never raises: unreadable bytes are skipped, or become an Ending with an error. It never emits start or finish, which the runtime
+    writes. Only translators of outside agents, which make their own model calls, emit start-step and finish-step; for dialects, the loop
+    writes them.
     """
 
     name: str
-    """Of the converter, e.g. `openai-chat`."""
+    """Name of the converter, for example `openai-chat`."""
     version: int
-    """Raised by any change of the chunks that the same bytes give."""
+    """Increased with every change of the chunks that the same bytes produce."""
 
     def open(self, options: ExchangeOptions) -> State:
-        """The state before the first raw event: frozen, and made of what JSON can hold."""
+        """Return the initial state: frozen, and made of JSON values."""
         ...
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        """What one raw event adds: the next state, and the chunks it stands for (none when it is bookkeeping)."""
+        """Translate one raw event. Return the next state and the chunks it produced, which may be none."""
         ...
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        """The chunks that close every open part, and how the exchange ended."""
+        """Return the chunks that close every open part, and how the exchange ended."""
         ...
 
 
 @runtime_checkable
 class Spoils(Protocol):
-    """An optional power of a translator: it says when reading on is no use, because what was lost can't come back."""
+    """Optional capability of a translator: detect that reading on is useless because lost data can't come back."""
 
     def spoiled(self, state: Any) -> bool: ...
 
 
 @runtime_checkable
 class Hears(Protocol):
-    """An optional power of a translator: it wants to know what we said too, where both sides speak (JSON-RPC).
+    """Optional capability of a translator: read our own lines too, in protocols where both sides send messages (JSON-RPC).
 
-    `feed` gets only what the vendor sent. Without it the lines that we sent are passed over.
+    `feed` gets only what the vendor sent. Without this capability, lines that we sent are skipped.
     """
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
-        """What a line that we sent adds; total as `feed` is."""
+        """Translate a line that we sent; like `feed`, it never raises."""
         ...
 
 
 class Dialect(Protocol):
-    """A wire shape: requests out, raw events in."""
+    """A wire format: builds requests and translates raw events."""
 
     name: str
 
@@ -117,7 +117,7 @@ class Dialect(Protocol):
     def translator(self) -> Translator[Any]: ...
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The request body. Signatures and encrypted reasoning go back byte for byte, and only to the provider that made them."""
+        """Build the request body. Signatures and encrypted reasoning are returned byte for byte, only to the provider that made them."""
         ...
 
 
@@ -126,31 +126,31 @@ class ModelRequest:
     """One HTTP request to a model's endpoint."""
 
     body: bytes
-    """Sent as it is."""
+    """Sent unchanged."""
     model: str
     idempotency_key: str = ""
 
 
 class Provider(Protocol):
-    """Whom we call: URL, authentication and quirks of one endpoint."""
+    """One endpoint with its URL, authentication and quirks."""
 
     name: str
     dialect: str
-    """A name in `convert.DIALECTS`."""
+    """A key of `convert.DIALECTS`."""
     quirks: Quirks
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
-        """The answer's raw frames, one tuple per socket read, in an async generator that the caller closes with `aclosing`.
+        """Yield the response's raw frames, one tuple per socket read. The caller closes the generator with `aclosing`.
 
-        Ends quietly when the body ended. Raises ProviderError: before the first frame for a refusal, after it when the connection broke.
-        Never yields inside a task group or cancel scope.
+        Ends normally when the body ends. Raise ProviderError: before the first frame if the request is refused, later if the connection
+        breaks. Never yields inside a task group or cancel scope.
         """
         ...
 
     async def models(self) -> Sequence[Model]:
-        """What the endpoint says it has. Raises ProviderError."""
+        """Return the models that the endpoint lists. Raise ProviderError."""
         ...
 
     async def close(self) -> None:
-        """Lets go of connections and child processes."""
+        """Close connections and child processes."""
         ...

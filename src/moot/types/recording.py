@@ -1,4 +1,4 @@
-"""The seam of recordings: conversations with their runs, as a file holds them and as a store takes them in."""
+"""The seam of recordings: complete conversations with their runs, as read from a file and stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moot.types.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes that are named by their hash elsewhere in the recording."""
+    """Bytes that the recording refers to by their hash."""
 
     data: bytes
     media_type: str
@@ -25,37 +25,37 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A conversation with all that its runs said and heard: enough to make it again."""
+    """A conversation with everything its runs sent and received; sufficient to recreate it."""
 
     source_id: str
-    """Always the same for the same source, so that a second import finds what the first one made."""
+    """The same for every import of the same source, so that a second import finds the first."""
     conversation: Conversation
-    """With the source's own id, as everything in here."""
+    """With the source's own id, like everything here."""
     messages: tuple[Message, ...]
-    """In the order they were stored, with the places of their events."""
+    """In storage order, with the positions of their events."""
     runs: tuple[Run, ...]
-    """Oldest first; all of them have ended."""
+    """Oldest first; all have ended."""
     exchanges: tuple[Exchange, ...]
     events: tuple[Event, ...]
-    """The whole log: seqs dense from 1."""
+    """The complete log: seqs from 1 without gaps."""
     deleted: frozenset[str] = frozenset()
-    """Messages that are hidden."""
+    """Ids of hidden messages."""
     contents: Mapping[str, Content] = field(default_factory=dict[str, Content])
-    """By their SHA-256: pieces of requests, files, outputs that were too large."""
+    """Contents by SHA-256: pieces of requests, files, large outputs."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     notes: tuple[str, ...] = ()
-    """What could not be read, and where, each in a line."""
+    """One line for each thing that could not be read, with its position."""
 
 
 @runtime_checkable
 class Recorder(Protocol):
-    """An optional power of a format: it holds whole runs and not messages alone."""
+    """Optional capability of a format: store complete runs, not only messages."""
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
-        """As `Format.read`; `agent_type` says whose words they are, else it is found out. Raises UsageError in words that say what else
-        it could be."""
+        """Read recordings, like `Format.read`. `agent_type` names the agent that wrote the file; empty = detect it. Raise UsageError, whose
+        message suggests other formats."""
         ...
 
     def record(self, recording: Recording) -> Written:
-        """The recording as a file."""
+        """Convert the recording to a file."""
         ...

@@ -1,4 +1,4 @@
-"""How long conversations stay; in a file of its own, because every configuration holds it."""
+"""Retention rules. A file of its own, because every configuration imports it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["Keeping", "Retention"]
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long conversations stay that nobody deletes. 0 = for ever."""
+    """A rule for conversations that no one deletes. 0 = keep forever."""
 
     keep_days: int = 0
-    """Without activity, then they are deleted."""
+    """Days without activity before a conversation is deleted."""
     archived_days: int = 0
-    """After they were archived, then they are deleted."""
+    """Days after archiving before a conversation is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention(Keeping):
-    """What is over when."""
+    """The retention rules of a store."""
 
     trash_days: int = 30
-    """After they were deleted, then they are purged. 0 = never by itself."""
+    """Days between deletion and purge. 0 = never purge automatically."""
     projects: Mapping[str, Keeping] = field(default_factory=dict[str, Keeping])
-    """By name or id, in the place of the general rules."""
+    """Rules by project name or id; they replace the general ones."""

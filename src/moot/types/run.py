@@ -1,4 +1,4 @@
-"""One prompt to its end: what you cancel, bill, hook and resume."""
+"""Runs: one prompt to its end. A run can be cancelled, billed and resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moot.types.usage import Usage
 RunStatus: TypeAlias = Literal["queued", "running", "waiting", "interrupted", "finished", "failed", "cancelled"]
 TERMINAL: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
-"""At most one run of a conversation is in one of these."""
+"""At most one run of a conversation is in one of these states."""
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 Trigger: TypeAlias = Literal["user", "api", "cron", "webhook", "delegate", "channel", "import", "agent"]
@@ -28,12 +28,12 @@ OnBusy: TypeAlias = Literal["reject", "queue", "steer", "interrupt"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The row of `run`."""
+    """A row of the `run` table."""
 
     id: str
     conversation: str
     message: str
-    """The assistant message that it writes."""
+    """The assistant message that the run writes."""
     no: int = 0
     agent: str = "default"
     agent_type: str = "moot"
@@ -44,11 +44,11 @@ class Run:
     status: RunStatus = "queued"
     on_crash: OnCrash = "ask"
     owner: str | None = None
-    """The process that holds it: the name of a lock file in `state/owners`."""
+    """The process that runs it: the name of a lock file in `state/owners`."""
     fence: int = 0
-    """Raised by every claim; an append with an older one fails."""
+    """Increased by every claim; an append with an older fence fails."""
     settings: JsonObject = field(default_factory=empty)
-    """Mode, limits, model settings and the like that were given with the prompt; enough to run it again after a crash."""
+    """Mode, limits, model settings and other options of the prompt; sufficient to run it again after a crash."""
     error: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
@@ -61,40 +61,40 @@ class Run:
     first_seq: int = 0
     last_seq: int = 0
     user: str = LOCAL_USER
-    """Who submitted it, and whose `runs_per_user` it takes."""
+    """The submitter, whose `runs_per_user` it counts toward."""
 
     @property
     def held(self) -> bool:
-        """Whether it waits inside the process of an outside agent, so that its owner stays at it."""
+        """True if the run waits inside an outside agent's process, so that it keeps its owner."""
         return self.status == "waiting" and self.owner is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a face hands in: a conversation (found or made) and what the person said."""
+    """A prompt submitted by a face: a conversation to find or create, and the user's message."""
 
     parts: tuple[Part, ...]
-    """Of the new user message; () = answer the last user message of the branch again or for the first time, see `answers`."""
+    """Parts of the new user message; () = answer the branch's last user message, for the first time or again, see `answers`."""
     conversation: str | None = None
-    """Id of an existing conversation; None = make one."""
+    """Id of an existing conversation; None = create one."""
     key: str | None = None
-    """Find-or-create key of the conversation."""
+    """Key to find or create the conversation by."""
     conversation_client_id: str | None = None
-    """The client's own id for a conversation that is to be made; one that has it already is found."""
+    """The client's id for a new conversation; if one has this id already, it is used."""
     client_id: str | None = None
-    """The client's own id for the user message."""
+    """The client's id for the user message."""
     edits: str | None = None
-    """Id of the user message that `parts` take the place of, as its sibling."""
+    """Id of the user message that `parts` replace, as its sibling."""
     answers: str | None = None
-    """Without `parts`: the message to answer instead of the last; an answer stands for what it answers, so it is made once more."""
+    """Without `parts`: the message to answer instead of the last one. The id of an answer means the message it answers."""
     parent: str | None = None
-    """The message that `parts` come behind; None = the end of the shown branch."""
+    """Parent of the new message; None = the end of the shown branch."""
     directory: str = ""
     project: str = ""
-    """Id of the project that a new conversation is put into; empty = the one whose root holds the directory."""
+    """Project id for a new conversation; empty = the project whose root contains the directory."""
     allowed_uris: tuple[str, ...] = ()
     agent: str | None = None
-    """None = the conversation's own, else the default one."""
+    """None = the conversation's agent, else the default agent."""
     model: str | None = None
     mode: Mode | None = None
     on_busy: OnBusy = "reject"
@@ -103,25 +103,24 @@ class Prompt:
     settings: JsonObject = field(default_factory=empty)
     """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/setup.py`."""
     user: str | None = None
-    """Whose prompt it is: it reaches that owner's conversations only, and one that it makes is theirs. None = the person at this
-    machine, who reaches all."""
+    """The submitting owner, who reaches only own conversations and owns new ones. None = the person at this machine, who reaches all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What became of a prompt."""
+    """The result of submitting a prompt."""
 
     conversation: Conversation
     run: Run
-    """The new run; with `steer`, the live run that will see the prompt."""
+    """The new run; with `steer`, the live run that receives the prompt."""
     seq: int
-    """The last event before the run's own: watch after this."""
+    """Last seq before the run's own events; watch after it."""
     steered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One leg of a run, as an agent service gets it."""
+    """One leg of a run, as passed to an agent service."""
 
     run: Run
     conversation: Conversation
@@ -130,18 +129,18 @@ class RunRequest:
     settings: JsonObject
     """`Run.settings`."""
     servers: tuple[McpServer, ...] = ()
-    """MCP servers that the agent is to have."""
+    """MCP servers available to the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a leg ended. `parked`: the run waits for an answer and takes no slot."""
+    """The end of a leg. `parked`: the run waits for an answer and takes no slot."""
 
     status: Literal["finished", "failed", "cancelled", "parked"]
     finish_reason: str = "stop"
     error: Failure | None = None
     usage: Usage = field(default_factory=Usage)
-    """Of the whole run."""
+    """Usage of the whole run."""
     cost: int | None = None
     """Nano-dollars of the whole run; None = unknown."""
     metadata: JsonObject = field(default_factory=empty)

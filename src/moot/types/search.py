@@ -1,4 +1,4 @@
-"""The seam of finding words in all conversations."""
+"""The seam of full-text search over all conversations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Hit:
     at: int
     """ms"""
     snippet: str
-    """Plain text; matches stand between U+0002 and U+0003."""
+    """Plain text; matches are enclosed in U+0002 and U+0003."""
     column: Literal["text", "tools", "reasoning"] = "text"
-    """Where the snippet is from: what was said, tool calls with their outputs, or reasoning."""
+    """Source of the snippet: message text, tool calls with their outputs, or reasoning."""
     seq: int = 0
     """First seq of the message in its conversation's log; 0 = none."""
 
@@ -27,22 +27,22 @@ class Hit:
 class SearchPage:
     hits: tuple[Hit, ...]
     done: int
-    """Messages indexed."""
+    """Number of indexed messages."""
     total: int
     next_cursor: str | None = None
     ranked: int | None = None
-    """Only so many of the matches were ranked, the newest ones; None = all, or none were."""
+    """Number of matches that were ranked, newest first; None = all were, or ranking was not requested."""
     cut: bool = False
-    """A piece of a word occurs in so many words that only the most common ones were looked for."""
+    """A partial word matches so many words that only the most common ones were searched."""
     loose: bool = False
-    """Nothing has all of the words: these have some of them, the best first, on one page."""
+    """No message contains all words: these contain some of them, best first, on a single page."""
 
 
 class Past(Protocol):
-    """Earlier conversations of whoever owns the running one."""
+    """Earlier conversations of the running conversation's owner."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
-        """As `Search.search`; the running conversation is left out unless `here`."""
+        """Search like `Search.search`; the running conversation is excluded unless `here`."""
         ...
 
 
@@ -54,18 +54,20 @@ class Search(Protocol):
         limit: int = 50,
         cursor: str | None = None,
         conversation: str | None = None,
-        but_not: str | None = None,
+        exclude: str | None = None,
         best: bool = False,
         wait: float = 2.0,
     ) -> SearchPage:
-        """Newest first (to the second, then as they were written), or the best. First indexes what is missing, for at most `wait` seconds.
+        """Search newest first (to the second, then in storage order) or best first, after indexing new messages for up to `wait` seconds.
 
-        Where nothing has all of the words it is what has some of them, and all that is between quotes.
-        `conversation` is the only one to look in, `but_not` one to leave out. Raises UsageError for a query that can't be meant.
+        If no message contains all words, return those that contain some of them and every quoted phrase. `conversation` is the only one to
+        search, `exclude` one to exclude. Raise UsageError for an invalid query.
         """
         ...
 
-    async def index(self, *, seconds: float = 30.0, bulk: bool = False, told: Callable[[int, int], None] | None = None) -> tuple[int, int]:
-        """Indexes for at most that long; (done, total), which `told` hears now and then too. Returns at once when another process holds the
-        indexer lock. `bulk`: nobody else in this process waits for the store, so it may take its time for each transaction."""
+    async def index(
+        self, *, seconds: float = 30.0, bulk: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[int, int]:
+        """Index for at most `seconds` and return (done, total), also reported to `progress` now and then. Return at once if another process
+        holds the indexer lock. With `bulk`, transactions may be long: use it if nothing else in this process waits for the store."""
         ...

@@ -1,4 +1,4 @@
-"""What a run serves another program that uses moot as a model: the program's own system prompt, history and tools."""
+"""Serving another program that uses moot as a model, with its own system prompt, history and tools."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from moot.types.provider import ToolDefinition
 __all__ = ["Served"]
 
 SETTING = "served"
-"""The name in `Run.settings`."""
+"""The key in `Run.settings`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     plain: bool = False
-    """A model alone, as if it were called directly: no prompt, no tools, no trimming and no fallback of ours."""
+    """Call the model directly: without our prompt, tools, trimming and fallbacks."""
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
-    """The program carries them out itself: the answer ends with such a call."""
+    """Tools that the program runs itself: the answer ends with such a call."""
     tool_choice: str = ""
-    """As `ModelSettings.tool_choice`."""
+    """See `ModelSettings.tool_choice`."""
     parallel_calls: bool = True
     max_tokens: int | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     show_reasoning: bool = True
     history: tuple[str, ...] = ()
-    """Blobs, each a JSON list of messages, which joined are what the program sent; () = the conversation's own branch."""
+    """Blobs with JSON lists of messages; joined, they are what the program sent. () = use the conversation's own branch."""
     digest: str = ""
-    """Of all that was sent: by it and the answer a program that sends both back is known again; empty = it names what it goes on from."""
+    """Digest of everything sent; with the answer it identifies a program that sends both back. Empty = it names the previous response."""
 
     def takes(self, tool: str) -> bool:
-        """Whether a call of that tool is handed to the program. A plain model has nobody else to call."""
+        """Return True if calls of that tool go to the program; for a plain model, all do."""
         return self.plain or any(tool == known.name for known in self.tools)
 
     def to_settings(self) -> JsonObject:
-        """For `Run.settings`."""
+        """Serialize for `Run.settings`."""
         facts: JsonObject = {
             "plain": self.plain,
             "system": self.system,
@@ -56,7 +56,7 @@ class Served:
 
     @staticmethod
     def of(settings: JsonObject) -> Served | None:
-        """As `to_settings` wrote it; None for a run that serves nobody."""
+        """Read what `to_settings` wrote; None if the run serves no program."""
         facts = settings.get(SETTING)
         if not isinstance(facts, dict):
             return None

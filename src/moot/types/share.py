@@ -1,4 +1,4 @@
-"""The seam of shared pages: what somebody who has the link may read, until when."""
+"""The seam of shared pages: snapshots of a conversation that anyone with the link can read until they expire."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from moot.types.token import LOCAL_USER
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A page as it was when it was made. Its link is kept nowhere, only the link's hash."""
+    """A shared snapshot of a conversation. Its link is not stored, only the link's hash."""
 
     id: str
     conversation: str
     title: str
-    """Without what was left out."""
+    """Without the parts that were left out."""
     expires_at: int
-    """ms, as all of its times."""
+    """ms, like all its times."""
     left_out: tuple[Json, ...] = ()
-    """{kind, where, count} each."""
+    """Items `{kind, where, count}`."""
     size: int = 0
-    """Bytes of the page."""
+    """Size of the page in bytes."""
     created_at: int = 0
     revoked_at: int | None = None
     owner: str = LOCAL_USER
 
     def open(self, now: int) -> bool:
-        """Whether it can be read at that time (ms)."""
+        """Return True if it can be read at that time (ms)."""
         return self.revoked_at is None and now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
 class SharedPage:
-    """What a reader gets."""
+    """The page that a reader gets."""
 
     content: bytes
     policy: str
@@ -44,29 +44,29 @@ class SharedPage:
 
 @dataclass(frozen=True, slots=True)
 class NewShare:
-    """A page that is to be shared."""
+    """A page to share."""
 
     share: Share
     page: SharedPage
     digest: bytes = field(repr=False)
-    """Of the secret in its link."""
+    """Digest of the secret in its link."""
 
 
 class Shares(Protocol):
-    """Shared pages of one owner, or everybody's."""
+    """Shared pages of one owner, or of all owners."""
 
     async def add(self, new: NewShare) -> Share:
-        """With its time, fsynced. Raises NotFound when the conversation is not there."""
+        """Store a page durably and return it with its creation time. Raise NotFound if the conversation does not exist."""
         ...
 
     async def page(self, digest: bytes) -> SharedPage | None:
-        """What that link shows now; None when there is no such link, it has expired, was revoked, or its conversation is deleted."""
+        """Return the page behind a link; None if it is unknown, expired, revoked, or its conversation is deleted."""
         ...
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:
-        """Newest first; with `closed` also those that show nothing any more."""
+        """List shares, newest first; with `closed`, include expired and revoked ones."""
         ...
 
     async def revoke(self, reference: str) -> Share:
-        """By id or unique prefix: it shows nothing from now on, and its page is gone, fsynced. Raises NotFound."""
+        """Revoke by id or unique prefix and delete the page, durably. Raise NotFound."""
         ...

@@ -1,4 +1,4 @@
-"""The seam of counting what answers took."""
+"""The seam of usage statistics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Sums over answers that are over: runs, and what was brought in from other programs."""
+    """Sums over finished answers, both of runs and of imported messages."""
 
     runs: int = 0
     failed: int = 0
@@ -18,28 +18,28 @@ class Counts:
     cache_write: int = 0
     reasoning: int = 0
     cost: int = 0
-    """Nano-dollars of the answers whose price is known."""
+    """Nano-dollars of the answers with a known price."""
     unpriced_runs: int = 0
     steps: int = 0
     ms: int = 0
-    """That models worked, where it is known."""
+    """Time that models worked, as far as known."""
     timed_output: int = 0
-    """Output tokens of that time."""
+    """Output tokens produced in that time."""
     first_ms: int = 0
-    """Sum of the times to the first that was shown, where it is known."""
+    """Sum of the times to first output, as far as known."""
     firsts: int = 0
-    """Of how many answers it is known."""
+    """Number of answers in `first_ms`."""
     contexts: int = 0
-    """Sum of the input tokens of each answer's largest model call."""
+    """Sum over answers of the input tokens of the largest model call."""
 
     @property
     def first(self) -> int | None:
-        """Mean ms to the first that was shown."""
+        """Mean time to first output, ms."""
         return round(self.first_ms / self.firsts) if self.firsts else None
 
     @property
     def rate(self) -> float | None:
-        """Output tokens a second while models worked."""
+        """Output tokens per second of model time."""
         return self.timed_output * 1000 / self.ms if self.ms and self.timed_output else None
 
     @property
@@ -50,32 +50,32 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """What calls of one tool came to."""
+    """Statistics of one tool's calls."""
 
     calls: int = 0
     failed: int = 0
     denied: int = 0
     ms: int = 0
-    """Of the calls whose time is known."""
+    """Total duration of the calls in `timed`."""
     timed: int = 0
-    """How many those are."""
+    """Number of calls with a known duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsideCounts:
-    """Model calls that belong to no answer; their cost is not in the other sums."""
+    """Statistics of model calls outside answers; their cost is not in the other sums."""
 
     calls: int = 0
     input: int = 0
     output: int = 0
     cost: int = 0
-    """Nano-dollars of the calls whose price is known."""
+    """Nano-dollars of the calls with a known price."""
     unpriced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSize:
-    """How large the context was for an answer."""
+    """The context size of one answer."""
 
     at: int
     """ms"""
@@ -84,37 +84,37 @@ class ContextSize:
 
 @dataclass(frozen=True, slots=True)
 class Usages:
-    """What is stored, and what it took."""
+    """Usage statistics of the store or a part of it."""
 
     conversations: int
     messages: int
     total: Counts
     days: dict[str, Counts]
-    """`YYYY-MM-DD` in UTC, newest first."""
+    """By `YYYY-MM-DD` in UTC, newest first."""
     models: dict[str, Counts]
-    """The most runs first; empty = the model is not known."""
+    """Most runs first; empty name = unknown model."""
     agents: dict[str, Counts]
     projects: dict[str, Counts]
-    """By name; those of the same name count together."""
+    """By name; projects with the same name are combined."""
     tools: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
-    """The most calls first."""
+    """Most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])
-    """Kind → failed runs, the most first."""
+    """Number of failed runs by kind of error, most first."""
     asides: dict[str, AsideCounts] = field(default_factory=dict[str, AsideCounts])
-    """By what they were for: title, compact, explain, picture, transcript."""
+    """By purpose: title, compact, explain, picture, transcript."""
     contexts: tuple[ContextSize, ...] = ()
-    """Of one conversation, oldest first: how it has grown."""
+    """For a single conversation: context sizes over time, oldest first."""
     uncounted: int = 0
-    """Answers that are over and were not counted in the time there was: the sums are without them."""
+    """Finished answers that could not be counted within the time limit; the sums don't include them."""
 
 
 class Stats(Protocol):
-    """Counts of what is stored; what was deleted and can be restored counts too."""
+    """Usage statistics; deleted conversations count until they are purged."""
 
     async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> Usages:
-        """Of answers that were begun at `since` (ms) or later and before `until`. First counts what is missing, for at most `wait` s."""
+        """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds."""
         ...
 
     async def count(self, *, seconds: float = 30.0) -> int:
-        """Counts what came or changed since, for at most that long; how much of it is left."""
+        """Count new and changed answers for at most `seconds`; return how many are left."""
         ...

@@ -1,6 +1,6 @@
-"""The seam of the store: each Protocol is one file of the store's room. All methods raise StoreError and its children.
+"""The seam of the store. All methods may raise StoreError and its subclasses.
 
-Everything a run does to the store goes through `Log.append`: events and changes together, under its fence, in one transaction.
+A run changes the store only through `Log.append`: events and changes together, under its fence, in one transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from moot.types.verify import Translations, Verifying
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to append a live run's events: one owner at a time, checked in the appending transaction."""
+    """The right to append a live run's events. One owner at a time has it; checked in the appending transaction."""
 
     conversation: str
     run: str
@@ -43,12 +43,12 @@ class Fence:
     number: int
 
 
-# ── what an append may change beside adding events ──────────────────────────────────────────────────────────────────────────────
+# ── what an append may change in addition to adding events ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The run's message as it stands with the events of this append; `folded_through` becomes their last seq."""
+    """The run's message including the events of this append; `folded_through` becomes their last seq."""
 
     parts: tuple[Part, ...]
     metadata: JsonObject
@@ -57,14 +57,14 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The run waits; its owner lets go."""
+    """The run waits and its owner releases it."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The run's terminal state, reached once; the conversation's sums change with it.
+    """The end of the run, which also updates the conversation's sums.
 
-    Fails the append with Busy when the run would be finished and an untaken steer is in its inbox: it goes on for that.
+    The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
     """
 
     status: Literal["finished", "failed", "cancelled"]
@@ -73,22 +73,22 @@ class End:
     cost: int | None = None
     context_usage: float | None = None
     model: str = ""
-    """`model@provider` that answered; the conversation remembers it."""
+    """`model@provider` that answered; stored in the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A new open approval. The same id again is the same approval."""
+    """A new open approval. Repeating an id has no effect."""
 
     approval: Approval
     hold: bool = False
-    """The run waits from here on and its owner stays at it, because an outside agent's process waits too. It is running again with
-    the transaction in which nothing is open any more."""
+    """The run becomes `waiting` but keeps its owner, because an outside agent's process waits too. It becomes `running` again in the
+    transaction that closes its last open approval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Marks an approval used; fails the append with Busy when it is not answered yes, expired, bound to other bytes, or used already."""
+    """The use of an approval. The append fails with Busy if it is not approved, expired, bound to other bytes, or used already."""
 
     approval: str
     digest: bytes
@@ -96,7 +96,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Inbox items up to this number have been acted on."""
+    """Inbox items up to this number have been handled."""
 
     through: int
 
@@ -114,7 +114,7 @@ class CloseExchange:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an exchange outside of any run took, for the sums."""
+    """Usage of an exchange outside any run, for the sums."""
 
     exchange: str
     purpose: Purpose
@@ -125,17 +125,17 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Answers a question with no, for nobody did in time. Raises Busy when somebody did after all."""
+    """A denial because of a timeout. The append fails with Busy if the approval has an answer."""
 
     approval: str
     reason: str
     early: bool = False
-    """Its time is not over, but whoever asked does not want to know any more."""
+    """It has not expired, but the asking side no longer needs the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetSession:
-    """The run's `agent_session_id`."""
+    """The run's new `agent_session_id`."""
 
     id: str
 
@@ -147,18 +147,18 @@ class LogReading(Protocol):
     async def read(
         self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None, newest: bool = False
     ) -> list[Event]:
-        """At most `limit` events behind `after`, in order, from one snapshot over segments and rows; of one run when named.
+        """Return at most `limit` events after `after`, in order, from one snapshot over segments and rows; optionally of one run.
 
-        With `newest` the chunks are those that the newest translation of an exchange gives; else those that were made when it came.
+        With `newest`, chunks come from the newest translation of each exchange, else from the original one.
         """
         ...
 
     async def last_seq(self, conversation: str) -> int:
-        """0 = no events."""
+        """Return the last seq; 0 = no events."""
         ...
 
     async def last_seqs(self, conversations: Sequence[str]) -> dict[str, int]:
-        """The same of several; without those that there are not."""
+        """Return the last seqs of several conversations; unknown ones are omitted."""
         ...
 
 
@@ -166,53 +166,52 @@ class Log(LogReading, Protocol):
     async def append(
         self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
     ) -> range:
-        """The new seqs, dense; committed on return, and with `sync` fsynced. Nothing of it happens when anything of it fails.
+        """Append events and return their seqs. Committed on return, and fsynced with `sync`. If any part fails, nothing is stored.
 
-        Without a fence only exchanges outside any run can be changed.
-        Shielded: once queued it is awaited to its outcome, also under cancellation. Raises FenceLost when the fence is not the
-        newest, NotFound for an unknown conversation, StoreFull.
+        Without a fence, only exchanges outside any run can be changed. Shielded: once queued, the append is awaited even if the caller is
+        cancelled. Raise FenceLost if the fence is outdated, NotFound for an unknown conversation, or StoreFull.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A prompt ready to be stored: everything is decided but who wins."""
+    """A prompt that is ready to be stored; only the conflict with other runs is undecided."""
 
     run: Run
     """With the ids of run and assistant message, status `queued`."""
     conversation: Conversation
-    """Used as it is when it has to be made; an existing one (by id, else by key) keeps its own fields."""
+    """Stored as it is if new; an existing one (found by id, else by key) keeps its own fields."""
     user: Message | None
-    """None = answer the branch as it stands."""
+    """None = answer the branch as it is."""
     on_busy: OnBusy = "reject"
     owner: str | None = None
-    """Claimed at once by this owner when it need not queue."""
+    """The owner that claims the run at once if it need not queue."""
     at_most: int = 0
-    """Top-level runs of the user that may be running at once; with more it queues. 0 = any number."""
+    """Maximum number of the user's top-level runs that run at once; further ones queue. 0 = no limit."""
     remember: bool = False
-    """An existing conversation takes over agent and model: the prompt has named them."""
+    """Store agent and model in an existing conversation, because the prompt has set them."""
     edits: str | None = None
     """The user message that `user` becomes a sibling of."""
     answers: str | None = None
-    """Without `user`: the message to answer, again or for the first time; an answer stands for what it answers. None = the last prompt."""
+    """Without `user`: the message to answer; None = the last prompt. The id of an answer means the message it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What `submit` made of it."""
+    """The result of `submit`."""
 
     conversation: Conversation
     run: Run
-    """`running` with a fence when it was claimed, `queued` when it stands behind another."""
+    """`running`, with a fence, if it was claimed; `queued` if another run is ahead."""
     seq: int
-    """Last seq before the run's first own event."""
+    """Last seq before the run's first event."""
     fence: Fence | None = None
     steered: bool = False
     interrupts: str | None = None
-    """The live run that must be cancelled before this one may start (`on_busy` = interrupt)."""
+    """The live run to cancel before this one may start (`on_busy` = interrupt)."""
     superseded: tuple[str, ...] = ()
-    """Runs that nobody worked on and that ended for this one."""
+    """Inactive runs that were ended in favor of this one."""
 
 
 InboxKind: TypeAlias = Literal["answer", "steer", "queue", "cancel"]
@@ -220,116 +219,113 @@ InboxKind: TypeAlias = Literal["answer", "steer", "queue", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """What others say to a live run."""
+    """A request to a live run from outside."""
 
     kind: InboxKind
     body: Json = None
     no: int = 0
-    """Position in the inbox; only the store sets it."""
+    """Position in the inbox; set by the store."""
     at: int = 0
     """ms"""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a run stands at when its new owner takes it up; all of it from one snapshot."""
+    """The complete state of a run for a new owner, from one snapshot."""
 
     run: Run
     conversation: Conversation
     project: Project
     message: Message
-    """As stored: what came behind its last fold is in the events."""
+    """The stored message; `events` has everything after its last fold."""
     events: tuple[Event, ...]
-    """All of the run so far, in order."""
+    """All events of the run so far, in order."""
     inbox: tuple[InboxItem, ...]
-    """What has not been taken yet, in order."""
+    """Unhandled items, in order."""
     answered: frozenset[str]
-    """Approvals of the run that have their answer."""
+    """Ids of the run's answered approvals."""
 
 
 class RunReading(Protocol):
-    """Runs, their inboxes and approvals, to be looked at. What changes them goes through the engine (`Runs`)."""
+    """Read access to runs, their inboxes and approvals. Changes go through the engine (`Runs`)."""
 
     async def run(self, id: str) -> Run:
-        """By id or unique prefix. Raises NotFound."""
+        """Find by id or unique prefix. Raise NotFound."""
         ...
 
     async def runs(
-        self,
-        *,
-        conversation: str | None = None,
-        statuses: frozenset[RunStatus] | None = None,
-        limit: int = 200,
-        before: int | None = None,
+        self, *, conversation: str | None = None, statuses: frozenset[RunStatus] | None = None, limit: int = 200, before: int | None = None
     ) -> list[Run]:
-        """Newest first; only those before that `no`, when given."""
+        """List runs, newest first; with `before`, only those with a lower `no`."""
         ...
 
     async def last_answer(self, message: str) -> Run | None:
-        """The newest run whose message answers that one."""
+        """Return the newest run that answers the message."""
         ...
 
     async def inbox(self, run: str) -> list[InboxItem]:
-        """What has not been taken yet, in order."""
+        """Return the unhandled items, in order."""
         ...
 
     async def approval(self, id: str) -> Approval | None: ...
 
     async def approvals(self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True) -> list[Approval]:
-        """Oldest first."""
+        """List approvals, oldest first."""
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...
 
 
 class Records(RunReading, Protocol):
-    """The same, and what the engine does to them."""
+    """Read access, and the engine's changes to runs."""
 
     async def submit(self, submission: Submission) -> Accepted:
-        """One transaction, fsynced: conversation, user message, assistant message, run, head. `steer` on a running run posts to its inbox.
+        """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        A run that is waiting, interrupted, or queued without an owner ends cancelled, its approvals denied ("superseded").
-        Raises Busy (on_busy = reject and a run is running or queued).
+        With `steer` on a running run, post to its inbox instead. A run that is waiting, interrupted, or queued without an owner is
+        cancelled, and its approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running or queued.
         """
         ...
 
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
-        """Makes `owner` the owner, raises the fence, status becomes running. Raises Busy when the status is not one of those, an
-        earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = any number)."""
+        """Make `owner` the run's owner, increase its fence and set its status to running. Raise Busy if its status is not in `statuses`, an
+        earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = no limit)."""
         ...
 
     async def standing(self, run: str) -> Standing:
-        """By the run's id. Raises NotFound."""
+        """Find by the run's exact id. Raise NotFound."""
         ...
 
-    async def called_off(self, runs: Collection[str]) -> frozenset[str]:
-        """Those of the runs in whose inbox a cancel lies."""
+    async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
+        """Return the runs that have a cancel in their inbox."""
         ...
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
-        """running → interrupted, when that owner still holds that fence: called for a dead owner. False when somebody was faster.
-        So with one that waits and has an owner: what its process has asked is denied.
-        queued → interrupted when it stands first; else it only loses its owner, and False."""
+        """Interrupt the run of a dead owner and return True, unless someone else has claimed it since (owner or fence differ).
+
+        running → interrupted. waiting with an owner → interrupted, and its process's open approvals are denied.
+        queued → interrupted if it is first in line; otherwise it only loses its owner, and this returns False.
+        """
         ...
 
     async def withdraw(self, run: str) -> bool:
-        """queued → cancelled, with its message closed, fsynced: a run that never had its turn. False when it is not queued any more."""
+        """Cancel a queued run and close its message, durably. Return False if it is not queued anymore."""
         ...
 
     async def post(self, run: str, item: InboxItem) -> int:
-        """Puts it into the run's inbox, fsynced; its number. Raises Busy when the run has ended."""
+        """Add an item to the run's inbox, durably, and return its number. Raise Busy if the run has ended."""
         ...
 
     async def answer(self, id: str, answer: Answer) -> Approval:
-        """Stores the first answer, fsynced, and posts it to the run's inbox; a yes for the conversation grants its patterns.
+        """Store the first answer and post it to the run's inbox, durably. A yes for the conversation also grants its patterns.
 
-        Raises NotFound, Busy (answered or expired already).
+        Raise NotFound, or Busy if it is answered or expired already.
         """
         ...
 
 
 class Holdings(Protocol):
-    """What is kept for everybody, or for one owner: see `Store.of`."""
+    """The parts of a store, for all owners or for one, see `Store.of`."""
 
     @property
     def log(self) -> LogReading: ...
@@ -358,7 +354,7 @@ class Holdings(Protocol):
 
 
 class Store(Holdings, Protocol):
-    """One open database, with what is everybody's."""
+    """One open database, with the parts that don't belong to an owner."""
 
     @property
     def log(self) -> Log: ...
@@ -375,24 +371,24 @@ class Store(Holdings, Protocol):
     @property
     def forgetting(self) -> Forgetting: ...
     async def is_forgetting(self) -> bool:
-        """Whether a purge or redaction is not done."""
+        """Return True if a purge or redaction is unfinished."""
         ...
 
     def of(self, owner: str) -> Holdings:
-        """What is that owner's and nothing else: for whatever is another's each method answers as for what there is not.
+        """Return a view restricted to one owner: resources of other owners are treated as nonexistent.
 
-        A new owner has nothing, and is made with the first thing that is stored.
+        A new owner has nothing; the user is created when something is first stored.
         """
         ...
 
-    def others(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
-        """Something each time another process has committed; the one poller of this process."""
+    def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
+        """Yield whenever another process has committed; this process's only poller."""
         ...
 
     async def health(self) -> JsonObject:
-        """For `moot doctor`: library, version, protection, schema, integrity, sizes."""
+        """Return facts for `moot doctor`: library, version, protection, schema, integrity, sizes."""
         ...
 
     async def close(self) -> None:
-        """Drains the writer first."""
+        """Close the store after draining the writer."""
         ...

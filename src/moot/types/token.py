@@ -1,4 +1,4 @@
-"""Who may ask a server for what: people, their tokens, and the codes that a browser signs in with."""
+"""Users, tokens and sign-in codes of the server."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from moot.types.idempotency import Idempotency
 Scope: TypeAlias = Literal["read", "chat", "tools", "admin"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""From the least to the most: each one holds those before it."""
+"""In ascending order; each scope includes those before it."""
 
 LOCAL_USER = "local"
-"""The id of the user that always exists: whoever sits at this machine."""
+"""The id of the user that always exists: the person at this machine."""
 
 
 def held(scopes: Sequence[Scope]) -> frozenset[Scope]:
-    """All that these scopes allow: a scope with those that it holds."""
+    """Return these scopes and all scopes they include."""
     most = max((SCOPES.index(scope) for scope in scopes), default=-1)
     return frozenset(SCOPES[: most + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom things belong to."""
+    """An owner of resources."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a secret stands for; the secret itself is kept nowhere, only its hash."""
+    """A token of a user; only the hash of its secret is stored."""
 
     id: str
     owner: str
@@ -43,64 +43,64 @@ class Token:
     name: str
     scopes: tuple[Scope, ...]
     kind: Literal["token", "browser"] = "token"
-    """browser: made by a login, and carried by a cookie."""
+    """browser: created by a login and stored in a cookie."""
     created_at: int = 0
-    """ms, as all of its times."""
+    """ms, like all its times."""
     used_at: int | None = None
-    """To the minute."""
+    """Accurate to the minute."""
     expires_at: int | None = None
     """None = never."""
     revoked_at: int | None = None
 
     def valid(self, now: int) -> bool:
-        """Whether it opens anything at that time (ms)."""
+        """Return True if the token is valid at that time (ms)."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 class Tokens(Protocol):
-    """Users, what they show to be let in, and what they asked for already."""
+    """Users, their tokens and sign-in codes, and idempotency keys."""
 
     @property
     def idempotency(self) -> Idempotency: ...
 
     async def user(self, name: str) -> User:
-        """The user of that name, made when there is none."""
+        """Return the user of that name, creating it if needed."""
         ...
 
     async def users(self) -> list[User]: ...
 
     async def create(self, token: Token, digest: bytes) -> Token:
-        """Stores it with the digest of its secret, fsynced; with its time. Raises NotFound when the owner does not exist."""
+        """Store a token with the digest of its secret, durably, and return it with its time. Raise NotFound if the owner does not exist."""
         ...
 
     async def find(self, digest: bytes) -> Token | None:
-        """The one whose secret has that digest, also when it has expired or was revoked."""
+        """Return the token with that digest, even if it is expired or revoked."""
         ...
 
     async def get(self, reference: str) -> Token:
-        """By id, unique prefix (4 characters or more), or the name of one that is not revoked. Raises NotFound."""
+        """Find by id, unique prefix (4 characters or more), or the name of an unrevoked token. Raise NotFound."""
         ...
 
     async def list(self, *, revoked: bool = False) -> list[Token]:
-        """Newest first; with `revoked`, also those that open nothing any more."""
+        """List tokens, newest first; with `revoked`, include invalid ones."""
         ...
 
     async def revoke(self, id: str) -> Token:
-        """It opens nothing from now on, fsynced; doing it again changes nothing. Raises NotFound."""
+        """Revoke a token, durably; repeating it has no effect. Raise NotFound."""
         ...
 
     async def touch(self, used: Mapping[str, int]) -> None:
-        """Notes when tokens were used last: id → ms."""
+        """Record when tokens were last used: id → ms."""
         ...
 
     async def invalid(self, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that open nothing any more."""
+        """Return those of the ids whose tokens are invalid."""
         ...
 
     async def put_code(self, digest: bytes, *, owner: str, expires_at: int) -> None:
-        """A code that a browser may sign in with once, until then (ms)."""
+        """Store a code for a single browser sign-in until `expires_at` (ms)."""
         ...
 
     async def redeem(self, digest: bytes) -> str | None:
-        """The code's owner, once: None when there is no such code, it has expired or was used."""
+        """Use up a code and return its owner; None if it is unknown, expired or used."""
         ...

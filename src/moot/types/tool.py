@@ -1,4 +1,4 @@
-"""The seam of a tool: what a model may call, and what the call may reach."""
+"""The seam of tools: what a model may call, and what a call may access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.part import Part
 from moot.types.search import Past
 from moot.types.store import Blobs
 
-if TYPE_CHECKING:  # a run that calls no tool imports no pydantic
+if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
     from pydantic import BaseModel
 
 T = TypeVar("T")
@@ -23,21 +23,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a face draws for a call, in its own way; untrusted text, so faces strip it."""
+    """The display of a tool call, drawn by each face in its own way. Untrusted text, which faces sanitize."""
 
     title: str
     """One line, e.g. `Read src/app.py`."""
     detail: str = ""
-    """Behind the title, e.g. `lines 1-40 of 212`."""
+    """Text after the title, e.g. `lines 1-40 of 212`."""
     body: str = ""
-    """More to see; faces fold it when it is long."""
+    """Further content; faces collapse it if it is long."""
     language: str = "text"
-    """How to draw the body: text, markdown, diff, json, or a programming language's name."""
+    """Rendering of the body: text, markdown, diff, json, or a programming language's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Where all of an output is of which a model gets a part."""
+    """The location of a full output of which the model gets only a part."""
 
     blob: str
     """SHA-256"""
@@ -54,19 +54,19 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """Exactly one per call; a failure is an output with `error`."""
+    """The single output of a call; a failure is an output with `error`."""
 
     text: str
-    """What the model reads, before it is cut to `limits.TOOL_OUTPUT_CHARACTERS`."""
+    """The text for the model, before it is truncated to `limits.TOOL_OUTPUT_CHARACTERS`."""
     value: Json = None
-    """What clients get as the call's output; None = the text."""
+    """The output for clients; None = the text."""
     error: bool = False
     files: tuple[Part, ...] = ()
-    """File parts that the model should see (pictures)."""
+    """File parts that the model should see (images)."""
     whole: Whole | None = None
     """Set by a tool that has shortened its text itself."""
     structured: bool = False
-    """The call's output is `value` itself, for models too, unless `text` has to be cut."""
+    """`value` itself is the output, for models too, unless `text` has to be truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +77,27 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing that ask_user wants to know."""
+    """One question of ask_user."""
 
     header: str
     """A word or two."""
     text: str
     options: tuple[Option, ...] = ()
-    """Empty = free text alone."""
+    """Empty = free text only."""
     multiple: bool = False
 
 
 class ToolContext(Protocol):
-    """What a running tool may use. Made by the runtime, one for each call."""
+    """The environment of a running tool. The runtime creates one per call."""
 
     @property
     def directory(self) -> Path:
-        """Where relative paths and commands start."""
+        """Base of relative paths and working directory of commands."""
         ...
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The folders that may be touched; `directory` lies in one of them."""
+        """Folders that may be accessed; `directory` is inside one of them."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class ToolContext(Protocol):
 
     @property
     def key(self) -> str:
-        """`<run>/<tool key>`: the same for the same call after a crash; hand it on as an idempotency key."""
+        """`<run>/<tool key>`: stable for the same call after a crash; use it as an idempotency key."""
         ...
 
     @property
@@ -115,7 +115,7 @@ class ToolContext(Protocol):
 
     @property
     def media(self) -> MediaModels:
-        """The models that draw and listen."""
+        """The image and transcription models."""
         ...
 
     @property
@@ -124,76 +124,76 @@ class ToolContext(Protocol):
         ...
 
     def kept(self, name: str, make: Callable[[], T]) -> T:
-        """A thing that lives as long as the conversation's place in memory (running processes, todo lists), made at the first call."""
+        """Return an object that lives as long as the conversation is cached (processes, todo lists); `make` creates it on first use."""
         ...
 
     async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-        """The replies, one tuple of texts per question. May end the leg (raises `Parked`) and be entered again from its top."""
+        """Return the replies, one tuple of texts per question. May end the leg by raising `Parked`; the tool then starts again later."""
         ...
 
     async def client_output(self, arguments: JsonObject) -> JsonObject:
-        """What the run's client says that its own tool gave: `{"output": …}` or `{"error": "…"}`. May end the leg, as `ask` does."""
+        """Return the client's output of its own tool: `{"output": …}` or `{"error": "…"}`. May end the leg, like `ask`."""
         ...
 
     async def report(self, value: Json) -> None:
-        """Shows a preliminary output; each one replaces the last."""
+        """Show a preliminary output, which replaces the previous one."""
         ...
 
     async def note(self, body: JsonObject) -> None:
-        """Puts a fact into the journal, durable on return: a process group that must not outlive a crash (`{"pgid", "started"}`)."""
+        """Record a fact in the journal, durable on return: a process group that must not outlive a crash (`{"pgid", "started"}`)."""
         ...
 
 
 class Tool(Protocol):
-    """What a model may call. Instances are stateless."""
+    """A tool that a model may call. Instances are stateless."""
 
     name: str
     description: str
     arguments: type[BaseModel]
     concurrent: bool
-    """May run beside other concurrent calls of the step."""
+    """True if it may run in parallel with other concurrent calls of the step."""
     idempotent: bool
-    """Running it twice is the same as running it once, so an unknown outcome may be repeated."""
+    """True if running it twice has the same effect as once, so that it may be repeated when the outcome is unknown."""
     effects: frozenset[Effect]
     hidden: bool
-    """Offered only to agents that name it."""
+    """True if only agents that name it get it."""
     beta: bool
     badge: str
-    """A word that faces show beside the name; empty = none."""
+    """A short label that faces show next to the name; empty = none."""
     examples: tuple[JsonObject, ...]
     """See `ToolDefinition.examples`."""
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Never raises for what a model did wrong: that is an output with `error`. Cancellation passes through."""
+        """Run the call. A model's mistake is an output with `error`, not an exception. Cancellation passes through."""
         ...
 
     def doing(self, arguments: Any) -> View:
-        """While it runs."""
+        """Return the view for a running call."""
         ...
 
     def done(self, arguments: Any, output: ToolOutput) -> View:
-        """When it is over."""
+        """Return the view for a finished call."""
         ...
 
 
 @runtime_checkable
 class Configured(Protocol):
-    """An optional power: a tool says which settings it has, and a slip in them is found by `moot config check`."""
+    """Optional capability: declare the tool's settings, so that `moot config check` finds mistakes in them."""
 
     settings: type[BaseModel]
-    """Of `tools.<name>`, as `ToolContext.settings` has it."""
+    """Model of `tools.<name>`, the section in `ToolContext.settings`."""
 
 
 @runtime_checkable
 class Available(Protocol):
-    """An optional power: a tool that needs configuration says whether it has it; without it, it is absent."""
+    """Optional capability: report whether the required configuration is present; otherwise the tool is not offered."""
 
     def available(self, settings: JsonObject) -> bool: ...
 
 
 @runtime_checkable
 class NeedsModel(Protocol):
-    """An optional power: a tool that works by a model of some type is absent until the configuration names one."""
+    """Optional capability: the tool needs a model of some type and is not offered until one is configured."""
 
     model_type: ModelRole | None
-    """None = it needs none after all."""
+    """None = no model is needed."""

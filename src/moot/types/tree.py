@@ -1,4 +1,4 @@
-"""The seam of the tree of messages: what people do to a conversation's past. Everything is added, nothing is taken away."""
+"""The seam of the message tree: how people change a conversation's history. Changes only add to the log; nothing is removed."""
 
 from __future__ import annotations
 
@@ -13,82 +13,83 @@ from moot.types.part import Part
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A message in its place."""
+    """A message with its position in the tree."""
 
     no: int
-    """Position among the conversation's messages in the order they were stored, from 1; never changes."""
+    """Number of the message in storage order, from 1; never changes."""
     id: str
     parent: str | None
     role: Role
     status: MessageStatus
     line: str
-    """The beginning of what it says, one line; untrusted."""
+    """The beginning of its text as a single line; untrusted."""
     at: int
     """ms"""
     run: str | None
     shown: bool
-    """On the shown branch."""
+    """True if it is on the shown branch."""
     deleted: bool
 
 
 class Going(NamedTuple):
-    """Where a conversation is gone on with."""
+    """The conversation in which to continue a branch."""
 
     conversation: Conversation
     message: str | None
-    """What the message that was named is there."""
+    """The id there of the message that was asked for."""
 
 
 def copy_key(conversation: str, message: str, last_seq: int) -> str:
-    """The `key` of the copy in which a conversation of another program is gone on with from that message, as it stood then."""
+    """Return the `key` of the copy in which an imported conversation is continued from that message, in its current state."""
     return f"copy:{conversation}:{message}:{last_seq}"
 
 
 class Tree(Protocol):
-    """Changes are one transaction each and durable on return. They move the shown branch only where they say so."""
+    """The message tree. Each change is one durable transaction. Only the methods that say so move the shown branch."""
 
     async def nodes(self, conversation: str) -> list[Node]:
-        """Every message, deleted ones too, in the order they were stored. Raises NotFound."""
+        """Return all messages, including deleted ones, in storage order. Raise NotFound."""
         ...
 
     async def edit(self, message: str, parts: Sequence[Part]) -> Message:
-        """A sibling of that message with these parts; the shown branch ends with it. An edit that is to be answered is a `Prompt`.
+        """Add a sibling of the message with these parts and show its branch. To edit and answer, submit a `Prompt`.
 
-        Raises NotFound, and Busy for a message that is still being written.
+        Raise NotFound, or Busy if the message is still being written.
         """
         ...
 
     async def graft(self, conversation: str, parent: str | None, messages: Sequence[Message]) -> list[Message]:
-        """A new branch behind `parent` (None = a new root), one message after the other; the shown branch ends with the last.
+        """Add a chain of messages after `parent` (None = as a new root) and show the branch.
 
-        Ids, roles, parts and metadata are taken from the messages, parents are not. Raises NotFound; Busy for an id that is taken.
+        Ids, roles, parts and metadata come from the messages; their parents are ignored. Raise NotFound, or Busy if an id exists.
         """
         ...
 
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
-        """Hides the messages from branch, history and search (or shows them again); the ids of those that it changed.
+        """Hide messages from branch, history and search, or restore them. Return the ids that changed.
 
-        They keep their place, so what stands behind them stays where it is. Raises NotFound; Busy for what a live run writes or answers.
+        Their position is kept, so their descendants stay where they are. Raise NotFound, or Busy if a live run writes or answers one.
         """
         ...
 
     async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
-        """A new conversation with copies of the branch that ends with that message (None = the shown one) under new ids.
+        """Create a conversation with copies, under new ids, of the branch that ends with `message` (None = the shown branch).
 
-        Each copy names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message that is being written is
-        copied as it stands. An empty title = the source's, marked as a fork. Raises NotFound; UsageError when there is nothing to copy.
+        Each copy names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message still being written is
+        copied in its current state. An empty title = the source's title, marked as a fork. Raise NotFound, or UsageError if there is
+        nothing to copy.
         """
         ...
 
-    async def going_on(self, conversation: str, *, message: str | None = None) -> Going:
-        """Where the branch that ends with that message (None = the shown one) is gone on with: in the conversation itself, or, when it
-        follows a source that others write, in its linked copy.
+    async def continuation(self, conversation: str, *, message: str | None = None) -> Going:
+        """Return where to continue the branch that ends with `message` (None = the shown branch): in the conversation itself, or, if it
+        follows a source that other programs write, in a linked copy.
 
-        The copy is a fork with the key `copy_key`: made here where there is none yet, and found again for as long as the source has not
-        gone on from there. Raises NotFound.
+        The copy is a fork with the key `copy_key`. It is created if needed, and reused as long as the source has not continued from there.
+        Raise NotFound.
         """
         ...
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
-        """Shows the branch through that message, on to the newest message behind it; with `exactly` it ends there. Raises NotFound."""
+        """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message. Raise NotFound."""
         ...

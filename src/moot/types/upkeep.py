@@ -1,4 +1,4 @@
-"""The seam of what keeps a store small: sealing what is over, giving free pages back, saying what takes how much."""
+"""The seam of storage maintenance: sealing old events, returning free pages and reporting sizes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["ConversationSize", "Extent", "Sealed", "Sizes", "Upkeep"]
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """How far sealing has come."""
+    """Progress of sealing."""
 
     conversations: int = 0
-    """With something to seal, looked at."""
+    """Number of conversations that had something to seal."""
     events: int = 0
     before: int = 0
-    """Bytes of the sealed events, as they were rows."""
+    """Bytes of the sealed events as rows."""
     after: int = 0
-    """Bytes of their segments, index included."""
+    """Bytes of their segments, including the index."""
 
     def to_json(self) -> JsonObject:
         return {"conversations": self.conversations, "events": self.events, "bytes_before": self.before, "bytes_after": self.after}
@@ -30,13 +30,13 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Events that lie together in one form."""
+    """Size of a group of events stored in the same form."""
 
     events: int = 0
-    """Bytes of what they say."""
     bytes: int = 0
+    """Size of the content."""
     stored: int = 0
-    """Bytes that it takes."""
+    """Space that it takes."""
 
     def to_json(self) -> JsonObject:
         return {"events": self.events, "bytes": self.bytes, "stored_bytes": self.stored}
@@ -44,7 +44,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSize:
-    """What one conversation's log takes."""
+    """Storage size of one conversation's log."""
 
     id: str
     title: str
@@ -57,28 +57,28 @@ class ConversationSize:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What takes how much, in bytes."""
+    """Storage sizes in bytes."""
 
     database: int
-    """Pages of the file."""
+    """Size of the database file."""
     free: int
-    """Pages of it that nothing lies in: what comes next is written there."""
+    """Unused pages in it, which new data fills first."""
     gives_back: bool
-    """Whether the file can become smaller without being written anew as a whole."""
+    """True if the file can shrink without a complete rewrite."""
     rows: Extent
     sealed: Extent
     segments: int
     frames: int
     raw: int
-    """Of rows: what vendors sent."""
+    """Bytes from vendors in rows."""
     messages: int
     index: int
-    """What search takes."""
+    """Size of the search index."""
     requests: int
-    """Manifests of what was sent; their pieces are blobs."""
+    """Request manifests; their pieces are blobs."""
     blobs: int
     blobs_inside: int
-    """Of those, bytes in the database; the others are files."""
+    """Bytes of blobs in the database; the others are files."""
     largest: tuple[ConversationSize, ...]
 
     def to_json(self) -> JsonObject:
@@ -97,24 +97,25 @@ class Sizes:
 
 
 class Upkeep(Protocol):
-    """One process at a time keeps a store."""
+    """Storage maintenance; one process at a time does it."""
 
     def seal(
         self, *, quiet: float = 0.0, seconds: float | None = None, share: float = 1.0, conversation: str | None = None, dry: bool = False
     ) -> AsyncGenerator[Sealed, None]:
-        """Seals what may be in conversations in which nothing was said for `quiet` seconds, and says after each segment how far it has
-        come; ends early when `seconds` are over, and at once when another process does it. Of the time it takes at most that `share`.
-        `dry` counts what there is to seal, and seals nothing."""
+        """Seal conversations without activity for `quiet` seconds, yielding the progress after each segment.
+
+        End early after `seconds`, or at once if another process is sealing. Use at most `share` of the time. With `dry`, only count.
+        """
         ...
 
     def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
-        """Makes the file smaller by its free pages but for `keep` bytes, in short transactions; the bytes that are left to give back."""
+        """Shrink the file by its free pages, except `keep` bytes, in short transactions; yield the bytes that remain to be returned."""
         ...
 
-    async def write_anew(self, tell: Tell) -> None:
-        """Writes the whole database anew: nothing is left in pages that are free. Nobody else writes meanwhile. Raises StoreFull."""
+    async def rewrite(self, tell: Tell) -> None:
+        """Rewrite the whole database, so that no old data remains in free pages. Other writers wait. Raise StoreFull."""
         ...
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
-        """All that is stored, and so many of the conversations, of that owner alone if one is named, that take most."""
+        """Return storage sizes and the `largest` conversations, optionally those of one owner."""
         ...

@@ -1,4 +1,4 @@
-"""What a model call took: tokens as the vendor counted them, money as we priced it."""
+"""Token usage of model calls, as counted by the vendor."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from moot.types.canonical import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or many model calls; None = the vendor did not say, which is not 0."""
+    """Tokens of one or more model calls; None = not reported by the vendor, as opposed to 0."""
 
     input: int | None = None
-    """All input tokens, the cached ones included."""
+    """All input tokens, including cached ones."""
     output: int | None = None
-    """All output tokens, reasoning included."""
+    """All output tokens, including reasoning."""
     cache_read: int | None = None
     cache_write: int | None = None
     reasoning: int | None = None
@@ -29,17 +29,17 @@ class Usage:
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        """What it has more than the other one; what only the other one says counts for nothing."""
+        """Subtract field by field; fields unknown in `self` stay unknown."""
         return Usage(*(_more(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
     def to_json(self) -> JsonObject:
-        """Only what is known."""
+        """Serialize the known fields."""
         return {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
 
     @staticmethod
     def from_json(value: JsonObject) -> Usage:
-        """What is no whole number there is unknown."""
-        # a list that is imported has one for each of its steps: what goes over the fields takes four times as long
+        """Parse; anything that is not an integer becomes None."""
+        # an imported conversation has one per step, and iterating over the fields takes four times as long
         get = value.get
         return Usage(
             count if type(count := get("input")) is int else None,
@@ -51,7 +51,7 @@ class Usage:
 
 
 NO_USAGE = Usage()
-"""Nothing is known."""
+"""Usage with all fields unknown."""
 _NAMES = tuple(field.name for field in fields(Usage))
 
 

@@ -1,4 +1,4 @@
-"""The seams of verifying a store and of translating it anew: what is found, what was looked at, what a newer converter changes."""
+"""The seams of verifying a store and of translating old exchanges with newer converters."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from moot.types.message import Message
 from moot.types.provider import Translator
 
 DamageKind: TypeAlias = Literal["missing", "changed", "unreadable", "chunks", "ending", "record", "message", "blob", "file"]
-"""missing: a seq, row or blob that is named and not there · changed: bytes that their own check or hash does not fit · unreadable: bytes
-that are no JSON of ours, or a translator that raised · chunks, ending: other than the raw bytes give · record: a row that says other than
-the log · message: other than its events fold to · file: the database itself is broken."""
+"""missing: a seq, row or blob that is referenced but absent · changed: bytes that don't match their checksum · unreadable: invalid JSON, or
+a translator that raised · chunks, ending: differ from what the raw gives · record: a row that differs from the log · message: differs
+from the fold of its events · file: the database file itself is damaged."""
 
 SHOWN = 100
-"""Damages that a receipt names; the others are counted."""
+"""Maximum number of damages listed in a receipt; the others are only counted."""
 
 Translators: TypeAlias = Callable[[str], Translator[Any] | None]
-"""The translator for an exchange's `converter`, whatever its version; None where there is none."""
+"""Function from an exchange's `converter` to its translator in any version; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One difference between what is stored and what it must be."""
+    """One difference between the stored and the expected state."""
 
     kind: DamageKind
     where: str
-    """The thing, in words: `event 12`, `message ID`, `blob HASH`."""
+    """The damaged item: `event 12`, `message ID`, `blob HASH`."""
     expected: str
     found: str
     conversation: str = ""
-    """Empty = of no conversation."""
+    """Empty = it belongs to no conversation."""
     seq: int | None = None
     run: str | None = None
 
@@ -54,34 +54,34 @@ def _damages() -> list[Damage]:
 
 @dataclass(slots=True)
 class Receipt:
-    """What was looked at, and what was wrong with it; filled while the work goes on."""
+    """The result of a verification, updated as it proceeds."""
 
     conversations: int = 0
     runs: int = 0
     live: int = 0
-    """Runs that have not ended: judged as far as their message is folded."""
+    """Runs that have not ended; checked as far as their message is folded."""
     exchanges: int = 0
     rebuilt: int = 0
-    """Exchanges whose chunks were made again from raw and compared."""
+    """Exchanges whose chunks were rebuilt from raw and compared."""
     translated: int = 0
-    """Exchanges that readers are shown in a newer translation than the first."""
+    """Exchanges that readers see in a newer translation."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
-    """The others, by the converter that made them: it is here in another version, or not at all."""
+    """Other exchanges by converter: it is available only in another version, or not at all."""
     redacted: int = 0
-    """Events that are tombstones: something was taken out of them, and what is left is judged."""
+    """Tombstone events; what remains of them is checked."""
     redacted_exchanges: int = 0
-    """Exchanges that are not made again from raw because some of it was taken out."""
+    """Exchanges that can't be rebuilt because some of their raw was redacted."""
     events: int = 0
     raw_events: int = 0
     raw_bytes: int = 0
     chunks: int = 0
     messages: int = 0
     requests: int = 0
-    """Manifests whose pieces are all there."""
+    """Request manifests whose pieces all exist."""
     blobs: int = 0
     blob_bytes: int = 0
     damaged: int = 0
-    """All differences, those that are not named included."""
+    """Number of all differences, including unlisted ones."""
     damages: list[Damage] = field(default_factory=_damages)
 
     def add(self, damage: Damage) -> None:
@@ -114,36 +114,36 @@ class Receipt:
 
 
 class Verifying(Protocol):
-    """Whether what is stored is what it was, and follows from the raw bytes. It only reads."""
+    """The check of stored data against its checksums and raw bytes. Read-only."""
 
     def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:
-        """The receipt as it grows, again after each stretch; whoever has taken the last one has all of it.
+        """Yield the same receipt after each batch; it is complete when the generator ends.
 
-        Of one conversation by its id (with the blobs that it names), else of all conversations and blobs. Raises NotFound.
+        Verify one conversation by id, with the blobs it refers to, or else all conversations and blobs. Raise NotFound.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What newer converters make of one run, or of the calls beside the runs of a conversation."""
+    """The effect of newer converters on one run, or on a conversation's calls outside runs."""
 
     conversation: str
     run: str
-    """Empty = calls beside the runs."""
+    """Empty = calls outside runs."""
     exchanges: tuple[str, ...]
     converters: tuple[str, ...]
-    """`<from> → <to>`, each once."""
+    """`<from> → <to>`, without duplicates."""
     events: int = 0
-    """Those that stand for other chunks now."""
+    """Number of events whose chunks change."""
     chunks: tuple[int, int] = (0, 0)
-    """Before and after, in those exchanges."""
+    """Number of chunks in those exchanges, before and after."""
     endings: int = 0
-    """Exchanges that end otherwise now: another reason, usage or error. What a run took stays as it was counted."""
+    """Exchanges whose ending changes: its reason, usage or error. The run's recorded usage does not change."""
     differences: tuple[tuple[str, str, str], ...] = ()
-    """The first few places of the message that become others: where, before, after."""
+    """The first few changes in the message: where, before, after."""
     skipped: str = ""
-    """Why it is left as it is; empty = it is not."""
+    """Why the run is not upgraded; empty = it is."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -160,20 +160,20 @@ class Upgrade:
 
 
 class Translations(Protocol):
-    """Newer translations of old exchanges, beside the first ones. The log is never changed."""
+    """Newer translations of old exchanges, stored in addition to the original ones. The log never changes."""
 
     def upgrade(self, translators: Translators, *, conversation: str | None = None, store: bool = True) -> AsyncGenerator[Upgrade, None]:
-        """What the converters that are here would change of what older versions made, run by run, and with `store` does.
+        """Yield, run by run, what the available converters change in exchanges of older versions; with `store`, apply it.
 
-        Stored, it is what readers get, the messages included. Only ended runs; one that the store has damaged is left as it is. What was
-        upgraded already is not told again. Raises NotFound.
+        Readers then get the new translation, in messages too. Runs that are live or damaged are skipped, and those already upgraded are
+        not reported again. Raise NotFound.
         """
         ...
 
     async def first(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as they were first translated."""
+        """Return the messages in their original translation."""
         ...
 
     async def converters(self, conversation: str) -> dict[str, str]:
-        """Exchanges of that conversation that are shown in a newer translation → the converter that made it."""
+        """Map the conversation's exchanges that have a newer translation to its converter."""
         ...

@@ -60,7 +60,7 @@ def with_words(stage: Callable[..., Any], home: Path) -> Callable[..., Any]:
     return opened
 
 
-async def test_a_home_comes_back_as_it_was_under_another_path(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
+async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, conversation):
         made = await on.engine.store.forgetting.backups.back_up(disk)
         branch = await on.engine.store.conversations.branch(conversation.id)
@@ -81,7 +81,7 @@ async def test_a_home_comes_back_as_it_was_under_another_path(with_words: Any, h
     assert not (await verify(other)).damaged
 
 
-async def test_keys_of_the_configuration_are_in_it_only_when_asked_for(with_words: Any, disk: Path, tmp_path: Path) -> None:
+async def test_api_keys_are_backed_up_only_on_request(with_words: Any, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, _):
         without = await on.engine.store.forgetting.backups.back_up(disk / "without")
         full = await on.engine.store.forgetting.backups.back_up(disk / "full", secrets=True)
@@ -93,7 +93,7 @@ async def test_keys_of_the_configuration_are_in_it_only_when_asked_for(with_word
     assert (without.has_secrets, full.has_secrets) == (False, True)
 
 
-async def test_a_home_that_is_not_empty_is_left_as_it_is_unless_told(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
+async def test_a_nonempty_home_is_replaced_only_on_request(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, conversation):
         made = await on.engine.store.forgetting.backups.back_up(disk)
         with pytest.raises(Busy, match="in use"):
@@ -112,7 +112,7 @@ async def test_a_home_that_is_not_empty_is_left_as_it_is_unless_told(with_words:
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-async def test_what_was_cut_or_changed_is_no_backup(with_words: Any, disk: Path, tmp_path: Path) -> None:
+async def test_truncated_or_changed_backups_are_refused(with_words: Any, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, _):
         made = await on.engine.store.forgetting.backups.back_up(disk)
     data = Path(made.path).read_bytes()
@@ -130,7 +130,7 @@ async def test_what_was_cut_or_changed_is_no_backup(with_words: Any, disk: Path,
         assert not (tmp_path / "new").exists()
 
 
-async def test_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
+async def test_member_names_outside_the_home_are_refused(tmp_path: Path) -> None:
     for name in ("../evil", "/evil", "state/../../evil", "agents/../config", "moot.db-wal", "state/owners/x", "blobs/aa/../b"):
         assert not _is_name(name)
     assert _is_name("agents/a/b.md") and _is_name(f"blobs/ab/ab{'0' * 62}")
@@ -165,7 +165,7 @@ async def test_a_backup_of_an_older_moot_is_migrated_and_one_of_a_newer_is_refus
 
 
 @pytest.mark.parametrize("what", ["purge", "redact"])
-async def test_backups_that_are_known_are_written_anew(with_words: Any, home: Path, disk: Path, tmp_path: Path, what: str) -> None:
+async def test_known_backups_are_rewritten(with_words: Any, home: Path, disk: Path, tmp_path: Path, what: str) -> None:
     async with with_words() as (on, conversation):
         store = on.engine.store
         other = await store.conversations.create(Conversation("another", title="stays"))
@@ -200,19 +200,19 @@ async def test_a_backup_that_is_older_than_a_conversation_is_left_alone(with_wor
         assert not receipt.files and Path(made.path).read_bytes() == before
 
 
-async def test_nobody_backs_up_while_another_purges(with_words: Any, disk: Path, home: Path) -> None:
+async def test_backups_are_refused_during_a_purge(with_words: Any, disk: Path, home: Path) -> None:
     async with with_words() as (on, conversation):
         with FileLock(home / "state" / FORGETTING):
-            with pytest.raises(Busy, match="backs up"):
+            with pytest.raises(Busy, match="backing up"):
                 await on.engine.store.forgetting.backups.back_up(disk)
-            with pytest.raises(Busy, match="backs up"):
+            with pytest.raises(Busy, match="backing up"):
                 await on.engine.store.forgetting.purge([conversation.id])
         assert not list(disk.iterdir())
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("crash_at", ["", "backup.copied", "restore.unpacked", "restore.exchanged"])
-async def test_a_kill_leaves_the_old_or_the_new_and_never_half(moot_at: Callable[..., MootProcess], tmp_path: Path, crash_at: str) -> None:
+async def test_a_kill_leaves_the_old_or_the_new_home(moot_at: Callable[..., MootProcess], tmp_path: Path, crash_at: str) -> None:
     moot = moot_at()
     assert moot.run("config", "check").returncode == 0
     store = await open_store(Settings(moot.home))
@@ -238,9 +238,7 @@ async def test_a_kill_leaves_the_old_or_the_new_and_never_half(moot_at: Callable
     await store.close()
 
 
-async def test_a_backup_whose_writer_was_killed_behind_it_is_reached_by_a_purge(
-    moot_at: Callable[..., MootProcess], tmp_path: Path
-) -> None:
+async def test_a_purge_reaches_a_backup_of_a_killed_writer(moot_at: Callable[..., MootProcess], tmp_path: Path) -> None:
     moot, file = moot_at(), tmp_path / "a.backup"
     assert moot.run("config", "check").returncode == 0
     store = await open_store(Settings(moot.home))
@@ -252,7 +250,7 @@ async def test_a_backup_whose_writer_was_killed_behind_it_is_reached_by_a_purge(
     assert {fate.path: fate.what for fate in receipt.files} == {str(file): "rewritten"}
 
 
-async def test_what_was_brought_in_is_taken_out_of_every_backup(tmp_path: Path) -> None:
+async def test_imported_conversations_are_purged_from_every_backup(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     origin = {"format": "x", "source_id": "y"}
     await store.conversations.create(Conversation("later", created_at=1 << 45, origin=origin))  # by the clock of where it comes from

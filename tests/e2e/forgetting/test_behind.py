@@ -27,7 +27,7 @@ from moot.types.store import Submission
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_engine_goes_on_with_what_was_cut_off(stage: Callable[..., Any], tmp_path: Path) -> None:
+async def test_an_engine_resumes_interrupted_purges(stage: Callable[..., Any], tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with stage(script) as on:
         conversation = await lived(on, home / "state")
@@ -41,7 +41,7 @@ async def test_an_engine_goes_on_with_what_was_cut_off(stage: Callable[..., Any]
     assert found_in(home) == []
 
 
-async def test_a_server_acts_on_the_rules_when_no_run_is_at_work(tmp_path: Path) -> None:
+async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     for name in ("kept", "over"):
         await store.conversations.create(Conversation(name))
@@ -58,7 +58,7 @@ async def test_a_server_acts_on_the_rules_when_no_run_is_at_work(tmp_path: Path)
     await store.close()
 
 
-async def test_nothing_is_purged_by_itself_but_what_somebody_deleted(tmp_path: Path) -> None:
+async def test_only_deleted_conversations_are_purged_automatically(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     await store.conversations.create(Conversation("ancient", created_at=1))
     assert await store.forgetting.expire(Retention()) == ([], None)
@@ -71,7 +71,7 @@ async def test_nothing_is_purged_by_itself_but_what_somebody_deleted(tmp_path: P
 DAY = 86_400_000
 
 
-async def test_rules_act_on_what_they_name_and_on_nothing_else(tmp_path: Path) -> None:
+async def test_retention_rules_apply_only_to_their_projects(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     project = await store.projects.create(Project("p", name="scratch"))
     for name, of in (("new", ""), ("old", ""), ("shelved", ""), ("scratched", project.id), ("child", ""), ("working", "")):
@@ -103,7 +103,7 @@ async def test_rules_act_on_what_they_name_and_on_nothing_else(tmp_path: Path) -
     await store.close()
 
 
-async def test_what_was_restored_is_not_deleted_again_by_the_same_rule(tmp_path: Path) -> None:
+async def test_a_restored_conversation_is_not_deleted_again(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     for name in ("old", "shelved"):
         await store.conversations.create(Conversation(name))

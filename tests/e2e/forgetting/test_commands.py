@@ -37,7 +37,7 @@ async def filled(home: Path) -> None:
     await store.close()
 
 
-async def test_nothing_goes_without_a_yes_and_the_receipt_is_data(moot: MootProcess) -> None:
+async def test_a_purge_needs_confirmation_and_prints_a_receipt(moot: MootProcess) -> None:
     await filled(moot.home)
     refused = moot.run("purge", "alpha")
     assert refused.returncode == 2 and b"--yes" in refused.stderr
@@ -48,7 +48,7 @@ async def test_nothing_goes_without_a_yes_and_the_receipt_is_data(moot: MootProc
     assert b"purge" in moot.run("purge", "--receipts").stdout
 
 
-async def test_a_secret_comes_in_by_stdin_and_an_argument_is_warned_of(moot: MootProcess) -> None:
+async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess) -> None:
     await filled(moot.home)
     looked = moot.run("redact", "--dry-run", "--json", stdin=b"hummingbird\n")
     found = json.loads(looked.stdout)
@@ -60,7 +60,7 @@ async def test_a_secret_comes_in_by_stdin_and_an_argument_is_warned_of(moot: Moo
     assert moot.run("redact", "--yes", stdin=b"").returncode == 2
 
 
-async def test_on_a_terminal_it_asks_and_no_changes_nothing(moot: MootProcess) -> None:
+async def test_on_a_terminal_it_asks_and_no_cancels(moot: MootProcess) -> None:
     await filled(moot.home)
     screen = PtyScreen(moot, "purge", "alpha")
     screen.wait_for("nothing brings them back", 30)
@@ -73,7 +73,7 @@ async def test_on_a_terminal_it_asks_and_no_changes_nothing(moot: MootProcess) -
     assert screen.wait_exit(30) == 0
 
 
-async def test_what_the_rules_say_is_over_goes_and_nothing_else(moot: MootProcess) -> None:
+async def test_only_expired_conversations_are_deleted(moot: MootProcess) -> None:
     (moot.home / "config.yaml").write_text("retention: {trash_days: 30, projects: {default: {keep_days: 10}}}\n")
     store = await open_store(Settings(moot.home))
     now = store._clock.now() // 1000

@@ -95,7 +95,7 @@ async def test_a_redacted_word_is_in_no_byte_of_the_home_and_the_rest_is_readabl
     assert judged.redacted >= len(gone) and judged.redacted_exchanges and not judged.damaged
 
 
-async def test_a_redacted_conversation_can_be_gone_on_with_and_shown_again(with_words: Opened, home: Path) -> None:
+async def test_a_redacted_conversation_can_be_continued(with_words: Opened, home: Path) -> None:
     async with with_words() as (on, conversation):
         await on.engine.store.forgetting.redact(SECRET)
         run, message = await on.ask("and now?", conversation=conversation.id)
@@ -125,17 +125,17 @@ async def test_a_fork_of_a_purged_conversation_stays(with_words: Opened, home: P
         await on.ask("go on", conversation=fork.id)
 
 
-async def test_a_number_is_never_given_twice(with_words: Opened) -> None:
+async def test_conversation_numbers_are_never_reused(with_words: Opened) -> None:
     async with with_words() as (on, conversation):
         await on.engine.store.forgetting.purge([conversation.id])
         assert (await on.engine.store.conversations.create(Conversation("next"))).no > conversation.no
 
 
-async def test_a_run_at_work_is_not_purged_and_not_redacted(stage: Opened) -> None:
+async def test_an_active_run_is_not_purged_or_redacted(stage: Opened) -> None:
     async with stage(lambda _: Reply(text=f"{WORD} and so on", hang_at=20)) as on:
         submitted = await on.submit(f"say {WORD}")
         store = on.engine.store
-        with pytest.raises(Busy, match="a run at work"):
+        with pytest.raises(Busy, match="has an active run"):
             await store.forgetting.purge([submitted.conversation.id])
         receipt = await store.forgetting.redact(SECRET)
         assert "has" not in receipt.conversations and any("moot chat stop" in words for words in receipt.left)
@@ -154,9 +154,7 @@ async def test_another_process_that_reads_and_writes_is_not_disturbed(with_words
         other.close()
 
 
-async def test_an_old_state_that_somebody_reads_is_waited_for_and_said(
-    with_words: Opened, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_purge_waits_for_readers_of_an_old_state(with_words: Opened, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with with_words() as (on, conversation):
         other = connect(home / "data" / "moot.db")
         other.execute("BEGIN")
@@ -172,7 +170,7 @@ async def test_an_old_state_that_somebody_reads_is_waited_for_and_said(
         assert found_in(home) == []
 
 
-async def test_tampering_is_found_in_what_was_redacted_too(with_words: Opened, home: Path) -> None:
+async def test_tampering_with_redacted_events_is_found(with_words: Opened, home: Path) -> None:
     async with with_words() as (on, _):
         await on.engine.store.forgetting.redact(SECRET)
     changed = connect(home / "data" / "moot.db", writing=True)

@@ -67,7 +67,7 @@ def killed(home: Path, *arguments: str, crash_at: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
-def test_every_point_is_killed_at() -> None:
+def test_every_crash_point_is_tested() -> None:
     assert POINTS == KNOWN
 
 
@@ -75,7 +75,7 @@ def test_every_point_is_killed_at() -> None:
     ("what", "crash_at"),
     [*(("purge", name) for name in (*POINTS, "store.before-commit:1")), ("redact", "store.after-commit:3"), ("redact", "forget.unnamed")],
 )
-async def test_what_was_cut_off_is_finished_or_has_not_begun(made: tuple[Path, str], tmp_path: Path, what: str, crash_at: str) -> None:
+async def test_an_interrupted_purge_is_finished_or_not_started(made: tuple[Path, str], tmp_path: Path, what: str, crash_at: str) -> None:
     home, id = copied(made[0], tmp_path), made[1]
     killed(home, what, id if what == "purge" else WORD, crash_at=crash_at)
     store = await open_store(Settings(home))
@@ -102,7 +102,7 @@ async def test_what_was_cut_off_is_finished_or_has_not_begun(made: tuple[Path, s
     assert found_in(tmp_path / "again") == [] and sorted(path.name for path in tmp_path.iterdir()) == ["a.backup", "again", "home"]
 
 
-async def test_what_came_after_a_redaction_had_begun_is_reached_too(made: tuple[Path, str], tmp_path: Path) -> None:
+async def test_content_added_during_a_redaction_is_redacted_too(made: tuple[Path, str], tmp_path: Path) -> None:
     home = copied(made[0], tmp_path)
     killed(home, "redact", WORD, crash_at="forget.begun")
     store = await open_store(Settings(home))

@@ -20,7 +20,7 @@ from moot.config.settings import Settings
 from moot.errors import MootError, StoreCorrupt, StoreError, UsageError
 from moot.store import open_store
 from moot.store.backing import read, restore
-from moot.store.backing.restoring import _held
+from moot.store.backing.restoring import _locked
 from moot.types.conversation import Conversation
 
 pytestmark = pytest.mark.anyio
@@ -79,30 +79,30 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("what", STRANGE)
-async def test_what_is_no_plain_file_in_its_place_is_refused(tmp_path: Path, what: str) -> None:
+async def test_unexpected_members_are_refused(tmp_path: Path, what: str) -> None:
     backup = packed(tmp_path / "strange", STRANGE[what])
-    with pytest.raises(StoreCorrupt, match=r"no whole backup: .*(has no place in it|is no file)"):
+    with pytest.raises(StoreCorrupt, match=r"not a complete backup: .*(does not belong in it|is not a file)"):
         restore(backup, tmp_path / "new")
     with pytest.raises(StoreCorrupt):
         read(backup)
     assert there(tmp_path) == ["strange"] and not Path("/tmp/evil-of-a-backup").exists()
 
 
-async def test_what_is_said_in_front_of_a_member_is_not_read_into_memory_without_end(tmp_path: Path) -> None:
+async def test_the_size_of_tar_headers_is_limited(tmp_path: Path) -> None:
     backup = packed(tmp_path / "strange", member("agents/a", pax_headers={"comment": "x" * 3_000_000}))
     with pytest.raises(StoreCorrupt, match="a header of 3,0"):
         restore(backup, tmp_path / "new")
     assert there(tmp_path) == ["strange"]
 
 
-async def test_names_that_exclude_each_other_are_said(tmp_path: Path) -> None:
+async def test_conflicting_member_names_are_reported(tmp_path: Path) -> None:
     backup = packed(tmp_path / "strange", member("agents/a"), member("agents/a/b"))
-    with pytest.raises(StoreError, match="can't unpack 'agents/a/b'"):
+    with pytest.raises(StoreError, match="Cannot unpack 'agents/a/b'"):
         restore(backup, tmp_path / "new")
     assert there(tmp_path) == ["strange"]
 
 
-async def test_a_backup_of_a_newer_moot_is_said_to_be_one_whatever_is_in_it(tmp_path: Path) -> None:
+async def test_a_backup_of_a_newer_moot_is_recognized(tmp_path: Path) -> None:
     newer = json.dumps({"moot_backup": 2, "files": {}}).encode()
     backup = packed(tmp_path / "newer", member("vectors/0001.bin"), member("more", b"", type=tarfile.SYMTYPE, linkname="x"), manifest=newer)
     with pytest.raises(UsageError, match="written by a newer moot"):
@@ -110,7 +110,7 @@ async def test_a_backup_of_a_newer_moot_is_said_to_be_one_whatever_is_in_it(tmp_
     assert there(tmp_path) == ["newer"]
 
 
-async def test_a_home_knows_of_the_backup_that_it_was_made_of(good: Path, tmp_path: Path) -> None:
+async def test_a_restored_home_registers_its_backup(good: Path, tmp_path: Path) -> None:
     restore(good, tmp_path / "again")
     store = await open_store(Settings(tmp_path / "again"))
     receipt = await store.forgetting.purge(["c"])
@@ -118,18 +118,18 @@ async def test_a_home_knows_of_the_backup_that_it_was_made_of(good: Path, tmp_pa
     assert {file.path: file.what for file in receipt.files} == {str(good): "rewritten"}
 
 
-async def test_a_disk_without_room_is_said_and_leaves_nothing(good: Path, tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_leaves_nothing(good: Path, tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
     try:
-        with pytest.raises(StoreError, match=r"can't unpack 'moot\.db' into .*: File too large; nothing was changed"):
+        with pytest.raises(StoreError, match=r"Cannot unpack 'moot\.db' into .*: File too large"):
             restore(good, tmp_path / "new")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert there(tmp_path) == ["good.backup", "home"]
 
 
-async def test_a_backup_that_could_not_be_written_is_not_waited_for(good: Path, tmp_path: Path) -> None:
+async def test_a_failed_backup_is_unregistered(good: Path, tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
@@ -162,16 +162,16 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-async def test_another_user_restores_into_a_home_of_his_own_and_nowhere_else(good: Path, open_folder: Path) -> None:
+async def test_another_user_can_restore_only_into_a_writable_home(good: Path, open_folder: Path) -> None:
     backup = Path(shutil.copy(good, open_folder / "a.backup"))
     (open_folder / "his").mkdir()
     os.chown(open_folder / "his", NOBODY, NOBODY)
     (open_folder / "locked").mkdir(mode=0o700)
-    with as_nobody(), pytest.raises(UsageError, match=r"can't read .*: Permission denied"):
+    with as_nobody(), pytest.raises(UsageError, match=r"Cannot read .*: Permission denied"):
         restore(backup, open_folder / "his" / "home")
     backup.chmod(0o644)
     for place in ("home", "locked", "locked/home"):
-        with as_nobody(), pytest.raises(StoreError, match=r"can't restore into .*Permission denied; it is as it was"):
+        with as_nobody(), pytest.raises(StoreError, match=r"Cannot restore into .*Permission denied"):
             restore(backup, open_folder / place)
     with as_nobody():
         restore(backup, open_folder / "his" / "home")
@@ -184,19 +184,19 @@ async def test_another_user_restores_into_a_home_of_his_own_and_nowhere_else(goo
         await store.close()
 
 
-async def test_a_file_in_the_place_of_the_home_is_said(good: Path, tmp_path: Path) -> None:
+async def test_a_file_at_the_path_of_the_home_is_reported(good: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(StoreError, match="Not a directory"):
         restore(good, tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
 
 
-async def test_what_another_restore_is_filling_is_left_to_it(good: Path, tmp_path: Path) -> None:
+async def test_the_folder_of_a_concurrent_restore_is_not_deleted(good: Path, tmp_path: Path) -> None:
     other, dead = tmp_path / ".new.restoring-other", tmp_path / ".new.restoring-dead"
     other.mkdir()
     dead.mkdir()
-    held = _held(other)
-    assert held is not None and _held(other) is None
+    held = _locked(other)
+    assert held is not None and _locked(other) is None
     restore(good, tmp_path / "new")
     os.close(held)
     assert other.exists() and not dead.exists() and (tmp_path / "new" / "data" / "moot.db").exists()

@@ -59,7 +59,7 @@ async def test_the_same_id_with_other_words_is_an_edit(server: LiveServer) -> No
     assert other[0]["messageId"] != first[0]["messageId"]
     shown = await messages(server)
     assert [message["parts"][0].get("text") for message in shown if message["role"] == "user"] == ["hello"]
-    found = await server.engine.store.conversations.named("c1")
+    found = await server.engine.store.conversations.by_client_id("c1")
     assert found is not None and len(await server.engine.store.tree.nodes(found.id)) == 4
 
 
@@ -109,7 +109,7 @@ async def test_there_is_nothing_to_go_on_with_where_nothing_runs(server: LiveSer
         assert answer.status == 204
     await post(server, say("hi"))
     assert text([chunk for _, chunk in await resumed(server)]) == "Hello there."
-    found = await server.engine.store.conversations.named("c1")
+    found = await server.engine.store.conversations.by_client_id("c1")
     assert found is not None
     with pytest.raises(AssertionError):
         await resumed(server, "c2")

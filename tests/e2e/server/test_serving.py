@@ -124,7 +124,7 @@ def test_a_token_of_the_command_line_opens_a_running_server_until_it_is_revoked(
     [
         (("create", "x", "--scopes", "all"), "no scope named all"),
         (("create", "x", "--expires", "soon"), "'soon' is no time"),
-        (("revoke", "nobody"), "no token 'nobody'"),
+        (("revoke", "nobody"), "No token matches 'nobody'"),
     ],
 )
 def test_a_mistake_with_tokens_is_explained(moot: MootProcess, arguments: tuple[str, ...], said: str) -> None:

@@ -22,7 +22,7 @@ fixing = pytest.mark.parametrize("fixed", [False, True], ids=["check-left", "che
 damaged = pytest.mark.damaged
 
 
-async def test_what_runs_leave_behind_is_sound_and_all_of_it_is_counted(stored: Store, dialect: str) -> None:
+async def test_a_used_store_verifies_and_everything_is_counted(stored: Store, dialect: str) -> None:
     rows = stored.events()
     counted = {
         name: stored.database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("run", "exchange", "message", "blob")
@@ -62,14 +62,14 @@ async def test_one_field_of_a_chunk_is_found(stored: Store, fixed: bool) -> None
 
 
 @damaged
-async def test_a_chunk_of_moots_own_is_found_by_folding_also_when_its_check_fits(stored: Store) -> None:
+async def test_a_changed_chunk_of_moot_is_found_even_with_a_valid_checksum(stored: Store) -> None:
     row = next(row for row in stored.events("key LIKE 'tool:%' AND phase = 'end'"))
     stored.change(row, fixed=True, chunks=row["chunks"].replace(b"tool-output-available", b"tool-output-preliminary"))
     assert await stored.kinds() == {"message"}
 
 
 @damaged
-async def test_one_dropped_event_is_found_wherever_it_stood(stored: Store) -> None:
+async def test_a_dropped_event_is_found_at_any_position(stored: Store) -> None:
     rows = stored.events()
     for row in (rows[0], stored.streamed(), rows[len(rows) // 2], rows[-1]):
         stored.run("DELETE FROM event WHERE id = ?", row["id"])
@@ -82,7 +82,7 @@ async def test_one_dropped_event_is_found_wherever_it_stood(stored: Store) -> No
 
 
 @damaged
-async def test_a_dropped_piece_of_an_answer_is_found_also_when_all_behind_it_closed_up(stored: Store) -> None:
+async def test_a_dropped_piece_is_found_even_if_seqs_were_renumbered(stored: Store) -> None:
     gone = stored.streamed()["id"]
     stored.run("DELETE FROM event WHERE id = ?", gone)
     for row in stored.events(f"id > {gone}"):
@@ -153,14 +153,14 @@ async def test_one_part_of_a_message_is_found(stored: Store, role: str) -> None:
         ("UPDATE event SET exchange = ':9.9' WHERE id & 4294967295 = 12", "record"),
     ],
 )
-async def test_a_row_that_says_other_than_the_log_is_found(homes: dict[str, Path], tmp_path: Path, sql: str, kind: str) -> None:
+async def test_a_row_that_differs_from_the_log_is_found(homes: dict[str, Path], tmp_path: Path, sql: str, kind: str) -> None:
     stored = Store(shutil.copytree(homes["openai-chat"], tmp_path / "copied"))
     stored.run(sql)
     assert kind in await stored.kinds()
 
 
 @damaged
-async def test_how_an_exchange_ended_is_found(stored: Store) -> None:
+async def test_a_changed_ending_is_found(stored: Store) -> None:
     row = next(row for row in stored.events("kind = 'exchange' AND phase = 'end'"))
     body = json.loads(row["body"])
     stored.change(row, fixed=True, body=json.dumps({**body, "usage": {"input": 1}}).encode())
@@ -170,7 +170,7 @@ async def test_how_an_exchange_ended_is_found(stored: Store) -> None:
 @damaged
 @settings(max_examples=40)
 @given(st.data())
-def test_any_byte_that_is_changed_in_an_event_is_found(
+def test_any_changed_byte_of_an_event_is_found(
     homes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     stored = Store(shutil.copytree(homes["anthropic"], tmp_path_factory.mktemp("flipped") / "home"))
@@ -185,7 +185,7 @@ def test_any_byte_that_is_changed_in_an_event_is_found(
 
 
 @damaged
-async def test_more_damages_than_are_named_are_counted(stored: Store) -> None:
+async def test_unlisted_damages_are_counted(stored: Store) -> None:
     for row in stored.events("kind = 'raw'"):
         stored.change(row, fixed=False, raw=row["raw"] + b" ")
     for _ in range(SHOWN):

@@ -65,7 +65,7 @@ def shown(moot: MootProcess, *command: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_sealed_conversation_is_shown_exported_searched_and_goes_on(tmp_path: Path, cache: Path) -> None:
+def test_a_sealed_conversation_stays_fully_usable(tmp_path: Path, cache: Path) -> None:
     with ScriptedProcess(SCRIPT, models=("big",)) as model:
         moot = make(tmp_path, cache, CONFIG.format(url=model.openai_url))
         shown(moot, "run", "say the word")

@@ -45,7 +45,7 @@ async def texts(store: SqliteStore) -> list[str]:
     return [text_of(message.parts) for message in await store.conversations.branch(conversation.id) if message.role == "assistant"]
 
 
-async def test_readers_get_the_newer_translation_and_the_log_stays(stored: Store, dialect: str) -> None:
+async def test_readers_get_the_newer_translation_and_the_log_is_unchanged(stored: Store, dialect: str) -> None:
     before = stored.events()
     async with opened(stored.home) as store:
         first = await texts(store)
@@ -67,7 +67,7 @@ async def test_readers_get_the_newer_translation_and_the_log_stays(stored: Store
     assert stored.events() == before
 
 
-async def test_what_was_upgraded_is_sound_for_both_converters(stored: Store) -> None:
+async def test_upgraded_exchanges_verify_with_both_converters(stored: Store) -> None:
     async with opened(stored.home) as store:
         await upgraded(store)
     for translators in (LOUDER, translator_of):
@@ -77,7 +77,7 @@ async def test_what_was_upgraded_is_sound_for_both_converters(stored: Store) -> 
     assert receipt.damages == [] and receipt.rebuilt == 0
 
 
-async def test_it_is_done_once_and_a_dry_run_does_nothing(stored: Store) -> None:
+async def test_upgrades_run_once_and_a_dry_run_does_nothing(stored: Store) -> None:
     async with opened(stored.home) as store:
         first = await texts(store)
         told = await upgraded(store, store=False)
@@ -89,7 +89,7 @@ async def test_it_is_done_once_and_a_dry_run_does_nothing(stored: Store) -> None
         assert stored.database.execute("SELECT * FROM translation").fetchall() == rows
 
 
-async def test_a_third_version_stands_beside_the_second(stored: Store, dialect: str) -> None:
+async def test_a_third_version_is_stored_with_the_second(stored: Store, dialect: str) -> None:
     async with opened(stored.home) as store:
         first = await texts(store)
         await upgraded(store)
@@ -102,7 +102,7 @@ async def test_a_third_version_stands_beside_the_second(stored: Store, dialect: 
     assert receipt.damages == [] and receipt.rebuilt == receipt.exchanges
 
 
-async def test_a_converter_that_says_the_same_is_remembered_too(stored: Store) -> None:
+async def test_an_upgrade_without_changes_is_remembered_too(stored: Store) -> None:
     async with opened(stored.home) as store:
         first = await texts(store)
         told = await upgraded(store, lambda name: Altered(translator_of(name), 2, change=str))
@@ -113,7 +113,7 @@ async def test_a_converter_that_says_the_same_is_remembered_too(stored: Store) -
 
 
 @pytest.mark.damaged
-async def test_a_damaged_run_is_left_as_it_is_and_named(stored: Store) -> None:
+async def test_a_damaged_run_is_reported_and_not_upgraded(stored: Store) -> None:
     row = stored.streamed()
     stored.change(row, fixed=False, raw=row["raw"].replace(PIECE, b"its own"))
     async with opened(stored.home) as store:
@@ -122,7 +122,7 @@ async def test_a_damaged_run_is_left_as_it_is_and_named(stored: Store) -> None:
         assert len(await upgraded(store)) == 1
 
 
-async def test_calls_never_lose_what_came_of_them(stored: Store) -> None:
+async def test_upgrades_never_lose_tool_outputs(stored: Store) -> None:
     async with opened(stored.home) as store:
         told = await upgraded(store, lambda name: Altered(translator_of(name), 2, calls="other-"))
         (left,) = [upgrade for upgrade in told if upgrade.skipped]
@@ -130,7 +130,7 @@ async def test_calls_never_lose_what_came_of_them(stored: Store) -> None:
     assert (await verify(stored.home)).damages == []
 
 
-async def test_a_run_that_goes_on_is_not_touched(stage: Any, tmp_path: Path) -> None:
+async def test_a_live_run_is_not_upgraded(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="It goes on and on", hang_at=4)]) as on:
         submitted = await on.submit("go")
         assert await upgraded(on.engine.store) == []
@@ -172,7 +172,7 @@ class Loud(OpenAIStream):
 @pytest.mark.damaged  # its converter is renamed behind the log's back
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_the_command_tells_what_becomes_other_and_shows_both(homes: dict[str, Path], tmp_path: Path, cache: Path) -> None:
+def test_the_command_shows_differences(homes: dict[str, Path], tmp_path: Path, cache: Path) -> None:
     moot = make(tmp_path, cache)
     shutil.copytree(homes["openai-chat"], moot.home, dirs_exist_ok=True)
     stored = Store(moot.home)

@@ -27,17 +27,17 @@ damaged = pytest.mark.damaged
 fixing = pytest.mark.parametrize("fixed", [False, True], ids=["check-left", "check-fixed"])
 
 
-async def test_a_changed_rule_of_a_converter_is_found(stored: Store) -> None:
+async def test_a_changed_converter_is_found(stored: Store) -> None:
     receipt = await stored.verified(translators=altered())
     assert {damage.kind for damage in receipt.damages} == {"chunks"} and receipt.damaged >= 5
 
 
-async def test_a_converter_that_raises_is_named_and_hurts_nothing_else(stored: Store) -> None:
+async def test_a_converter_that_raises_is_reported_and_affects_nothing_else(stored: Store) -> None:
     receipt = await stored.verified(translators=altered(raises=True))
     assert {damage.kind for damage in receipt.damages} == {"unreadable"} and "KeyError" in receipt.damages[0].found
 
 
-async def test_what_another_version_made_is_counted_apart_and_is_no_damage(stored: Store, dialect: str) -> None:
+async def test_exchanges_of_other_versions_are_counted_and_are_not_damage(stored: Store, dialect: str) -> None:
     receipt = await stored.verified(translators=altered(version=2))
     assert receipt.damages == [] and receipt.rebuilt == 0 and receipt.not_rebuilt == {f"{dialect}/1": receipt.exchanges}
     receipt = await verify(stored.home, lambda _: None)
@@ -46,13 +46,13 @@ async def test_what_another_version_made_is_counted_apart_and_is_no_damage(store
 
 @fixing
 @damaged
-async def test_what_another_version_made_is_still_held_to_its_checks_and_its_message(stored: Store, fixed: bool) -> None:
+async def test_exchanges_of_other_versions_are_still_checked_against_their_message(stored: Store, fixed: bool) -> None:
     row = stored.streamed()
     stored.change(row, fixed=fixed, chunks=row["chunks"].upper().replace(b"TYPE", b"type").replace(b"TEXT-DELTA", b"text-delta"))
     assert await stored.kinds(translators=altered(version=2)) == ({"message"} if fixed else {"changed", "message"})
 
 
-async def test_a_live_run_is_judged_as_far_as_it_is_folded(stage: Any, tmp_path: Path) -> None:
+async def test_a_live_run_is_checked_as_far_as_it_is_folded(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="A long answer " * 30, chunk_size=3, delay=0.002), Reply(text="so far", hang_at=4)]) as on:
         submitted = await on.submit("go")
         lives = 0
@@ -70,7 +70,9 @@ async def test_a_live_run_is_judged_as_far_as_it_is_folded(stage: Any, tmp_path:
 @damaged
 @settings(max_examples=25)
 @given(st.data())
-def test_no_broken_page_ends_it(homes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_verification_continues_after_a_broken_page(
+    homes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     home = shutil.copytree(homes["openai-chat"], tmp_path_factory.mktemp("broken") / "home")
     stored = Store(home)
     stored.run("UPDATE log_head SET next_seq = next_seq")
@@ -95,7 +97,7 @@ def process(homes: dict[str, Path], tmp_path: Path, cache: Path) -> MootProcess:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_the_command_says_what_it_looked_at(process: MootProcess) -> None:
+def test_the_command_reports_what_it_checked(process: MootProcess) -> None:
     done = process.run("verify")
     assert (done.returncode, done.stderr) == (0, b""), done
     assert b"rebuilt from raw" in done.stdout and done.stdout.endswith(b"ok\n")
@@ -106,7 +108,7 @@ def test_the_command_says_what_it_looked_at(process: MootProcess) -> None:
 @damaged
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_the_command_names_each_difference_and_says_what_to_do(process: MootProcess) -> None:
+def test_the_command_lists_each_difference_and_a_fix(process: MootProcess) -> None:
     stored = Store(process.home)
     row = stored.streamed()
     stored.change(row, fixed=True, raw=row["raw"].replace(PIECE, b"its own"))
@@ -122,7 +124,7 @@ def test_the_command_names_each_difference_and_says_what_to_do(process: MootProc
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_what_is_asked_for_must_be_there(process: MootProcess) -> None:
+def test_verifying_an_unknown_conversation_fails(process: MootProcess) -> None:
     assert process.run("verify", "1", "--all").returncode == 2
     assert process.run("verify", "nothing of that name").returncode == 2
     assert process.run("verify", "--upgrade").returncode == 2

@@ -200,7 +200,7 @@ def test_a_broken_database_or_home_is_a_word_and_the_doctor_survives_it(moot: Mo
     sound = database.read_bytes()
     database.write_bytes(b"rubbish" * 1000)
     ended = moot("chat", "list")
-    assert (ended.code, "not a sound" in ended.err, "Traceback" in ended.err) == (1, True, False)
+    assert (ended.code, "not a valid moot database" in ended.err, "Traceback" in ended.err) == (1, True, False)
     sick = moot("doctor", "--json")
     assert (sick.code, sick.json["ok"]) == (1, False)
     database.write_bytes(sound)

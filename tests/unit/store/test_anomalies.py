@@ -44,7 +44,7 @@ def test_the_nth_call_may_fail_for_every_n(spawn: Any, tmp_path: Path, call: str
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_lost_power_costs_nothing_that_was_fsynced_and_leaves_nothing_torn(spawn: Any, tmp_path: Path) -> None:
+def test_a_power_loss_keeps_everything_fsynced(spawn: Any, tmp_path: Path) -> None:
     out, err = spawn("powerloss", tmp_path, 80).communicate(timeout=50)
     assert err == b""
     assert out.split()[0] == b"80"
@@ -60,7 +60,7 @@ async def made(settings: Settings) -> list[Event]:
 
 
 @pytest.mark.anyio
-async def test_null_bytes_behind_the_end_are_no_harm(settings: Settings) -> None:
+async def test_trailing_null_bytes_are_harmless(settings: Settings) -> None:
     events = await made(settings)
     with settings.database.open("ab") as file:
         file.write(bytes(40_960))
@@ -71,7 +71,7 @@ async def test_null_bytes_behind_the_end_are_no_harm(settings: Settings) -> None
 
 
 @pytest.mark.anyio
-async def test_a_deleted_log_costs_what_was_in_it_and_is_no_wrong_answer(settings: Settings, store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_deleted_log_loses_only_its_contents(settings: Settings, store: SqliteStore, tmp_path: Path) -> None:
     await store.conversations.create(Conversation("a"))
     await store.log.append("a", [Event("meta", body=number) for number in range(30)])
     copy = Settings(home=tmp_path / "copy")

@@ -19,7 +19,7 @@ def files(settings: Settings) -> list[Path]:
     return [path for path in (settings.database.parent / "blobs").rglob("*") if path.is_file()]
 
 
-async def test_small_ones_lie_in_the_database_and_large_ones_in_files(store: SqliteStore, settings: Settings) -> None:
+async def test_small_blobs_are_in_the_database_and_large_ones_in_files(store: SqliteStore, settings: Settings) -> None:
     small = await store.blobs.put(b"x" * PACKED)
     assert files(settings) == []
     large = await store.blobs.put(b"y" * (PACKED + 1))
@@ -33,7 +33,7 @@ async def test_the_first_media_type_stays(store: SqliteStore) -> None:
     assert (await store.blobs.put(b"x", "text/plain")).media_type == "image/png"
 
 
-async def test_changed_bytes_are_never_handed_out(store: SqliteStore, settings: Settings) -> None:
+async def test_changed_bytes_are_never_returned(store: SqliteStore, settings: Settings) -> None:
     small, large = await store.blobs.put(b"small"), await store.blobs.put(b"large" * PACKED)
     await store._writer.write(lambda transaction: transaction.row("UPDATE blob SET data = x'00' WHERE data IS NOT NULL RETURNING 1"))
     with pytest.raises(StoreCorrupt, match=small.sha256):
@@ -45,11 +45,11 @@ async def test_changed_bytes_are_never_handed_out(store: SqliteStore, settings: 
     with pytest.raises(StoreCorrupt, match=large.sha256):
         await store.blobs.get(large.sha256, offset=2, limit=3)
     file.unlink()
-    with pytest.raises(StoreCorrupt, match="gone"):
+    with pytest.raises(StoreCorrupt, match="missing"):
         await store.blobs.get(large.sha256)
 
 
-async def test_a_blob_that_can_not_be_written_leaves_nothing(store: SqliteStore, settings: Settings) -> None:
+async def test_a_failed_blob_write_leaves_nothing(store: SqliteStore, settings: Settings) -> None:
     folder = settings.database.parent / "blobs"
     folder.write_text("in the way")
     with pytest.raises(StoreFull, match="blobs"):

@@ -1,4 +1,4 @@
-"""What answers took, out of a message. Sums are judged in `test_sums.py`."""
+"""What answers usage, out of a message. Sums are judged in `test_sums.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.store import SqliteStore
-from moot.store.counting.taken import Ran, called, taken
+from moot.store.counting.taken import RunFacts, tool_calls, usage_of
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.recording import Recording
@@ -31,9 +31,9 @@ TOOLS: Any = (
 )
 
 
-def test_an_answer_without_a_run_took_what_its_steps_say() -> None:
-    took = taken({"agent": "claude", "model": "m", "steps": STEPS}, "finished", None)
-    assert (took.agent, took.model, took.status, took.steps, took.input, took.output, took.cost) == (
+def test_an_answer_without_a_run_has_the_usage_of_its_steps() -> None:
+    usage = usage_of({"agent": "claude", "model": "m", "steps": STEPS}, "finished", None)
+    assert (usage.agent, usage.model, usage.status, usage.steps, usage.input, usage.output, usage.cost) == (
         "claude",
         "m",
         "finished",
@@ -42,15 +42,15 @@ def test_an_answer_without_a_run_took_what_its_steps_say() -> None:
         6,
         12,
     )
-    assert (took.first_ms, took.ms, took.timed, took.context) == (300, 900, 2, 30)
-    assert taken({"steps": [STEPS[0], {**STEPS[1], "cost": None}]}, "finished", None).cost is None
-    assert taken({}, "finished", None).cost is None
+    assert (usage.first_ms, usage.ms, usage.timed, usage.context) == (300, 900, 2, 30)
+    assert usage_of({"steps": [STEPS[0], {**STEPS[1], "cost": None}]}, "finished", None).cost is None
+    assert usage_of({}, "finished", None).cost is None
 
 
-def test_an_answer_with_a_run_took_what_the_run_says() -> None:
-    ran = Ran("default", "m@p", "failed", "overloaded", Usage(input=100, cache_read=60), None)
-    took = taken({"agent": "other", "steps": STEPS}, "failed", ran)
-    assert (took.agent, took.error, took.input, took.output, took.cache_read, took.cost, took.steps) == (
+def test_an_answer_with_a_run_has_the_usage_of_the_run() -> None:
+    ran = RunFacts("default", "m@p", "failed", "overloaded", Usage(input=100, cache_read=60), None)
+    usage = usage_of({"agent": "other", "steps": STEPS}, "failed", ran)
+    assert (usage.agent, usage.error, usage.input, usage.output, usage.cache_read, usage.cost, usage.steps) == (
         "default",
         "overloaded",
         100,
@@ -64,13 +64,13 @@ def test_an_answer_with_a_run_took_what_the_run_says() -> None:
 @pytest.mark.parametrize(
     "steps", [None, 5, ["x"], [{"usage": 3, "cost": -1, "ms": "soon", "first_ms": True}], [{"usage": {"input": 1 << 70}}]]
 )
-def test_what_a_source_says_wrongly_is_not_known(steps: Any) -> None:
-    took = taken({"steps": steps}, "finished", None)
-    assert (took.cost, took.ms, took.first_ms) == (None, 0, None)
+def test_invalid_usage_in_a_source_is_unknown(steps: Any) -> None:
+    usage = usage_of({"steps": steps}, "finished", None)
+    assert (usage.cost, usage.ms, usage.first_ms) == (None, 0, None)
 
 
-def test_calls_are_counted_by_tool_with_what_became_of_them() -> None:
-    found = called(TOOLS, {"a": 100})
+def test_calls_are_counted_by_tool_and_outcome() -> None:
+    found = tool_calls(TOOLS, {"a": 100})
     shell, read = found["shell"], found["read"]
     assert (shell.calls, shell.failed, shell.denied, shell.ms, shell.timed) == (2, 1, 0, 100, 1)
     assert (read.calls, read.denied, read.ms, read.timed) == (1, 1, 40, 1)

@@ -31,9 +31,9 @@ def output(process: subprocess.Popen[bytes]) -> list[str]:
     return out.decode().splitlines()
 
 
-async def test_a_full_disk_loses_nothing_and_is_got_over(settings: Settings, spawn: Any) -> None:
+async def test_the_store_recovers_from_a_full_disk_without_losses(settings: Settings, spawn: Any) -> None:
     said = output(spawn("full", settings.home))
-    assert said[0] == "StoreFull free space", said
+    assert said[0] == "StoreFull Free space", said
     acknowledged, recovered = int(said[1]), int(said[2])
     assert acknowledged > 0 and recovered == acknowledged + 1
     store = await open_store(settings)
@@ -44,7 +44,7 @@ async def test_a_full_disk_loses_nothing_and_is_got_over(settings: Settings, spa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to become somebody else")
-async def test_a_home_that_can_only_be_read_is_named(settings: Settings, spawn: Any, tmp_path: Path) -> None:
+async def test_a_read_only_home_is_reported(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     store = await open_store(settings)
     await store.conversations.create(Conversation("a"))
     await store.close()
@@ -58,7 +58,7 @@ async def test_a_home_that_can_only_be_read_is_named(settings: Settings, spawn: 
     assert said.startswith("StoreError") and str(settings.home) in said
 
 
-async def test_a_broken_page_is_named_and_other_conversations_stay_readable(settings: Settings) -> None:
+async def test_a_broken_page_is_reported_and_other_conversations_stay_readable(settings: Settings) -> None:
     store = await open_store(settings)
     for name in ("a", "b"):
         await store.conversations.create(Conversation(name))
@@ -84,7 +84,7 @@ def _pages_with(path: Path, size: int, content: bytes) -> list[int]:
     return [number + 1 for number in range(len(data) // size) if content in data[number * size : (number + 1) * size]]
 
 
-async def test_a_flipped_byte_in_an_event_costs_that_event_alone(settings: Settings) -> None:
+async def test_a_flipped_byte_damages_only_its_event(settings: Settings) -> None:
     store = await open_store(settings)
     await store.conversations.create(Conversation("a"))
     chunk = {"type": "text-delta", "id": "0", "delta": "needle-in-chunks"}
@@ -149,7 +149,7 @@ async def test_random_flips_never_give_wrong_events(settings: Settings) -> None:
     assert found < 60
 
 
-async def test_errors_of_the_library_never_come_out(store: SqliteStore) -> None:
+async def test_sqlite_errors_are_always_translated(store: SqliteStore) -> None:
     with pytest.raises(StoreError, match="syntax"):
         await store._writer.write(lambda transaction: transaction.execute("SELEC"))
     with pytest.raises(StoreError, match="syntax"):
@@ -158,7 +158,7 @@ async def test_errors_of_the_library_never_come_out(store: SqliteStore) -> None:
         await store._reader.read(lambda connection: connection.execute("DELETE FROM event"))
 
 
-def test_a_lock_that_stays_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_a_permanent_lock_is_reported(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     path.touch()
     first, second = connect(path, writing=True), connect(path, writing=True, wait=0.01)
@@ -171,7 +171,7 @@ def test_a_lock_that_stays_is_named(settings: Settings, tmp_path: Path) -> None:
     second.close()
 
 
-async def test_nothing_is_acknowledged_for_a_file_that_is_not_in_its_place(store: SqliteStore, settings: Settings) -> None:
+async def test_nothing_is_acknowledged_if_the_file_was_moved(store: SqliteStore, settings: Settings) -> None:
     file = settings.database
     await store.conversations.create(Conversation("a"))
     aside = file.with_suffix(".aside")

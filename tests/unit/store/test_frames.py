@@ -54,13 +54,13 @@ events = some.builds(
 
 
 @given(some.lists(events, min_size=1, max_size=12), some.integers(1, 2**31))
-def test_events_come_back_to_the_last_bit(rows: list[Row], first: int) -> None:
+def test_packing_events_is_lossless(rows: list[Row], first: int) -> None:
     rows = dense(rows, first)
     assert back(rows) == rows
 
 
 @given(some.lists(pieces, min_size=1, max_size=40), shapes, shapes, some.integers(0, 2**32))
-def test_streams_of_one_shape_come_back(said: list[bytes], shape: bytes, other: bytes, seed: int) -> None:
+def test_packing_streams_of_one_shape_is_lossless(said: list[bytes], shape: bytes, other: bytes, seed: int) -> None:
     chance, rows = random.Random(seed), []
     for number, piece in enumerate(said):
         raw = shape.replace(b"X", piece) + b'"uuid":"%d"' % chance.getrandbits(60)
@@ -82,7 +82,7 @@ def stream(count: int, said: Any) -> list[Row]:
     return dense(rows)
 
 
-def test_what_raw_says_costs_nothing_once_more() -> None:
+def test_text_in_raw_and_chunks_is_stored_once() -> None:
     chance = random.Random(1)
     said = [b" %x" % chance.getrandbits(64) for _ in range(512)]
     rows = stream(512, said.__getitem__)
@@ -92,7 +92,7 @@ def test_what_raw_says_costs_nothing_once_more() -> None:
     assert back(rows) == rows
 
 
-def test_hostile_bytes_take_no_time() -> None:
+def test_hostile_bytes_are_packed_fast() -> None:
     rows = dense([Row(0, 0, 1, None, "raw", b"[]", b'"' + b'\\"' * 8000, None, None, None, b"") for _ in range(64)])
     rows += dense([Row(0, 0, 1, None, "raw", b"[]", b"%d," % number * 3000, None, None, None, b"") for number in range(64)], 65)
     assert back(rows) == rows

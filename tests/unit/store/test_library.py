@@ -32,7 +32,7 @@ TOUCHING = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "cop
     [((3, 6, 23), False), ((3, 7, 0), True), ((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 53, 4), False)],
 )
 def test_versions_with_the_bug_are_known(version: tuple[int, ...], bad: bool) -> None:
-    assert library.affected(version) is bad
+    assert library.has_wal_reset_bug(version) is bad
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -65,7 +65,7 @@ def test_one_file_imports_a_library() -> None:
     assert importers == {"store/library.py", "formats/_source/database.py"}  # the latter reads private copies of other programs' files
 
 
-def test_nobody_opens_the_database_past_the_library() -> None:
+def test_the_database_file_is_opened_only_by_sqlite() -> None:
     found = {
         str(path.relative_to(SOURCE)): calls
         for path in SOURCE.rglob("*.py")
@@ -83,7 +83,7 @@ def test_nobody_opens_the_database_past_the_library() -> None:
         "Path(f'{database}-wal').open('rb')",
     ],
 )
-def test_the_check_finds_what_is_planted(planted: str) -> None:
+def test_the_check_finds_planted_violations(planted: str) -> None:
     assert list(touching_the_database(ast.parse(planted)))
 
 
@@ -96,35 +96,32 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
         and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in TOUCHING
     }
     assert calls == {
-        "beside.py: os.open",  # what lies in the home beside the database, for a redaction
+        "beside.py: os.open",  # text files of the home, for a redaction
         "beside.py: path.read_bytes",
-        "manifest.py: path.open",  # backups: files of their own, whose database the library has made
+        "manifest.py: path.open",  # backups, whose database SQLite has copied
         "manifest.py: tarfile.open",
         "restoring.py: os.open",
         "restoring.py: path.open",
         "scrubbing.py: Path('/proc/meminfo').read_text",
         "writing.py: config.read_bytes",
         "writing.py: history.read_bytes",
-        "writing.py: os.open",
         "writing.py: path.read_bytes",
         "writing.py: source.path.open",
         "writing.py: tarfile.open",
         "writing.py: to.open",
-        "blobs.py: os.open",
         "blobs.py: path.open",
         "blobs.py: self._path.open",
         "blobs.py: unfinished.open",
-        "faults.py: os.open",  # the null device: whether files can still be opened
+        "faults.py: os.open",  # the null device, to check for free file descriptors
         "faults.py: probe.open",
         "locks.py: os.open",
-        "migrate.py: os.open",
         "migrations/__init__.py: file.read_text".rpartition("/")[2],
         "zstd.py: path.read_bytes",
     }
 
 
 def test_closing_any_handle_on_the_file_would_drop_the_locks(tmp_path: Path) -> None:
-    """Why all this: the lock that keeps others out of a transaction is gone once the file was opened and closed beside the library."""
+    """The reason for these rules: closing any file handle outside SQLite drops the lock of a transaction."""
     path = tmp_path / "data" / "moot.db"
     prepare(path, FileLock(tmp_path / "lock"))
     script = f"""
@@ -196,7 +193,7 @@ async def test_a_protected_store_checkpoints_by_itself_under_the_lock(settings: 
 
 @pytest.mark.anyio
 async def test_an_unaffected_store_takes_no_lock(store: SqliteStore, settings: Settings) -> None:
-    if library.affected(library.VERSION):
+    if library.has_wal_reset_bug(library.VERSION):
         pytest.skip("this machine's library has the bug")
     lock = FileLock(settings.home / "state" / "commit.lock")
     assert lock.take(wait=False)
@@ -204,13 +201,14 @@ async def test_an_unaffected_store_takes_no_lock(store: SqliteStore, settings: S
     lock.release()
 
 
-def test_without_the_fixed_build_the_systems_library_is_used_and_named(tmp_path: Path) -> None:
+def test_without_the_fixed_build_the_system_library_is_used_and_reported(tmp_path: Path) -> None:
     script = """
 import sys; sys.modules["pysqlite3"] = None
 import asyncio, sqlite3
 from pathlib import Path
 from moot.config.settings import Settings
-from moot.store import library, open_store
+import moot.store.library as library
+from moot.store import open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
@@ -220,7 +218,7 @@ async def main():
     await store.log.append("a", [Event("meta", body=n) for n in range(10)])
     health = await store.health()
     assert health["library"] == "sqlite3" and health["version"] == sqlite3.sqlite_version, health
-    assert (health["protection"] != "not needed") == library.affected(sqlite3.sqlite_version_info), health
+    assert (health["protection"] != "not needed") == library.has_wal_reset_bug(sqlite3.sqlite_version_info), health
     assert (await store.search.search("nothing")).hits == ()
     await store.close()
 

@@ -71,7 +71,7 @@ def vectors(settings: Settings) -> list[tuple[str, bytes]]:
         connection.close()
 
 
-async def test_an_answer_is_found_by_its_question_and_itself_and_each_conversation_once(store: SqliteStore, model: E5) -> None:
+async def test_answers_are_found_by_question_and_answer_once_per_conversation(store: SqliteStore, model: E5) -> None:
     await fill(store)
     await say(store, "a", "and the dog", "dogs like bones", parent="a1", at=9000)
     for id, (question, answer) in SAID.items():
@@ -85,7 +85,7 @@ async def test_an_answer_is_found_by_its_question_and_itself_and_each_conversati
     assert len((await ask(store, model, "bones", limit=2)).hits) == 2
 
 
-async def test_the_question_counts_and_not_the_answer_alone(store: SqliteStore, settings: Settings, model: E5) -> None:
+async def test_the_question_is_embedded_with_the_answer(store: SqliteStore, settings: Settings, model: E5) -> None:
     for id, question in (("x", "the bike"), ("y", "a loaf of bread")):
         await store.conversations.create(Conversation(id))
         await say(store, id, question, "yes")
@@ -95,7 +95,7 @@ async def test_the_question_counts_and_not_the_answer_alone(store: SqliteStore, 
     assert second == model.embed("a loaf of bread\nyes", question=False)
 
 
-async def test_operators_bound_what_is_near_and_words_are_not_looked_for(store: SqliteStore, model: E5) -> None:
+async def test_operators_filter_semantic_search_and_words_do_not(store: SqliteStore, model: E5) -> None:
     await fill(store)
     await store.projects.create(Project("p", name="shop"))
     await store.conversations.create(Conversation("d", project="p"))
@@ -105,7 +105,7 @@ async def test_operators_bound_what_is_near_and_words_are_not_looked_for(store: 
     assert [hit.conversation for hit in (await ask(store, model, "wheel -flour -cats -coins")).hits] == ["c"]
     assert not (await ask(store, model, "role:user wheel")).hits
     assert not (await ask(store, model, "project:shop")).hits
-    with pytest.raises(UsageError, match="no project 'shed'"):
+    with pytest.raises(UsageError, match="Project 'shed' not found"):
         await ask(store, model, "project:shed wheel")
 
 
@@ -121,7 +121,7 @@ async def test_an_owner_finds_only_what_is_theirs(store: SqliteStore, model: E5)
     assert (sorted(hit.conversation for hit in mine.hits), mine.done, mine.total) == (["a", "b", "c"], 3, 3)
 
 
-async def test_what_is_not_read_yet_is_said_and_the_newest_is_read_first(store: SqliteStore, settings: Settings, model: E5) -> None:
+async def test_unembedded_answers_are_counted_and_the_newest_come_first(store: SqliteStore, settings: Settings, model: E5) -> None:
     await fill(store)
     await store.search.index()
     page = await store.meaning.search(Meant("bike"), embedder=model, wait=0)
@@ -145,9 +145,7 @@ async def test_what_is_not_read_yet_is_said_and_the_newest_is_read_first(store: 
     assert await store.meaning.read(embedder=model) == (3, 3)
 
 
-async def test_vectors_of_another_model_are_not_compared_but_made_anew(
-    store: SqliteStore, settings: Settings, model: E5, tmp_path: Path
-) -> None:
+async def test_vectors_of_another_model_are_replaced(store: SqliteStore, settings: Settings, model: E5, tmp_path: Path) -> None:
     await fill(store)
     await ask(store, model, "bike")
     before = vectors(settings)
@@ -170,9 +168,7 @@ async def test_deleted_and_purged_conversations_are_not_found(store: SqliteStore
 
 
 @pytest.mark.parametrize("word", ["sits", "cats"])
-async def test_what_was_made_of_redacted_words_goes_whether_they_were_asked_or_answered(
-    store: SqliteStore, settings: Settings, model: E5, word: str
-) -> None:
+async def test_vectors_of_redacted_text_are_deleted(store: SqliteStore, settings: Settings, model: E5, word: str) -> None:
     await fill(store)
     await ask(store, model, "bike")
     before = dict(vectors(settings))
@@ -184,7 +180,7 @@ async def test_what_was_made_of_redacted_words_goes_whether_they_were_asked_or_a
     assert (after["b1"], after["c1"]) == (before["b1"], before["c1"])
 
 
-async def test_a_vector_of_words_that_changed_meanwhile_is_not_kept(store: SqliteStore, settings: Settings, model: E5) -> None:
+async def test_a_vector_of_changed_text_is_not_stored(store: SqliteStore, settings: Settings, model: E5) -> None:
     await fill(store)
     await store.search.index()
     reading, redacted = threading.Event(), threading.Event()
@@ -212,7 +208,7 @@ async def test_a_vector_of_words_that_changed_meanwhile_is_not_kept(store: Sqlit
     assert sorted(kept) == ["b1", "c1"]
 
 
-async def test_one_process_reads_at_a_time(store: SqliteStore, settings: Settings, model: E5) -> None:
+async def test_one_process_embeds_at_a_time(store: SqliteStore, settings: Settings, model: E5) -> None:
     await fill(store)
     await store.search.index()
     with FileLock(settings.home / "state" / "meaning.lock"):
@@ -220,7 +216,7 @@ async def test_one_process_reads_at_a_time(store: SqliteStore, settings: Setting
     assert await store.meaning.read(embedder=model) == (3, 3)
 
 
-async def test_an_answer_without_words_is_read_once_and_never_found(store: SqliteStore, settings: Settings, model: E5) -> None:
+async def test_an_answer_without_text_is_processed_once_and_never_found(store: SqliteStore, settings: Settings, model: E5) -> None:
     await store.conversations.create(Conversation("e"))
     await store.conversations.add_message(Message("e0", "assistant", (), conversation="e"))
     page = await ask(store, model, "anything")
@@ -228,7 +224,7 @@ async def test_an_answer_without_words_is_read_once_and_never_found(store: Sqlit
     assert vectors(settings) == [("e0", b"")]
 
 
-async def test_it_takes_the_share_of_time_that_it_is_given(settings: Settings, model: E5) -> None:
+async def test_embedding_uses_only_its_share_of_the_time(settings: Settings, model: E5) -> None:
     store = await open_store(settings)
 
     class Timed:

@@ -57,14 +57,14 @@ def everything(folder: Path) -> dict[str, bytes]:
 NEWEST = (3, [["one", "three"], [[(1, "x;y")], [(11,)]]])
 
 
-def test_a_new_database_gets_every_step(path: Path, lock: FileLock) -> None:
+def test_a_new_database_gets_every_migration(path: Path, lock: FileLock) -> None:
     prepare(path, lock, STEPS)
     assert contents(path) == NEWEST
     assert not (path.parent / "backups").exists()
 
 
 @pytest.mark.parametrize("old", [1, 2])
-def test_an_old_database_is_backed_up_and_brought_to_the_newest(path: Path, lock: FileLock, old: int) -> None:
+def test_an_old_database_is_backed_up_and_upgraded(path: Path, lock: FileLock, old: int) -> None:
     prepare(path, lock, STEPS[:old])
     before = contents(path)
     prepare(path, lock, STEPS)
@@ -75,7 +75,7 @@ def test_an_old_database_is_backed_up_and_brought_to_the_newest(path: Path, lock
     assert len(list((path.parent / "backups").glob("*.db"))) == 1
 
 
-def test_a_step_that_fails_changes_nothing(path: Path, lock: FileLock) -> None:
+def test_a_failing_migration_changes_nothing(path: Path, lock: FileLock) -> None:
     prepare(path, lock, STEPS[:1])
     before = contents(path)
     broken = [*STEPS[:2], Migration("0003", "CREATE TABLE half (a);\nINSERT INTO nowhere VALUES (1);")]
@@ -87,7 +87,7 @@ def test_a_step_that_fails_changes_nothing(path: Path, lock: FileLock) -> None:
 
 
 @pytest.mark.parametrize("old", [0, 1])
-def test_a_kill_at_any_statement_leaves_old_or_new(path: Path, lock: FileLock, old: int) -> None:
+def test_a_kill_at_any_statement_leaves_the_old_or_new_schema(path: Path, lock: FileLock, old: int) -> None:
     if old:
         prepare(path, lock, STEPS[:old])
     before = contents(path) if old else None
@@ -131,13 +131,13 @@ async def test_a_newer_database_is_left_untouched(path: Path, lock: FileLock, tm
     before = everything(path.parent)
     with pytest.raises(StoreTooNew, match="newer moot") as caught:
         await open_store(settings)
-    assert caught.value.exit_code == 2 and "upgrade" in caught.value.fix
+    assert caught.value.exit_code == 2 and "Upgrade" in caught.value.fix
     assert {name: data for name, data in everything(path.parent).items() if not name.endswith(("-shm", "-wal"))} == before
     assert contents(settings.database)[0] == len(future)
 
 
 @pytest.mark.anyio
-async def test_a_newer_program_meanwhile_stops_the_older_ones_writes(path: Path, lock: FileLock, tmp_path: Path) -> None:
+async def test_writes_stop_when_a_newer_program_upgrades_the_database(path: Path, lock: FileLock, tmp_path: Path) -> None:
     store = await open_store(Settings(home=tmp_path))
     await store.conversations.create(Conversation("a"))
     prepare(path, lock, [*released(), Migration("9999_future", "CREATE TABLE future (a INTEGER);")])
@@ -178,7 +178,7 @@ def _gone_but_its_log(path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("damage", [_garbage, _empty, _null_bytes, _header_broken, _somebody_elses, _gone_but_its_log])
-async def test_what_is_no_database_of_ours_is_named_and_left(tmp_path: Path, damage: Any) -> None:
+async def test_foreign_files_are_reported_and_not_changed(tmp_path: Path, damage: Any) -> None:
     settings = Settings(home=tmp_path)
     await (await open_store(settings)).close()
     damage(settings.database)
@@ -190,7 +190,7 @@ async def test_what_is_no_database_of_ours_is_named_and_left(tmp_path: Path, dam
 
 
 @pytest.mark.anyio
-async def test_a_truncated_database_is_named(tmp_path: Path) -> None:
+async def test_a_truncated_database_is_reported(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     await (await open_store(settings)).close()
     os.truncate(settings.database, settings.database.stat().st_size // 2)
@@ -204,7 +204,7 @@ async def test_a_truncated_database_is_named(tmp_path: Path) -> None:
             await store.close()
 
 
-def test_leftovers_of_a_killed_first_start_are_no_hindrance(path: Path, lock: FileLock) -> None:
+def test_files_of_a_killed_first_start_are_replaced(path: Path, lock: FileLock) -> None:
     path.parent.mkdir(parents=True)
     for ending in ("", "-wal", "-shm", "-journal"):
         path.with_name(f"moot.db.new{ending}").write_bytes(b"rubbish")
@@ -212,7 +212,7 @@ def test_leftovers_of_a_killed_first_start_are_no_hindrance(path: Path, lock: Fi
     assert contents(path) == NEWEST
 
 
-def test_a_home_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+def test_a_home_that_can_not_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):
         prepare(tmp_path / "file" / "data" / "moot.db", FileLock(tmp_path / "lock"), STEPS)

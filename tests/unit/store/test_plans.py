@@ -27,9 +27,7 @@ def plans(connection: Connection, statements: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["id", "key", "client_id"])
-async def test_a_conversation_of_an_owner_is_found_by_an_index_whatever_it_is_called(
-    store: SqliteStore, settings: Settings, name: LiteralString
-):
+async def test_lookups_of_an_owners_conversation_use_an_index(store: SqliteStore, settings: Settings, name: LiteralString):
     reader, statements = Reader(settings.database), list[str]()
 
     def looked_up(connection: Connection) -> list[str]:
@@ -42,7 +40,7 @@ async def test_a_conversation_of_an_owner_is_found_by_an_index_whatever_it_is_ca
 
 
 @pytest.mark.parametrize("owner", [None, "somebody"])
-async def test_open_runs_are_found_without_a_look_at_those_that_have_ended(store: SqliteStore, settings: Settings, owner: str | None):
+async def test_finding_open_runs_does_not_scan_ended_runs(store: SqliteStore, settings: Settings, owner: str | None):
     reader, statements = Reader(settings.database), list[str]()
     await reader.read(lambda connection: connection.set_trace_callback(statements.append))
     for statuses in (OPEN, STARTED, QUEUED):

@@ -31,14 +31,14 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore, settings: Settings) -> None:
+async def test_commits_of_other_processes_are_noticed_but_not_our_own(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
     await store.conversations.create(Conversation("a"))
     seen = 0
 
     async def watch() -> None:
         nonlocal seen
-        async with aclosing(store.others(interval=0.01)) as others:  # type: ignore[type-var]
+        async with aclosing(store.foreign_commits(interval=0.01)) as others:  # type: ignore[type-var]
             async for _ in others:
                 seen += 1
 
@@ -75,9 +75,9 @@ async def test_others_commits_are_noticed_and_our_own_are_not(store: SqliteStore
     await other.close()
 
 
-async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
+async def test_nothing_is_polled_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
-    async with aclosing(store.others()) as others:  # type: ignore[type-var]
+    async with aclosing(store.foreign_commits()) as others:  # type: ignore[type-var]
         first = asyncio.ensure_future(anext(others))
         await asyncio.sleep(0.02)
         looking: Any = store._poller._thread
@@ -88,13 +88,11 @@ async def test_nobody_looks_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
 
 
-async def test_a_watcher_who_comes_soon_after_another_finds_the_same_thread_and_is_told_at_once(
-    store: SqliteStore, settings: Settings
-) -> None:
+async def test_a_watcher_soon_after_another_reuses_its_thread(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
     threads: list[Any] = []
     for _ in range(20):
-        async with aclosing(store.others(interval=60)) as others:  # type: ignore[type-var]
+        async with aclosing(store.foreign_commits(interval=60)) as others:  # type: ignore[type-var]
             with anyio.fail_after(2):
                 await anext(others)
             threads.append(store._poller._thread)
@@ -108,7 +106,7 @@ async def test_a_watcher_who_comes_soon_after_another_finds_the_same_thread_and_
 
 async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Settings) -> None:
     other = await open_store(settings)
-    both = [store.others(), store.others(interval=0.01)]
+    both = [store.foreign_commits(), store.foreign_commits(interval=0.01)]
     waiting = [asyncio.ensure_future(anext(each)) for each in both]
     await settle()
     assert len([thread for thread in threading.enumerate() if thread.name == "moot-store-poller"]) == 1
@@ -122,7 +120,7 @@ async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Setti
 async def test_a_store_with_watchers_leaves_no_log_behind(settings: Settings) -> None:
     for _ in range(5):
         store = await open_store(settings)
-        async with aclosing(store.others(interval=0.01)) as others:  # type: ignore[type-var]
+        async with aclosing(store.foreign_commits(interval=0.01)) as others:  # type: ignore[type-var]
             await anext(others)
             await store.conversations.create(Conversation(new_id()))
             await store.close()

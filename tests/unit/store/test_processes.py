@@ -77,7 +77,7 @@ async def test_three_writers_and_two_watchers_share_a_conversation(store: Sqlite
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_fifty_processes_start_at_once_on_nothing(settings: Settings, spawn: Any, tmp_path: Path) -> None:
+def test_fifty_processes_create_one_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     many = Many(spawn("many"))
     for number in range(50):
         many.start(tmp_path / str(number), "starter", settings.home)
@@ -87,7 +87,7 @@ def test_fifty_processes_start_at_once_on_nothing(settings: Settings, spawn: Any
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_fifty_processes_start_at_once_on_an_old_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
+def test_fifty_processes_upgrade_one_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     prepare(settings.database, FileLock(settings.home / "state" / "migrate.lock"), released()[:1])
     many = Many(spawn("many"))
     for number in range(50):
@@ -103,7 +103,7 @@ def test_fifty_processes_start_at_once_on_an_old_database(settings: Settings, sp
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-async def test_a_light_writer_waits_little_beside_a_bulk_import(store: SqliteStore, settings: Settings, spawn: Any) -> None:
+async def test_a_light_writer_waits_little_during_a_bulk_import(store: SqliteStore, settings: Settings, spawn: Any) -> None:
     for name in ("bulk", "light"):
         await store.conversations.create(Conversation(name))
     bulk = spawn("bulk", settings.home, "bulk", 5)

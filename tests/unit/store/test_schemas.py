@@ -59,14 +59,14 @@ def read(path: Path, columns: Rows | None = None) -> tuple[int, Rows]:
         connection.close()
 
 
-def test_each_earlier_schema_has_a_database_of_its_time() -> None:
+def test_each_earlier_schema_has_a_golden_database() -> None:
     # `recorded/schemas/N.db.gz` is made by the last program of schema N: conversations, runs with tools, an answered approval, one deleted
     missing = set(range(1, NEWEST)) - set(KEPT)
     assert not missing, f"make a database with the program of schema {missing} and put it into {GOLDEN}"
 
 
 @pytest.mark.parametrize("old", sorted(KEPT))
-def test_it_says_its_own_schema_and_holds_what_can_be_lost(tmp_path: Path, old: int) -> None:
+def test_golden_databases_have_the_schema_and_data_to_check(tmp_path: Path, old: int) -> None:
     version, rows = read(put(old, tmp_path / "data" / "moot.db"))
     assert version == old
     for table in ("conversation", "message", "run", "event", "exchange", "approval", "inbox", "blob"):
@@ -75,7 +75,7 @@ def test_it_says_its_own_schema_and_holds_what_can_be_lost(tmp_path: Path, old: 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("old", sorted(KEPT))
-async def test_every_row_is_kept_and_backed_up_first(tmp_path: Path, old: int) -> None:
+async def test_upgrades_keep_every_row_and_back_up_first(tmp_path: Path, old: int) -> None:
     settings = Settings(home=tmp_path)
     version, before = read(put(old, settings.database))
     store = await open_store(settings)
@@ -95,7 +95,7 @@ async def test_every_row_is_kept_and_backed_up_first(tmp_path: Path, old: int) -
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("old", sorted(old for old in KEPT if old < 8))
-async def test_everything_is_indexed_anew_and_found(tmp_path: Path, old: int) -> None:
+async def test_upgraded_databases_are_indexed_again(tmp_path: Path, old: int) -> None:
     settings = Settings(home=tmp_path)
     put(old, settings.database)
     store = await open_store(settings)
@@ -110,7 +110,7 @@ async def test_everything_is_indexed_anew_and_found(tmp_path: Path, old: int) ->
 
 
 @pytest.mark.parametrize("old", sorted(KEPT))
-def test_a_step_that_fails_leaves_it_as_it_was(tmp_path: Path, old: int) -> None:
+def test_a_failing_migration_leaves_the_database_unchanged(tmp_path: Path, old: int) -> None:
     path, lock = put(old, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
     before = read(path)
     with pytest.raises(StoreError, match="nowhere"):
@@ -121,17 +121,17 @@ def test_a_step_that_fails_leaves_it_as_it_was(tmp_path: Path, old: int) -> None
 
 
 @pytest.mark.parametrize("old", sorted(KEPT))
-def test_a_step_that_leaves_rows_without_what_they_refer_to_fails(tmp_path: Path, old: int) -> None:
+def test_a_migration_that_breaks_references_fails(tmp_path: Path, old: int) -> None:
     path, lock = put(old, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
     before = read(path)
-    with pytest.raises(StoreError, match="conversation refers to one of project"):
+    with pytest.raises(StoreError, match="conversation refers to a missing row of project"):
         prepare(path, lock, [*released(), DANGLING])
     assert read(path) == before
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("old", sorted(KEPT))
-async def test_all_that_was_there_is_the_local_users(tmp_path: Path, old: int) -> None:
+async def test_existing_data_belongs_to_the_local_user(tmp_path: Path, old: int) -> None:
     settings = Settings(home=tmp_path)
     _, before = read(put(old, settings.database))
     names, rows = before["blob"]
@@ -153,7 +153,7 @@ async def test_all_that_was_there_is_the_local_users(tmp_path: Path, old: int) -
 
 
 @pytest.mark.anyio
-async def test_an_answer_of_then_can_be_read_now(tmp_path: Path) -> None:
+async def test_old_answers_are_readable(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     put(min(KEPT), settings.database)
     store = await open_store(settings)
@@ -167,7 +167,7 @@ async def test_an_answer_of_then_can_be_read_now(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("old", sorted(KEPT))
-async def test_one_of_a_schema_to_come_is_refused_and_left(tmp_path: Path, old: int) -> None:
+async def test_a_future_schema_is_refused_and_not_changed(tmp_path: Path, old: int) -> None:
     settings = Settings(home=tmp_path)
     path = put(old, settings.database)
     connection = connect(path, writing=True)

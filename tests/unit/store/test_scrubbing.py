@@ -11,14 +11,14 @@ from moot.config.settings import Settings
 from moot.errors import StoreError
 from moot.store import open_store
 from moot.store.connect import connect
-from moot.store.scrubbing import emptied, written_anew
+from moot.store.scrubbing import empty_log, rewrite_database
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_it_is_said_how_long_others_wait_and_what_they_write_meanwhile_is_there(tmp_path: Path) -> None:
+async def test_a_rewrite_reports_the_wait_and_keeps_concurrent_writes(tmp_path: Path) -> None:
     path, said, sizes = tmp_path / "data" / "moot.db", list[str](), list[tuple[int, int]]()
     store, other = await open_store(Settings(tmp_path)), await open_store(Settings(tmp_path))
     await store.conversations.create(Conversation("c"))
@@ -31,16 +31,16 @@ async def test_it_is_said_how_long_others_wait_and_what_they_write_meanwhile_is_
                 await anyio.sleep(0.005)
 
         group.start_soon(more)
-        sizes.append(await written_anew(store._writer, store._reader, path, said.append))
-        assert await emptied(store._writer, path, said.append, 20.0)
+        sizes.append(await rewrite_database(store._writer, store._reader, path, said.append))
+        assert await empty_log(store._writer, path, said.append, 20.0)
     assert min(sizes[0]) > 8_000_000
-    assert "MB: whoever writes waits, about 1 second" in said[0] and said[-1] == "emptying the log of writes"
+    assert "MB); other writers wait for about 1 second" in said[0] and said[-1] == "Emptying the write-ahead log"
     assert len(await store.log.read("c", limit=100)) == 28
     await other.close()
     await store.close()
 
 
-async def test_a_reader_of_an_old_state_is_waited_for_and_then_it_is_said(tmp_path: Path) -> None:
+async def test_a_rewrite_waits_for_readers_and_then_gives_up(tmp_path: Path) -> None:
     path = tmp_path / "data" / "moot.db"
     store = await open_store(Settings(tmp_path))
     await store.conversations.create(Conversation("c"))
@@ -48,15 +48,15 @@ async def test_a_reader_of_an_old_state_is_waited_for_and_then_it_is_said(tmp_pa
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM event").fetchone()
     await store.log.append("c", [Event("meta", (), b"y")])
-    assert not await emptied(store._writer, path, lambda _: None, 0.2)
+    assert not await empty_log(store._writer, path, lambda _: None, 0.2)
     reader.close()
-    assert await emptied(store._writer, path, lambda _: None, 20.0)
+    assert await empty_log(store._writer, path, lambda _: None, 20.0)
     await store.close()
 
 
-async def test_what_fails_meanwhile_is_said_as_it_is(tmp_path: Path) -> None:
+async def test_errors_during_a_rewrite_are_not_wrapped(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path))
     await store._writer.close()
     with pytest.raises(StoreError, match="is closed"):
-        await written_anew(store._writer, store._reader, tmp_path / "data" / "moot.db", lambda _: None)
+        await rewrite_database(store._writer, store._reader, tmp_path / "data" / "moot.db", lambda _: None)
     await store.close()

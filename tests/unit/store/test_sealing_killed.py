@@ -59,7 +59,7 @@ async def test_a_crash_leaves_rows_or_the_segment(settings: Settings, spawn: Any
     await store.close()
 
 
-async def test_two_seal_and_one_says_more_at_once(settings: Settings, spawn: Any) -> None:
+async def test_two_processes_seal_while_one_appends(settings: Settings, spawn: Any) -> None:
     store = await open_store(settings)
     logs = await filled(store, 12, 700)
     sealers = [spawn("sealer", settings.home) for _ in range(2)]

@@ -96,7 +96,7 @@ async def test_words_substrings_and_pairs_are_found(store: SqliteStore) -> None:
         "text:x^2*",
     ],
 )
-async def test_any_query_is_taken_to_the_letter(store: SqliteStore, query: str) -> None:
+async def test_any_query_is_searched_literally(store: SqliteStore, query: str) -> None:
     await fill(store, *TEXTS)
     assert await found(store, query) == []
 
@@ -118,7 +118,7 @@ async def test_one_process_indexes_at_a_time(store: SqliteStore, settings: Setti
 
 
 @pytest.mark.anyio
-async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: Settings) -> None:
+async def test_indexing_resumes_where_it_stopped(store: SqliteStore, settings: Settings) -> None:
     await fill(store, *(f"word{number}" for number in range(600)))
 
     def stop(done: int, total: int) -> None:
@@ -126,7 +126,7 @@ async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: S
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        await store.search.index(told=stop)
+        await store.search.index(progress=stop)
     other = await open_store(settings)
     assert await other.search.index() == (600, 600)
     assert await found(store, "word0") == ["m0"]
@@ -137,10 +137,10 @@ async def test_indexing_goes_on_where_it_stopped(store: SqliteStore, settings: S
 
 
 @pytest.mark.anyio
-async def test_much_is_indexed_in_bulk_and_told_of(store: SqliteStore) -> None:
+async def test_bulk_indexing_reports_progress(store: SqliteStore) -> None:
     await fill(store, *(f"word{number} " * 20 for number in range(5000)))
     told: list[tuple[int, int]] = []
-    assert await store.search.index(bulk=True, told=lambda done, total: told.append((done, total))) == (5000, 5000)
+    assert await store.search.index(bulk=True, progress=lambda done, total: told.append((done, total))) == (5000, 5000)
     assert told == sorted(told) and told[-1] == (5000, 5000) and len(told) > 1
     assert await found(store, "word4999") == ["m4999"]
     pieces = "SELECT (SELECT count(DISTINCT segid) FROM search_words_idx), (SELECT count(DISTINCT segid) FROM search_infix_idx)"
@@ -158,7 +158,7 @@ async def test_a_message_that_grows_while_it_is_indexed_is_indexed_again(store: 
 
 
 @pytest.mark.anyio
-async def test_equal_times_are_no_clash(store: SqliteStore) -> None:
+async def test_equal_timestamps_do_not_conflict(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     for number in range(5):
         await store.conversations.add_message(Message(f"m{number}", "user", (text_part("same"),), conversation="a", created_at=77))
@@ -181,7 +181,7 @@ def call(output: Any, **more: Any) -> Part:
 
 
 @pytest.mark.anyio
-async def test_each_word_is_found_where_it_was_said(store: SqliteStore) -> None:
+async def test_each_word_is_found_in_its_column(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     parts: list[Part] = [
         text_part("said\x02\x03\x00"),
@@ -230,7 +230,7 @@ async def furnished(store: SqliteStore) -> None:
 
 
 @pytest.mark.anyio
-async def test_conditions_narrow_what_is_found(store: SqliteStore) -> None:
+async def test_conditions_filter_the_results(store: SqliteStore) -> None:
     await furnished(store)
     for query, expected in {
         "apple": "b1 a2 u2 a1 u1",
@@ -270,9 +270,9 @@ async def test_conditions_narrow_what_is_found(store: SqliteStore) -> None:
     }.items():
         assert await found(store, query) == expected.split(), query
     inside = await store.search.search("apple", conversation="b")
-    outside = await store.search.search("apple", but_not="a")
+    outside = await store.search.search("apple", exclude="a")
     assert [hit.message for hit in inside.hits] == [hit.message for hit in outside.hits] == ["b1"]
-    with pytest.raises(UsageError, match="known: My shop, default"):
+    with pytest.raises(UsageError, match="Known projects: My shop, default"):
         await store.search.search("project:nowhere")
 
 
@@ -284,7 +284,7 @@ async def test_a_conversation_that_moves_is_found_in_its_new_project(store: Sqli
 
 
 @pytest.mark.anyio
-async def test_the_best_come_first_and_the_newest_of_equals(store: SqliteStore) -> None:
+async def test_best_matches_come_first_and_newer_ones_win_ties(store: SqliteStore) -> None:
     await fill(
         store, "a long text in which the word lemon stands among many others", "lemon lemon lemon", "lemon tart", "lemon cake", "none"
     )
@@ -297,7 +297,7 @@ async def test_the_best_come_first_and_the_newest_of_equals(store: SqliteStore) 
 @pytest.mark.anyio
 @pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("query", ["word", "wor"])
-async def test_pages_follow_each_other_without_a_gap_while_others_write(store: SqliteStore, query: str, best: bool) -> None:
+async def test_pages_have_no_gaps_while_others_write(store: SqliteStore, query: str, best: bool) -> None:
     await fill(store, *(f"{'word ' * (number % 7 + 1)} tail" for number in range(40)))
     await store.tree.delete("a", ["m5", "m20"])
     seen: list[str] = []
@@ -311,13 +311,13 @@ async def test_pages_follow_each_other_without_a_gap_while_others_write(store: S
         late = Message(f"late{len(seen)}", "user", (text_part("word word word"),), conversation="a", created_at=10**9 + len(seen))
         await store.conversations.add_message(late)
     assert sorted(seen) == sorted(f"m{number}" for number in range(40) if number not in (5, 20))
-    with pytest.raises(UsageError, match="no cursor of this search"):
+    with pytest.raises(UsageError, match="Invalid cursor"):
         await store.search.search(query, cursor="p1" if best else "wb1.1", best=best)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("best", [False, True])
-async def test_a_page_is_full_though_most_of_what_fits_is_deleted(store: SqliteStore, best: bool) -> None:
+async def test_a_page_is_full_even_if_most_matches_are_deleted(store: SqliteStore, best: bool) -> None:
     await fill(store, *(f"{'word ' * (number + 1)} tail" for number in range(60)))
     await store.tree.delete("a", [f"m{number}" for number in range(10, 60)])
     page = await store.search.search("word", limit=4, best=best)
@@ -328,14 +328,14 @@ async def test_a_page_is_full_though_most_of_what_fits_is_deleted(store: SqliteS
 
 
 @pytest.mark.anyio
-async def test_an_accent_is_marked_beside_a_match_without_one(store: SqliteStore) -> None:
+async def test_matches_with_and_without_accents_are_marked(store: SqliteStore) -> None:
     await fill(store, f"{'far away — ' * 30} the crème and the creme")
     (hit,) = (await store.search.search("creme")).hits
     assert hit.snippet.endswith("the \x02crème\x03 and the \x02creme\x03")
 
 
 @pytest.mark.anyio
-async def test_pieces_are_looked_for_when_few_whole_words_are_there(store: SqliteStore) -> None:
+async def test_partial_words_are_searched_if_few_whole_words_match(store: SqliteStore) -> None:
     await fill(store, "unbelievable", *("believe" for _ in range(49)), "exit codes follow", "believers")
     assert len((await store.search.search("believe", limit=60)).hits) == 50  # `unbelievable` holds believa
     assert await found(store, "nbelieva") == ["m0"]
@@ -346,7 +346,7 @@ async def test_pieces_are_looked_for_when_few_whole_words_are_there(store: Sqlit
 
 
 @pytest.mark.anyio
-async def test_a_piece_that_is_in_everything_is_said_to_be_cut(store: SqliteStore) -> None:
+async def test_a_partial_word_in_too_many_words_is_reported_as_cut(store: SqliteStore) -> None:
     await fill(store, " ".join(f"prefix{number}" for number in range(500)))
     page = await store.search.search("refix")
     assert ([hit.message for hit in page.hits], page.cut) == (["m0"], True)
@@ -354,7 +354,7 @@ async def test_a_piece_that_is_in_everything_is_said_to_be_cut(store: SqliteStor
 
 
 @pytest.mark.anyio
-async def test_what_has_grown_is_indexed_anew_and_what_is_taken_out_is_forgotten(store: SqliteStore) -> None:
+async def test_grown_messages_are_indexed_again_and_removed_ones_are_forgotten(store: SqliteStore) -> None:
     await fill(store, "first secretword", "first other")
     await store.search.index()
 
@@ -378,7 +378,7 @@ async def test_what_has_grown_is_indexed_anew_and_what_is_taken_out_is_forgotten
 
 
 @pytest.mark.anyio
-async def test_messages_of_one_second_are_in_the_order_in_which_they_came(store: SqliteStore) -> None:
+async def test_messages_of_one_second_keep_their_order(store: SqliteStore) -> None:
     await fill(store, *("same" for _ in range(200)))
     assert await found(store, "same limit") == []
     page = await store.search.search("same", limit=200)

@@ -75,7 +75,7 @@ async def test_a_sealed_log_reads_as_before(store: SqliteStore, make: Any) -> No
     assert await store.log.last_seq(id) == len(whole)
 
 
-async def test_a_conversation_goes_on_behind_what_is_sealed(store: SqliteStore, make: Any) -> None:
+async def test_a_conversation_continues_after_sealed_events(store: SqliteStore, make: Any) -> None:
     first = await ended(store, make, 40)
     await seal(store)
     sealed = await store.log.last_seq(first.conversation.id)
@@ -97,7 +97,7 @@ async def test_a_conversation_goes_on_behind_what_is_sealed(store: SqliteStore, 
     assert len(await store.conversations.branch(fork.id)) == len(await store.conversations.branch(first.conversation.id))
 
 
-async def test_a_run_that_waits_stays_with_what_comes_behind_it(store: SqliteStore, make: Any) -> None:
+async def test_a_waiting_run_and_later_events_are_not_sealed(store: SqliteStore, make: Any) -> None:
     first = await ended(store, make, 9)
     waits = await store.records.submit(make.submission(first.conversation, "wait"))
     through = waits.run.first_seq - 1
@@ -107,7 +107,7 @@ async def test_a_run_that_waits_stays_with_what_comes_behind_it(store: SqliteSto
     assert len(await store.log.read(first.conversation.id, run=waits.run.id)) == 1
 
 
-async def test_only_quiet_conversations_are_sealed_and_a_dry_look_changes_nothing(store: SqliteStore, make: Any) -> None:
+async def test_only_quiet_conversations_are_sealed_and_a_dry_run_changes_nothing(store: SqliteStore, make: Any) -> None:
     await ended(store, make, 9)
     before = await tables(store)
     assert await seal(store, quiet=600.0) == Sealed()
@@ -130,7 +130,7 @@ async def test_two_processes_do_not_seal_at_once(store: SqliteStore, settings: S
     await other.close()
 
 
-async def test_what_changed_between_reading_and_writing_is_not_lost(store: SqliteStore, make: Any) -> None:
+async def test_concurrent_changes_are_not_lost_by_sealing(store: SqliteStore, make: Any) -> None:
     accepted = await ended(store, make, 9)
     (what,) = await store._reader.read(lambda connection: due(connection, NOW))
     made = await store._reader.read(lambda connection: stretch(connection, what))
@@ -144,7 +144,7 @@ async def test_what_changed_between_reading_and_writing_is_not_lost(store: Sqlit
     assert (await store.log.read(accepted.conversation.id, after=2, limit=1))[0].body == "gone"
 
 
-async def test_replaced_events_are_others_wherever_they_lie(store: SqliteStore, make: Any) -> None:
+async def test_rewriting_replaces_rows_and_sealed_events(store: SqliteStore, make: Any) -> None:
     accepted = await ended(store, make, 600)
     id = accepted.conversation.id
     await seal(store)
@@ -181,7 +181,7 @@ UNLIKE = "frames = CAST(json_set(CAST(frames AS TEXT), '$[1][4]', '0123456789abc
 
 
 @pytest.mark.parametrize("sql", [FLIPPED, UNLIKE], ids=["another byte", "another hash"])
-async def test_one_flipped_byte_costs_its_frame_and_is_found(store: SqliteStore, make: Any, sql: str) -> None:
+async def test_a_flipped_byte_damages_only_its_frame_and_is_detected(store: SqliteStore, make: Any, sql: str) -> None:
     id = (await store.conversations.create(Conversation("a"))).id
     await store.log.append(id, [Event("meta", body=f"event {number}") for number in range(1100)])
     before = await store.log.read(id, limit=9999)
@@ -211,7 +211,7 @@ async def test_a_broken_segment_leaves_the_conversation_readable(store: SqliteSt
     assert await tables(store) == (0, 2, last)
 
 
-async def test_what_a_newer_moot_wrote_is_said(store: SqliteStore, make: Any) -> None:
+async def test_segments_of_a_newer_moot_are_reported(store: SqliteStore, make: Any) -> None:
     accepted = await ended(store, make, 3)
     await seal(store)
     for column, value in (("dictionary", "future-1"), ("dictionary", "../zstd"), ("codec", "future")):
@@ -233,7 +233,7 @@ async def test_one_event_is_read_without_unpacking_the_run(store: SqliteStore, m
     assert await store._reader.read(look) == (1, 1)
 
 
-def test_the_frames_that_are_kept_are_bounded() -> None:
+def test_the_frame_cache_is_bounded() -> None:
     cache = FrameCache(3000)
     row = (1, 0, None, None, "raw", b"x" * 800, None, None, None, None, None)
     for number in range(9):
@@ -244,7 +244,7 @@ def test_the_frames_that_are_kept_are_bounded() -> None:
     assert cache._size == 3000
 
 
-async def test_pages_that_are_free_are_given_back(store: SqliteStore, settings: Settings, make: Any) -> None:
+async def test_free_pages_are_returned(store: SqliteStore, settings: Settings, make: Any) -> None:
     await store.conversations.create(Conversation("a"))
     for _ in range(40):
         await store.log.append("a", [Event("meta", (), b"all alike " * 10_000)])
@@ -263,26 +263,26 @@ async def test_pages_that_are_free_are_given_back(store: SqliteStore, settings: 
     assert settings.database.stat().st_size < before / 4
 
 
-async def test_a_database_that_is_written_anew_has_nothing_in_free_pages(store: SqliteStore, settings: Settings, make: Any) -> None:
+async def test_a_rewritten_database_has_no_free_pages(store: SqliteStore, settings: Settings, make: Any) -> None:
     await store.conversations.create(Conversation("a"))
     await store.log.append("a", [Event("meta", (), b"a word that was said" * 100)])
     await seal(store)
     await store._writer.write(lambda tx: rewrite(tx, 1, {1: next(log_rows(tx, 1, 0))._replace(raw=None)}))
     assert [event.raw for event in await store.log.read("a")] == [None]
-    await store.upkeep.write_anew(lambda _: None)
+    await store.upkeep.rewrite(lambda _: None)
     await store.close()
     for path in Path(settings.database.parent).glob("moot.db*"):
         assert b"a word that was said" not in path.read_bytes()
 
 
-async def test_a_database_of_an_older_version_gives_pages_back_once_it_is_written_anew(settings: Settings) -> None:
+async def test_an_old_database_returns_pages_after_a_rewrite(settings: Settings) -> None:
     settings.database.parent.mkdir(parents=True)
     settings.database.write_bytes(gzip.decompress((SCHEMAS / "6.db.gz").read_bytes()))
     store = await open_store(settings)
     assert not (await store.upkeep.sizes()).gives_back
     assert [left async for left in store.upkeep.give_back()] == []
     await seal(store)
-    await store.upkeep.write_anew(lambda _: None)
+    await store.upkeep.rewrite(lambda _: None)
     assert (await store.upkeep.sizes()).gives_back
     assert (await store.upkeep.sizes()).free == 0
     assert await found_by_verify(store) == []

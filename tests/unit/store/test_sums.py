@@ -181,7 +181,7 @@ COUNT = itertools.count()
 @given(acts=ACTS)
 @example([("say", 0, "amber", "finished"), ("count",), ("seal",), ("move", 0), ("bring", 1, "birch"), ("grow", 1), ("redact", "amber")])
 @example([("bring", 0, "amber"), ("count",), ("delete", 0), ("fork", 0), ("undelete", 0), ("home",), ("purge", 0)])
-def test_sums_are_those_of_a_fresh_count(acts: list[tuple[Any, ...]]) -> None:
+def test_incremental_sums_equal_a_fresh_count(acts: list[tuple[Any, ...]]) -> None:
     async def lived() -> None:
         with tempfile.TemporaryDirectory() as folder:
             life = Life(Path(folder))

@@ -10,17 +10,17 @@ WORDS = st.text("abcXYZ019_-.`\t\n\x00\x1c\x7f éİßΣK日本語ー한글𠮷\u
 
 
 @given(st.one_of(st.text(max_size=60), WORDS))
-def test_words_are_the_same_whether_they_are_looked_for_quickly_or_one_by_one(text: str) -> None:
+def test_the_fast_path_finds_the_same_words(text: str) -> None:
     assert distinct(text) == set(tokens(text))
 
 
 @pytest.mark.parametrize("text", ["", "ABC abc_abc a-1", "café ΑΣ. naïve—plain", "日本語 mixed語word"])
-def test_words_of_plain_and_other_text(text: str) -> None:
+def test_words_of_ascii_and_other_text(text: str) -> None:
     assert distinct(text) == set(tokens(text))
 
 
 @given(st.one_of(st.text(max_size=60), WORDS))
-def test_a_folded_text_has_every_character_at_its_place(text: str) -> None:
+def test_folding_keeps_character_positions(text: str) -> None:
     assert folded(text) == "".join(folded(character) for character in text)
     assert len(folded(text)) == len(text)
 

@@ -36,7 +36,7 @@ def statements(writer: Writer) -> list[str]:
     return said
 
 
-async def test_what_gathered_is_committed_together(store: SqliteStore) -> None:
+async def test_waiting_work_is_committed_together(store: SqliteStore) -> None:
     for name in "abc":
         await store.conversations.create(Conversation(name))
     commits = store._writer.commits
@@ -48,7 +48,7 @@ async def test_what_gathered_is_committed_together(store: SqliteStore) -> None:
         assert [event.body for event in await store.log.read(name)] == list(range(index, 60, 3))
 
 
-async def test_a_failure_hits_its_own_caller_alone(store: SqliteStore) -> None:
+async def test_a_failure_affects_only_its_caller(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     bad = [Event("journal", run=None, phase="start", key="k"), Event("chunks", run="nobody")]
     outcomes = await asyncio.gather(
@@ -62,7 +62,7 @@ async def test_a_failure_hits_its_own_caller_alone(store: SqliteStore) -> None:
     assert [(event.seq, event.body) for event in await store.log.read("a")] == [(1, 1), (2, 3), (3, 4)]
 
 
-async def test_what_many_runs_add_at_once_costs_few_statements_and_each_gets_its_own_seqs(store: SqliteStore, make: Any) -> None:
+async def test_concurrent_appends_of_many_runs_need_few_statements(store: SqliteStore, make: Any) -> None:
     accepted = [await store.records.submit(make.submission()) for _ in range(20)]
     said = statements(store._writer)  # pyright: ignore[reportPrivateUsage]
     added = await asyncio.gather(
@@ -78,7 +78,7 @@ async def test_what_many_runs_add_at_once_costs_few_statements_and_each_gets_its
         assert [event.chunks[0]["delta"] for event in stored] == [str(number), "hi"]
 
 
-async def test_a_run_that_lost_its_fence_keeps_no_other_from_adding(store: SqliteStore, make: Any) -> None:
+async def test_a_run_with_a_lost_fence_does_not_block_others(store: SqliteStore, make: Any) -> None:
     accepted = [await store.records.submit(make.submission()) for _ in range(3)]
     await store.records.interrupt(accepted[1].run.id, owner="me", fence=1)
     outcomes = await asyncio.gather(
@@ -89,7 +89,7 @@ async def test_a_run_that_lost_its_fence_keeps_no_other_from_adding(store: Sqlit
     assert [await store.log.last_seq(one.conversation.id) - one.seq for one in accepted] == [1, 0, 1]
 
 
-async def test_a_conversation_of_a_failed_unit_is_not_remembered(store: SqliteStore) -> None:
+async def test_a_conversation_of_a_failed_unit_is_not_cached(store: SqliteStore) -> None:
     def half(transaction: Transaction) -> None:
         transaction._numbers["ghost"] = 99
         raise StoreError("no")
@@ -116,7 +116,7 @@ async def test_a_commit_is_fsynced_when_it_must_be(
     await store.close()
 
 
-async def test_a_cancelled_scope_learns_what_became_of_its_append(store: SqliteStore) -> None:
+async def test_a_cancelled_scope_gets_the_outcome_of_its_append(store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     seqs: list[range] = []
     with anyio.CancelScope() as scope:
@@ -184,7 +184,7 @@ async def test_long_work_is_spread_over_short_transactions(store: SqliteStore) -
     assert store._writer.commits - commits >= 3
 
 
-async def test_others_get_their_turn_between_commits(store: SqliteStore, settings: Settings) -> None:
+async def test_other_processes_can_write_between_commits(store: SqliteStore, settings: Settings) -> None:
     async def seconds(count: int) -> float:
         began = time.perf_counter()
         for number in range(count):
@@ -200,7 +200,7 @@ async def test_others_get_their_turn_between_commits(store: SqliteStore, setting
     assert not store._writer.others()
 
 
-async def test_another_processs_transaction_is_waited_for(store: SqliteStore, settings: Settings) -> None:
+async def test_the_writer_waits_for_transactions_of_other_processes(store: SqliteStore, settings: Settings) -> None:
     second = await open_store(settings)
     await store.conversations.create(Conversation("a"))
     held = asyncio.create_task(second._writer.write(lambda _: time.sleep(0.2)))
@@ -212,7 +212,7 @@ async def test_another_processs_transaction_is_waited_for(store: SqliteStore, se
     await second.close()
 
 
-async def test_a_file_that_another_process_has_for_itself_is_waited_for(store: SqliteStore, settings: Settings) -> None:
+async def test_the_writer_waits_for_an_exclusively_locked_file(store: SqliteStore, settings: Settings) -> None:
     alone = connect(settings.database, writing=True)  # as one is that recovers the log of a killed process
     alone.execute("PRAGMA locking_mode = EXCLUSIVE")
     alone.execute("INSERT INTO setting VALUES ('a', x'00')")
@@ -220,7 +220,7 @@ async def test_a_file_that_another_process_has_for_itself_is_waited_for(store: S
     await store.conversations.create(Conversation("a"))
 
 
-async def test_a_process_that_only_reads_is_no_other(settings: Settings, store: SqliteStore) -> None:
+async def test_a_read_only_process_does_not_count_as_a_writer(settings: Settings, store: SqliteStore) -> None:
     await store.conversations.create(Conversation("a"))
     reading = await open_store(settings)
     await reading.conversations.list()
@@ -228,13 +228,13 @@ async def test_a_process_that_only_reads_is_no_other(settings: Settings, store: 
     await reading.close()
 
 
-async def test_a_store_that_nobody_closes_does_not_hold_up_the_end(settings: Settings, spawn: Any) -> None:
+async def test_an_unclosed_store_does_not_block_the_exit(settings: Settings, spawn: Any) -> None:
     process = spawn("forgetful", settings.home)
     out, err = process.communicate(timeout=8)
     assert (process.returncode, out) == (0, b"1\n"), err.decode()
 
 
-async def test_times_come_from_the_given_clock(settings: Settings) -> None:
+async def test_timestamps_come_from_the_given_clock(settings: Settings) -> None:
     class Stopped(SystemClock):
         def now(self) -> int:
             return 1_234_567

@@ -12,7 +12,7 @@ ABOUT = st.tuples(st.text(max_size=8), st.text(max_size=8), st.text(max_size=8),
 
 
 @given(ABOUT, ABOUT)
-def test_only_the_very_same_content_has_the_same_digest(one: About, other: About) -> None:
+def test_only_identical_content_has_the_same_digest(one: About, other: About) -> None:
     assert (bind(*one) == bind(*other)) == (one == other)
     assert len(bind(*one)) == 32
 
@@ -25,5 +25,5 @@ def test_a_border_between_pieces_cannot_be_moved(about: About, at: int) -> None:
     assert (bind(run, directory, tool, joined[:at], joined[at:]) == bind(*about)) == same
 
 
-def test_a_directory_that_is_no_unicode_can_be_bound() -> None:
+def test_a_directory_that_is_not_unicode_can_be_bound() -> None:
     assert bind("r", "/home/\udcff", "shell", b"", b"") != bind("r", "/home/\ufffd", "shell", b"", b"")

@@ -22,13 +22,13 @@ def values(leaf: st.SearchStrategy[object], key: st.SearchStrategy[str] = TEXT) 
 
 
 @given(values(LEAF))
-def test_what_is_written_is_read_again(value: object) -> None:
+def test_json_survives_a_round_trip(value: object) -> None:
     assert loads(dumps(value)) == value
     assert loads_exact(dumps(value)) == value
 
 
 @given(values(LEAF | st.integers() | SURROGATES | st.floats(), SURROGATES))
-def test_everything_json_can_say_gives_bytes_that_json_readers_take(value: object) -> None:
+def test_output_is_accepted_by_json_parsers(value: object) -> None:
     written = dumps(value)
     assert dumps(json.loads(written)) == written
     written.decode("utf-8")
@@ -57,11 +57,11 @@ def test_integers_keep_every_digit(value: int) -> None:
         ("é\n", '"é\\n"'.encode()),
     ],
 )
-def test_what_json_cannot_say_becomes_something_it_can(value: object, written: bytes) -> None:
+def test_values_outside_json_are_replaced(value: object, written: bytes) -> None:
     assert dumps(value) == written
 
 
-def test_nesting_without_end_is_refused() -> None:
+def test_too_deep_nesting_is_refused() -> None:
     value: object = 0
     for _ in range(100_000):
         value = [value]
@@ -71,20 +71,20 @@ def test_nesting_without_end_is_refused() -> None:
         dumps([value, 2**70])
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_values_that_are_not_json_are_refused() -> None:
     with pytest.raises(ValueError):
         dumps({"a": object()})
 
 
 @pytest.mark.parametrize("text", ["[1,]", "", "{", '"\x00"', "tru", "1 2", b"\xff"])
-def test_what_does_not_parse_is_refused_by_every_reader(text: str | bytes) -> None:
+def test_invalid_json_is_refused_by_every_parser(text: str | bytes) -> None:
     for read in (loads, loads_exact, loads_object):
         with pytest.raises(ValueError):
             read(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", '"a"'])
-def test_only_an_object_is_an_object(text: str) -> None:
+def test_loads_object_accepts_only_objects(text: str) -> None:
     with pytest.raises(ValueError, match="expected a JSON object"):
         loads_object(text)
 
@@ -102,7 +102,7 @@ def test_only_an_object_is_an_object(text: str) -> None:
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),
     ],
 )
-def test_arguments_with_two_readings_are_refused(text: str, said: str) -> None:
+def test_ambiguous_arguments_are_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         loads_exact(text)
 

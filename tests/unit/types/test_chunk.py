@@ -41,11 +41,11 @@ OURS = {
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_what_we_write_is_what_a_client_of_version_six_takes(name: str) -> None:
+def test_our_chunks_are_valid_for_version_six_clients(name: str) -> None:
     assert problems(OURS[name], 6) == []
 
 
-def test_the_spellings_leave_out_what_is_not_said() -> None:
+def test_chunk_functions_omit_absent_fields() -> None:
     assert chunk.start("m1") == {"type": "start", "messageId": "m1"}
     assert chunk.finish("stop") == {"type": "finish", "finishReason": "stop"}
     assert chunk.abort() == {"type": "abort"}
@@ -54,7 +54,7 @@ def test_the_spellings_leave_out_what_is_not_said() -> None:
 
 
 @given(NAMES)
-def test_a_kind_is_taken_from_its_first_version_on_and_not_before(name: str) -> None:
+def test_a_kind_is_accepted_from_its_first_version(name: str) -> None:
     kind = kind_of(name)
     assert kind is not None
     for version in (5, 6, 7):
@@ -63,7 +63,7 @@ def test_a_kind_is_taken_from_its_first_version_on_and_not_before(name: str) -> 
 
 
 @given(NAMES, st.data())
-def test_every_missing_field_is_named(name: str, data: st.DataObject) -> None:
+def test_every_missing_field_is_reported(name: str, data: st.DataObject) -> None:
     kind = kind_of(name)
     assert kind is not None
     left = data.draw(st.sets(st.sampled_from(sorted(kind.required)))) if kind.required else set()
@@ -72,7 +72,7 @@ def test_every_missing_field_is_named(name: str, data: st.DataObject) -> None:
 
 
 @given(NAMES, st.text(min_size=1).filter(lambda field: field != "type"))
-def test_a_field_of_ours_is_named(name: str, field: str) -> None:
+def test_an_unknown_field_is_reported(name: str, field: str) -> None:
     kind = kind_of(name)
     assert kind is not None
     known = kind.required | kind.optional | kind.later
@@ -92,7 +92,7 @@ def test_an_optional_field_is_left_out_and_not_null(name: str, field: str) -> No
 
 
 @pytest.mark.parametrize("value", [{}, {"type": "brand-new"}, {"type": 7}, {"type": None}, {"type": "data"}])
-def test_an_unknown_kind_is_named(value: JsonObject) -> None:
+def test_an_unknown_kind_is_reported(value: JsonObject) -> None:
     assert problems(value, 7) == [f"unknown type {value.get('type')!r}"]
 
 

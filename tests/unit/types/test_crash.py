@@ -24,7 +24,7 @@ def run(**environment: str) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize(("where", "reached"), [("here", []), ("here:1", []), ("here:2", ["1"]), ("here:3", ["1", "2"])])
-def test_the_process_dies_by_sigkill_at_the_point_and_the_time_named(where: str, reached: list[str]) -> None:
+def test_the_process_is_killed_at_the_named_point_and_time(where: str, reached: list[str]) -> None:
     assert run(MOOT_TESTING="1", MOOT_CRASH_AT=where) == (-signal.SIGKILL, reached)
 
 

@@ -28,20 +28,20 @@ class Hands:
 
 
 @given(st.lists(MOMENTS, min_size=1, max_size=30))
-def test_ids_sort_as_they_were_made_whatever_the_clock_does(moments: list[int]) -> None:
+def test_ids_sort_in_creation_order_whatever_the_clock_does(moments: list[int]) -> None:
     make = Uuid7(Hands(*moments))
     made = [make() for _ in moments]
     assert made == sorted(set(made))
 
 
 @given(MOMENTS)
-def test_an_id_is_a_version_seven_uuid_and_tells_its_millisecond(moment: int) -> None:
+def test_an_id_is_a_version_seven_uuid_with_its_millisecond(moment: int) -> None:
     id = UUID(Uuid7(Hands(moment))())
     assert (id.version, id.variant) == (7, "specified in RFC 4122")
     assert id.int >> 80 == moment // 1000
 
 
-def test_a_clock_that_stands_still_gives_ids_in_order() -> None:
+def test_a_stopped_clock_gives_ids_in_order() -> None:
     make = Uuid7(Hands(1_700_000_000_000_000))
     made = [make() for _ in range(10_000)]
     assert made == sorted(set(made))
@@ -72,11 +72,11 @@ PURPOSE = st.sampled_from(["answer", "compact", "title", "search", "replay"])
 
 
 @given(st.lists(st.tuples(COUNT, COUNT, PURPOSE), unique=True, max_size=20))
-def test_derived_ids_differ_where_what_they_name_differs(tries: list[tuple[int, int, str]]) -> None:
+def test_derived_ids_are_unique(tries: list[tuple[int, int, str]]) -> None:
     assert len({exchange_id("run", step, attempt, purpose) for step, attempt, purpose in tries}) == len(tries)
 
 
-def test_derived_ids_are_spelled_as_the_log_has_them() -> None:
+def test_derived_ids_have_their_stored_form() -> None:
     assert exchange_id("r", 2, 1) == "r:2.1"
     assert exchange_id("r", 0, 0, "title") == "r:title:0.0"
     assert llm_key(2, 1) == "llm:2.1"

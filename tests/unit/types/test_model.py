@@ -28,7 +28,7 @@ def test_a_model_id_is_split_at_the_last_at(text: str, model: str, provider: str
 
 
 @given(st.text(min_size=1), st.text(min_size=1).filter(lambda name: "@" not in name))
-def test_a_model_id_is_read_as_it_is_written(model: str, provider: str) -> None:
+def test_a_model_id_survives_a_round_trip(model: str, provider: str) -> None:
     assert ModelId.parse(str(ModelId(model, provider))) == ModelId(model, provider)
 
 
@@ -59,7 +59,7 @@ ENDINGS = st.builds(
 
 
 @given(ENDINGS)
-def test_an_ending_survives_the_journal(ending: Ending) -> None:
+def test_an_ending_survives_a_round_trip(ending: Ending) -> None:
     assert Ending.from_json(ending.to_json()) == ending
 
 

@@ -21,20 +21,20 @@ def test_sums_do_not_depend_on_their_order(a: Usage, b: Usage, c: Usage) -> None
 
 
 @given(USAGE)
-def test_json_carries_only_what_is_known_and_comes_back(usage: Usage) -> None:
+def test_json_has_only_known_fields_and_survives_a_round_trip(usage: Usage) -> None:
     assert None not in usage.to_json().values()
     assert Usage.from_json(usage.to_json()) == usage
 
 
 @given(st.dictionaries(st.sampled_from(["input", "output", "reasoning", "audio", ""]), JSON))
-def test_any_json_is_read_and_what_is_no_count_is_unknown(value: dict[str, Json]) -> None:
+def test_any_json_is_accepted_and_invalid_counts_are_unknown(value: dict[str, Json]) -> None:
     usage = Usage.from_json(value)
     for name in ("input", "output", "reasoning"):
         said = value.get(name)
         assert getattr(usage, name) == (said if isinstance(said, int) and not isinstance(said, bool) else None)
 
 
-def test_unknown_and_nothing_differ() -> None:
+def test_unknown_and_zero_differ() -> None:
     assert Usage(input=None) + Usage(input=None) == Usage(input=None)
     assert Usage(input=0) + Usage(input=None) == Usage(input=0)
     assert Usage(input=0) != Usage()

@@ -142,7 +142,7 @@ class Intake:
             self.taken += Taken(known=len(arrivals))
             return
         anew = not received.is_new and 0 < received.version < self.source.format.version
-        self.taken += await self.holdings.imports.take(received, arrivals, anew=anew, dry_run=self.wanted.dry_run)
+        self.taken += await self.holdings.imports.take(received, arrivals, compare=anew, dry_run=self.wanted.dry_run)
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -142,7 +142,7 @@ async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
         history = (*blobs, *await stored(caller.store, entries))
         return _Where(history, new, run.conversation, parent=run.message)
     key = _key(caller, asked.conversation)
-    conversation = await caller.store.conversations.keyed(key)
+    conversation = await caller.store.conversations.by_key(key)
     if conversation is None or conversation.head is None:
         entries = entries_of(asked.messages, [None] * len(asked.messages), "")
         return _Where(await stored(caller.store, entries), new, key=key, digest=total)
@@ -175,7 +175,7 @@ async def _by_content(caller: Caller, asked: Asked, given: Given, known: Digests
 async def _named(caller: Caller, name: str, where: _Where, goes_on: Place | None) -> _Where:
     """The same in the conversation that the caller has named; behind the answer that it sends back where that was said there."""
     key = _key(caller, name)
-    found = await caller.store.conversations.keyed(key)
+    found = await caller.store.conversations.by_key(key)
     there = found is not None and goes_on is not None and goes_on.conversation == found.id
     return replace(where, key=key, parent=where.parent if there else None)
 

@@ -153,7 +153,7 @@ async def continue_conversation(here: Here, caller: Chatter, conversation_id: st
     message = None
     if wanted.message is not None:
         message = (await caller.store.conversations.message(wanted.message, conversation=found.id)).id
-    going = await caller.store.tree.going_on(found.id, message=message)
+    going = await caller.store.tree.continuation(found.id, message=message)
     return GoingOut(conversation=await _out(here, caller, going.conversation), message=going.message)
 
 

@@ -33,7 +33,7 @@ async def conversation_events(
     here: Here, caller: Reader, conversation_id: str, after: After = 0, raw: Raw = False, last_event_id: LastEventId = None
 ) -> Response:
     """Streams every event behind `after`, dense and in order; it never ends by itself."""
-    conversation = await caller.store.conversations.named(conversation_id)
+    conversation = await caller.store.conversations.by_client_id(conversation_id)
     if conversation is None:
         raise NotFound(f"no conversation with the id {conversation_id!r}")
     scribe = EventScribe(caller.store.blobs, here.streams.shared("events", conversation.id, raw), raw=raw)

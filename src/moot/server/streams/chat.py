@@ -59,7 +59,7 @@ async def open_turn(engine: Engine, caller: Caller, wanted: ChatIn) -> Opening:
 
 async def gone_on_with(caller: Caller, chat_id: str) -> Conversation | None:
     """The conversation that a client means by the id of its chat: of one that others write, the copy in which it goes on."""
-    found = await caller.store.conversations.named(chat_id)
+    found = await caller.store.conversations.by_client_id(chat_id)
     return found and (await copy_of(caller.store.conversations, found) or found)
 
 

@@ -1,4 +1,4 @@
-"""`BackingUp` on SQLite."""
+"""Creating backups of a store, one process at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _silent(_words: str) -> None:
 
 
 class Backups:
-    """Backups of one store."""
+    """`BackingUp` for one store."""
 
     def __init__(self, writer: Writer, path: Path, clock: Clock) -> None:
         self._writer = writer
@@ -36,9 +36,9 @@ class Backups:
         target = await to_thread.run_sync(_target, to, made_at)
         lock = FileLock(self._path.parent.parent / "state" / FORGETTING)
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            raise Busy("another process purges, redacts or backs up at this moment", fix="try again when it is done")
+            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
         try:
-            # known before it is there: one that nobody knows of would keep what is purged
+            # registered before the file exists: an unknown backup would keep purged data
             await self._writer.write(partial(remember, path=str(target), kind="backup", made_at=made_at, size=0), sync=True)
             backup = await self._made(target, made_at, secrets, tell or _silent)
             await self._writer.write(partial(backed_up, backup), sync=True)
@@ -59,7 +59,7 @@ def _target(to: Path, made_at: int) -> Path:
     to = to.expanduser().absolute()
     target = to / f"moot-{stamp}.backup" if to.is_dir() else to
     if target.exists():
-        raise UsageError(f"{str(target)!r} is there already", fix="name another file, or a folder")
+        raise UsageError(f"{str(target)!r} already exists.", fix="Give another file, or a folder.")
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {str(target.parent)!r}", fix="make it first")
+        raise UsageError(f"The folder {str(target.parent)!r} does not exist.", fix="Create it first.")
     return target

@@ -1,4 +1,4 @@
-"""A configuration without the keys and passwords that stand in it; names of variables stay."""
+"""Removing API keys and passwords from a configuration; names of environment variables stay."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["without_secrets"]
 
 
 def without_secrets(data: bytes) -> bytes:
-    """The text with each secret masked; of one that can't be read, nothing but a line that says so."""
+    """Return the text with each secret masked, or only a comment if it can't be parsed."""
     try:
         text = data.decode()
         tree = _plain(parse(text, Place("user", "config.yaml")))
     except (UnicodeDecodeError, ConfigError):
-        return b"# the configuration could not be read when this backup was made, so it is not in it\n"
+        return b"# the configuration was unreadable when this backup was made, so it is not included\n"
     for secret in secrets_of(cast("JsonObject", tree)):
         if "${" not in secret:
             text = text.replace(secret, MASK)

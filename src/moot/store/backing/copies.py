@@ -1,4 +1,4 @@
-"""The files that the store knows of: backups that were made of it, and exports."""
+"""The registry of files with copies of store contents: backups and exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["backed_up", "forget", "known", "remember"]
 
 
 def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
-    """Keeps the file in mind; one that was there under that name is another now."""
+    """Register a file, replacing an earlier one with the same path."""
     transaction.execute(
         "INSERT INTO written_file (path, kind, made_at, size, sha256, conversation) VALUES (?, ?, ?, ?, '', ?)"
         " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, made_at = excluded.made_at, size = excluded.size,"
@@ -24,16 +24,16 @@ def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size
 
 
 def forget(path: str, transaction: Transaction) -> None:
-    """Of a file that was not written."""
+    """Remove a file that was not written."""
     transaction.execute("DELETE FROM written_file WHERE path = ? AND size = 0", (os.fsencode(path),))
 
 
 def known(queries: Queries) -> list[KeptCopy]:
-    """The oldest first."""
+    """Return the known files, oldest first."""
     rows: Any = queries.execute("SELECT path, kind, made_at, size, conversation FROM written_file ORDER BY made_at, path").fetchall()
     return [KeptCopy(os.fsdecode(path), *rest) for path, *rest in rows]
 
 
 def backed_up(backup: Backup, transaction: Transaction) -> None:
-    """Keeps a backup in mind."""
+    """Register a finished backup."""
     remember(transaction, backup.path, "backup", backup.made_at, backup.packed)

@@ -1,7 +1,7 @@
-"""What a backup is: a tar of a home, compressed with zstd, whose last member says what the others must be.
+"""The format of backups: a tar of a home, compressed with zstd, whose last member describes the others.
 
-`moot.db` is a copy of the database in one snapshot, `blobs/` the large blobs, everything else lies where it lies in a home. The
-manifest is written last, because hashes are made on the way: a backup without it was cut off.
+`moot.db` is a snapshot of the database and `blobs/` has the large blobs; other files have the same paths as in a home. The manifest is
+written last, because hashes are computed while writing: a backup without a manifest is truncated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = 1
 DATABASE = "moot.db"
 MANIFEST = "manifest.json"
 FOLDERS = ("agents", "skills", "commands", "tools", "memory")
-"""Of a home, beside the database: what a person wrote."""
+"""Folders of a home with files written by people."""
 _NAME = re.compile(
     rf"{re.escape(DATABASE)}|blobs/[0-9a-f]{{2}}/[0-9a-f]{{64}}|config\.yaml|state/history\.jsonl|state/drafts/[\w.-]+"
     rf"|(?:{'|'.join(FOLDERS)})/.+"
@@ -36,14 +36,14 @@ _PIECE = 1 << 20
 _LARGEST_MANIFEST = 1 << 28
 
 _LARGEST_HEADER = 1 << 20
-"""Bytes of what a tar says of a member in front of it: all of that is read into memory."""
+"""Maximum size of a tar header, because it is read into memory."""
 
 Take = Callable[[str, IO[bytes]], None]
-"""Takes a member by its name; all of it is read to its end."""
+"""Receives a member's name and its stream, which it may read to the end."""
 
 
 class Copied:
-    """A stream that is hashed on its way."""
+    """A stream that is hashed while it is read."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self.size = 0
@@ -51,7 +51,7 @@ class Copied:
         self._hash = hashlib.sha256()
 
     def read(self, count: int = -1) -> bytes:
-        """As a file does."""
+        """Read like a file."""
         data = self._source.read(_PIECE if count < 0 else count)
         self._hash.update(data)
         self.size += len(data)
@@ -59,24 +59,24 @@ class Copied:
 
     @property
     def entry(self) -> tuple[int, str]:
-        """Size and hash of what was read."""
+        """Size and hash of the data read so far."""
         return self.size, self._hash.hexdigest()
 
 
 def read(path: Path, take: Take | None = None) -> Backup:
-    """What the backup says of itself, all of it read and compared. Raises UsageError for what is none, StoreCorrupt for a broken one."""
+    """Read and verify a whole backup and return its description. Raise UsageError if it isn't a backup, StoreCorrupt if it is damaged."""
     found: dict[str, tuple[int, str]] = {}
     manifest: Mapping[str, Any] | None = None
     strange = ""
     with _members(path) as members:
         for name, stream in members:
             if manifest is not None:
-                raise _broken(path, f"{name!r} stands behind its end")
+                raise _broken(path, f"{name!r} follows the manifest")
             if name == MANIFEST and stream is not None:
                 manifest = _manifest(path, stream.read(_LARGEST_MANIFEST))
                 continue
-            if stream is None or not _is_name(name) or name in found:  # the end may say that a newer moot put it there
-                strange = strange or f"{name!r} {'is no file' if stream is None else 'has no place in it'}"
+            if stream is None or not _is_name(name) or name in found:  # the manifest may reveal that a newer moot wrote it
+                strange = strange or f"{name!r} {'is not a file' if stream is None else 'does not belong in it'}"
                 continue
             copied = Copied(stream)
             if take is not None and not strange:
@@ -85,13 +85,13 @@ def read(path: Path, take: Take | None = None) -> Backup:
                 pass
             found[name] = copied.entry
     if manifest is None:
-        raise _broken(path, strange or "its end is missing")
+        raise _broken(path, strange or "the manifest is missing")
     if strange:
         raise _broken(path, strange)
     wanted = {str(name): (int(entry[0]), str(entry[1])) for name, entry in manifest["files"].items()}
     if found != wanted:
         wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
-        raise _broken(path, f"{wrong[0]!r} is not what was written")
+        raise _broken(path, f"{wrong[0]!r} does not match the manifest")
     return Backup(
         str(path),
         int(manifest["made_at"]),
@@ -106,7 +106,7 @@ def read(path: Path, take: Take | None = None) -> Backup:
 
 @contextmanager
 def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
-    """Names and streams of its members, in their order; None for what is no plain file."""
+    """Yield names and streams of the members, in order; the stream is None for anything but a plain file."""
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
             try:
@@ -115,15 +115,15 @@ def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
             except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise _broken(path, f"{error}") from error
     except OSError as error:
-        raise UsageError(f"can't read {str(path)!r}: {error.strerror or error}") from error
+        raise UsageError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from error
 
 
 class _Member(tarfile.TarInfo):
-    """What a tar says of one of its members."""
+    """A tar member with a size limit for headers."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Raises ReadError for one in front of which too much is said."""
+        """Raise ReadError if the header is too large."""
         found = super().frombuf(buf, encoding, errors)
         if not found.isreg() and found.size > _LARGEST_HEADER:
             raise tarfile.ReadError(f"a header of {found.size:,} bytes")
@@ -137,9 +137,9 @@ def _stream(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | No
 def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:
     value: Any = kept(data)
     if not isinstance(value, dict) or value.get("moot_backup") is None or not isinstance(value.get("files"), dict):  # pyright: ignore[reportUnknownMemberType]
-        raise _broken(path, "its manifest is none")
+        raise _broken(path, "the manifest is invalid")
     if value["moot_backup"] != VERSION:
-        raise UsageError(f"{str(path)!r} was written by a newer moot, in a way that this one does not know", fix="upgrade moot")
+        raise UsageError(f"{str(path)!r} was written by a newer moot in an unknown format.", fix="Upgrade moot.")
     return cast("Mapping[str, Any]", value)
 
 
@@ -148,9 +148,9 @@ def _is_name(name: str) -> bool:
 
 
 def _broken(path: Path, why: str) -> StoreCorrupt:
-    return StoreCorrupt(f"{str(path)!r} is no whole backup: {why}", fix="take another one; nothing was changed")
+    return StoreCorrupt(f"{str(path)!r} is not a complete backup: {why}.", fix="Use another one; nothing was changed.")
 
 
 def stream_of(data: bytes) -> IO[bytes]:
-    """Bytes as a file."""
+    """Return the bytes as a file."""
     return io.BytesIO(data)

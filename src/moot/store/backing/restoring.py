@@ -1,4 +1,4 @@
-"""Makes a home of a backup: beside the place first, whole and judged, then in one move. All of it blocks."""
+"""Restoring a home from a backup: unpacked and checked in a temporary folder, then moved into place. All functions block."""
 
 from __future__ import annotations
 
@@ -30,54 +30,56 @@ _EXCHANGE = 2
 _HERE = -100
 _PIECE = 1 << 20
 _ROOM = 64 << 20
-"""Bytes that stay free on the disk, whatever a backup unpacks to."""
+"""Bytes that stay free on the disk, whatever size the backup unpacks to."""
 
 
 def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
-    """What was restored, and where what had been there lies now. Raises UsageError for a home that is not empty, Busy for one in use,
-    StoreTooNew, StoreCorrupt; nothing has happened then."""
+    """Restore a backup; return its description, and the path of the previous home if it was replaced.
+
+    Raise UsageError if the home is not empty, Busy if it is in use, StoreTooNew or StoreCorrupt; nothing is changed then.
+    """
     home = home.expanduser().resolve()
     try:
         return _restored(backup.expanduser().absolute(), home, replace=replace)
     except OSError as error:
         raise StoreError(
-            f"can't restore into {str(home)!r}: {error.strerror or error}; it is as it was",
-            fix=f"the folder {str(home.parent)!r} must be one that you may write to; name another home with --into",
+            f"Cannot restore into {str(home)!r}: {error.strerror or error}. It was not changed.",
+            fix=f"Make the folder {str(home.parent)!r} writable, or give another home with --into.",
         ) from error
 
 
 def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path | None]:
     filled = home.exists() and any(home.iterdir())
     if filled and not replace:
-        raise UsageError(f"the home {str(home)!r} is not empty", fix="name another one with --into, or put it aside with --replace")
+        raise UsageError(f"The home {str(home)!r} is not empty.", fix="Give another one with --into, or move it aside with --replace.")
     if filled:
         _check_idle(home)
     home.parent.mkdir(parents=True, exist_ok=True)
-    for left in home.parent.glob(f".{home.name}.restoring-*"):  # what a killed process left
-        if (held := _held(left)) is not None:
+    for left in home.parent.glob(f".{home.name}.restoring-*"):  # folders of a killed process
+        if (lock := _locked(left)) is not None:
             shutil.rmtree(left, ignore_errors=True)
-            os.close(held)
+            os.close(lock)
     staging = Path(tempfile.mkdtemp(prefix=f".{home.name}.restoring-", dir=home.parent))
-    held = _held(staging)
+    lock = _locked(staging)
     try:
         found = unpack(backup, staging)
-        _know(staging / "data" / DATABASE, found)
+        _register(staging / "data" / DATABASE, found)
         point("restore.unpacked")
         return found, _moved(staging, home, filled=filled)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-        if held is not None:
-            os.close(held)
+        if lock is not None:
+            os.close(lock)
 
 
-def _know(database: Path, backup: Backup) -> None:
-    """A home knows of the backup that it is made of, so that a purge reaches that too."""
+def _register(database: Path, backup: Backup) -> None:
+    """Register the backup in the restored home, so that purges reach it."""
     with translating(database), closing(connect(database, writing=True)) as connection:
         remember(connection, backup.path, "backup", backup.made_at, backup.packed)
 
 
-def _held(folder: Path) -> int | None:
-    """A lock on the folder; None when another process, which still fills it, has it, or it is gone."""
+def _locked(folder: Path) -> int | None:
+    """Lock a folder; return None if another process that fills it has the lock, or if it does not exist."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -91,22 +93,23 @@ def _held(folder: Path) -> int | None:
 
 
 def unpack(backup: Path, home: Path) -> Backup:
-    """Fills an empty folder with what is in the backup, its database brought to the newest schema. Raises as `restore` does."""
+    """Unpack a backup into an empty folder and upgrade the database. Raise like `restore`."""
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:
             _write(home / _place(name), stream)
-        except OSError as error:  # not to be taken for one of reading the backup
-            raise StoreError(f"can't unpack {name!r} into {str(home)!r}: {error.strerror or error}; nothing was changed") from error
+        except OSError as error:  # must not be mistaken for an error of reading the backup
+            raise StoreError(f"Cannot unpack {name!r} into {str(home)!r}: {error.strerror or error}. Nothing was changed.") from error
 
     found = read(backup, take)
     if found.schema > newest():
         raise StoreTooNew(
-            f"{str(backup)!r} holds a database of a newer moot (schema {found.schema}, this one knows {newest()})", fix="upgrade moot"
+            f"{str(backup)!r} has a database of a newer moot (schema {found.schema}, this version supports {newest()}).",
+            fix="Upgrade moot.",
         )
     database = home / "data" / DATABASE
     prepare(database, FileLock(home / "state" / "migrate.lock"))
-    for copy in (home / "data" / "backups").glob("*.db"):  # the backup itself is the copy of before
+    for copy in (home / "data" / "backups").glob("*.db"):  # not needed: the backup itself is the copy
         copy.unlink()
     return found
 
@@ -132,15 +135,15 @@ def _check_idle(home: Path) -> None:
     presence = Presence(home / "state" / "writers.lock")
     try:
         if presence.others():
-            raise Busy(f"the home {str(home)!r} is in use", fix="end every moot that uses it, `moot serve` too")
+            raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
     finally:
         presence.leave()
 
 
 def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:
-    """Puts it in its place in one move; where what was there lies now."""
+    """Move the folder into place in one step; return the path of the previous home, if any."""
     if not filled:
-        staging.rename(home)  # an empty folder may be there
+        staging.rename(home)  # an empty folder may exist there
         return None
     aside = home.with_name(f"{home.name}.before-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     _exchange(staging, home)
@@ -150,7 +153,7 @@ def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Both folders in each other's place, in one step where the system can do that."""
+    """Swap two folders, in one step if the system supports that."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None and renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
         return

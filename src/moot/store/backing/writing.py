@@ -1,4 +1,4 @@
-"""Writes a backup: a snapshot of the database by the library, then everything into one compressed stream. All of it blocks."""
+"""Writing a backup: a snapshot of the database and other files in one compressed stream. All functions block."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from moot.store.backing.config import without_secrets
 from moot.store.backing.manifest import DATABASE, FOLDERS, MANIFEST, VERSION, Copied, read, stream_of
 from moot.store.connect import connect
 from moot.store.faults import FOREIGN, translated
+from moot.store.locks import sync_folder
 from moot.store.migrate import version_of
 from moot.types.backup import Backup, Tell
 from moot.types.canonical import Json, JsonObject, dumps
@@ -27,12 +28,12 @@ __all__ = ["write"]
 
 _LEVEL = 6
 _PART, _COPY = ".moot-part", ".moot-copy"
-"""Endings of what is there only while a backup is written."""
+"""Suffixes of files that exist only while a backup is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file on its way into the backup."""
+    """A file to add to the backup."""
 
     name: str
     path: Path | None = None
@@ -40,33 +41,35 @@ class _Source:
 
 
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Tell) -> Backup:
-    """The backup, under its name once it was read again. Raises StoreFull, StoreError, StoreCorrupt; nothing is left then."""
+    """Write a backup; it gets its name once it was read again. Raise StoreFull, StoreError or StoreCorrupt; nothing is left then."""
     unfinished, copy = to.with_name(f".{to.name}{_PART}"), to.with_name(f".{to.name}{_COPY}")
     try:
-        for ending in (_PART, _COPY):  # what a killed process left
+        for ending in (_PART, _COPY):  # files of a killed process
             for path in to.parent.glob(f".*{ending}"):
                 path.unlink(missing_ok=True)
         for path in (unfinished, copy):
             path.touch(mode=0o600)
-        tell("copying the database")
+        tell("Copying the database")
         schema = _snapshot(database, copy)
         point("backup.copied")
         _pack(database, copy, unfinished, {"made_at": made_at, "schema": schema, "secrets": secrets}, tell)
-        tell("reading it again")
+        tell("Verifying the backup")
         read(unfinished)
         unfinished.replace(to)
-        _sync(to.parent)
+        sync_folder(to.parent)
         point("backup.written")
         return read(to)
     except OSError as error:
-        raise StoreFull(f"can't write the backup {str(to)!r}: {error.strerror}; there is none", fix="free space on that disk") from error
+        raise StoreFull(
+            f"Cannot write the backup {str(to)!r}: {error.strerror}. It was not created.", fix="Free space on that disk."
+        ) from error
     finally:
         for path in (unfinished, copy):
             path.unlink(missing_ok=True)
 
 
 def _snapshot(database: Path, copy: Path) -> int:
-    """Copies the database in one snapshot, without free pages and what lies in them; its schema."""
+    """Copy a snapshot of the database without free pages and return its schema version."""
     try:
         connection = connect(database)
         try:
@@ -82,7 +85,7 @@ def _snapshot(database: Path, copy: Path) -> int:
     except FOREIGN as error:
         raise translated(error, database) from error
     if found != "ok":
-        raise StoreCorrupt(f"the database {str(database)!r} can't be backed up: {found}", fix="see `moot doctor`")
+        raise StoreCorrupt(f"Cannot back up the database {str(database)!r}: {found}.", fix="Run `moot doctor`.")
     return version
 
 
@@ -106,7 +109,7 @@ def _pack(database: Path, copy: Path, to: Path, facts: JsonObject, tell: Tell) -
 
 
 def _add(archive: tarfile.TarFile, source: _Source) -> tuple[int, str]:
-    """Size and hash of what was added."""
+    """Add a file and return its size and hash."""
     member = tarfile.TarInfo(source.name)
     member.mode, member.mtime = 0o600, int(time.time())
     with source.path.open("rb") if source.path is not None else stream_of(source.data) as stream:
@@ -114,7 +117,7 @@ def _add(archive: tarfile.TarFile, source: _Source) -> tuple[int, str]:
         copied = Copied(stream)
         archive.addfile(member, cast("IO[bytes]", copied))
     if copied.size != member.size:
-        raise StoreError(f"{str(source.path)!r} changed while it was backed up", fix="try again")
+        raise StoreError(f"{str(source.path)!r} changed while it was being backed up.", fix="Try again.")
     return copied.entry
 
 
@@ -127,7 +130,7 @@ def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterat
         connection.close()
     for name in names:
         path = database.parent / "blobs" / name[:2] / name
-        if path.exists():  # one that is gone is for `moot verify` to name, before and after
+        if path.exists():  # a missing one is reported by `moot verify`, before and after
             yield _Source(f"blobs/{name[:2]}/{name}", path)
     config = home / "config.yaml"
     if config.is_file():
@@ -136,19 +139,11 @@ def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterat
         yield from (_Source(f"{folder}/{path.relative_to(home / folder).as_posix()}", path) for path in _files(home / folder))
     history = home / "state" / "history.jsonl"
     if history.is_file():
-        yield _Source("state/history.jsonl", data=history.read_bytes())  # others append to it
+        yield _Source("state/history.jsonl", data=history.read_bytes())  # other processes append to it
     yield from (_Source(f"state/drafts/{path.name}", data=path.read_bytes()) for path in _files(home / "state" / "drafts"))
 
 
 def _files(folder: Path) -> list[Path]:
-    """Plain files below the folder; nothing is followed."""
+    """Return the plain files in the folder and its subfolders, without following links."""
     found = [Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith(".")]
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -1,4 +1,4 @@
-"""The rows of what answers took."""
+"""Creating usage records."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from moot.store import segments
 from moot.store.connect import Connection
-from moot.store.counting.taken import Called, Ran, Taken, called, taken
+from moot.store.counting.taken import AnswerUsage, RunFacts, ToolCalls, tool_calls, usage_of
 from moot.store.rows import EVENT, WHOSE, kept, kept_object
 from moot.store.stored import Row, former
 from moot.store.transaction import Transaction
 from moot.types.canonical import Json
 from moot.types.usage import Usage
 
-__all__ = ["Counted", "put", "remaining", "uncounted"]
+__all__ = ["Record", "put", "remaining", "uncounted"]
 
 _BATCH = 256
 _OVER = "m.status IN ('finished', 'failed', 'cancelled')"
@@ -30,28 +30,28 @@ _SEALED = (
     " WHERE r.no = ? AND r.first_seq <= h.sealed_through"
 )
 
-Counted = tuple[int, int, int, Taken | None, dict[str, Called]]
-"""Message no, conversation no, ms, what it took (None = it is not counted), its calls."""
+Record = tuple[int, int, int, AnswerUsage | None, dict[str, ToolCalls]]
+"""Message no, conversation no, ms, usage (None = not counted), tool calls."""
 
 
-def uncounted(connection: Connection) -> list[Counted]:
-    """The next answers that are over and not counted as they stand, with what they took."""
-    return [_counted(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
+def uncounted(connection: Connection) -> list[Record]:
+    """Return records of the next finished answers that are not counted in their current state."""
+    return [_record(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
 
 
-def put(found: list[Counted], transaction: Transaction) -> None:
-    """Writes their rows. An answer that went on meanwhile is counted again with the next."""
-    for no, conversation, at, took, calls in found:
+def put(found: list[Record], transaction: Transaction) -> None:
+    """Store the records. An answer that continued meanwhile is counted again later."""
+    for no, conversation, at, usage, calls in found:
         if transaction.execute("DELETE FROM to_count WHERE message = ?", (no,)).rowcount != 1:
             continue  # purged
         transaction.execute("DELETE FROM answer_tool WHERE message = ?", (no,))
         transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
-        if took is None:
+        if usage is None:
             continue
         transaction.execute(
             "INSERT INTO answer (message, conversation, at, agent, model, status, error, steps, input, output, cache_read, cache_write,"
             " reasoning, cost, first_ms, ms, timed, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (no, conversation, at, *took),
+            (no, conversation, at, *usage),
         )
         for tool, one in calls.items():
             transaction.execute(
@@ -61,38 +61,38 @@ def put(found: list[Counted], transaction: Transaction) -> None:
 
 
 def remaining(connection: Connection) -> int:
-    """How many answers are over and not counted."""
+    """Return the number of finished answers that are not counted."""
     return connection.execute(f"SELECT count(*) FROM to_count AS t JOIN message AS m ON m.no = t.message WHERE {_OVER}").fetchone()[0]
 
 
-def _counted(connection: Connection, row: Any) -> Counted:
+def _record(connection: Connection, row: Any) -> Record:
     no, conversation, at, status, parts, data, agent, model, run = row[:9]
     metadata = kept_object(data)
     if "source" in metadata:
-        return no, conversation, at, None, {}  # a fork's copy: what it took is counted where it was said
-    ran = None if run is None else Ran(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(kept_object(row[13])), row[14])
-    took = taken(metadata, status, ran)
+        return no, conversation, at, None, {}  # a fork's copy: its usage counts in the original conversation
+    facts = None if run is None else RunFacts(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(kept_object(row[13])), row[14])
+    usage = usage_of(metadata, status, facts)
     if run is None:
-        took = took._replace(agent=took.agent or agent, model=took.model or model)
-    said = kept(parts)
-    pieces = [part for part in said if isinstance(part, dict)] if isinstance(said, list) else []
-    return no, conversation, at, took, called(pieces, {} if run is None else _times(connection, conversation, run))
+        usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+    value = kept(parts)
+    pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    return no, conversation, at, usage, tool_calls(pieces, {} if run is None else _times(connection, conversation, run))
 
 
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
-    """Tool call → ms, by the run's journal."""
-    begun: dict[str, tuple[str, int]] = {}
+    """Map tool call ids to ms, according to the run's journal."""
+    started: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
     for phase, key, at, data in _journal(connection, conversation, run):
         if phase == "end":
             ended[key] = at
         else:
-            begun[key] = (str((kept_object(data) if data is not None else {}).get("call", "")), at)
-    return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in begun.items() if key in ended}
+            started[key] = (str((kept_object(data) if data is not None else {}).get("call", "")), at)
+    return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
 
 
 def _journal(connection: Connection, conversation: int, run: int) -> Iterator[tuple[str, str, int, bytes | None]]:
-    """Starts and ends of its tools. Answers are counted long before they are sealed, but for those that are counted again."""
+    """Yield starts and ends of the run's tool calls. Most answers are counted long before they are sealed."""
     sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
     if sealed is not None:
         for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):

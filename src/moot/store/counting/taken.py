@@ -1,4 +1,4 @@
-"""What one answer took. Pure."""
+"""The usage of one answer. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.usage import Usage
 
-__all__ = ["Called", "Ran", "Taken", "called", "taken"]
+__all__ = ["AnswerUsage", "RunFacts", "ToolCalls", "tool_calls", "usage_of"]
 
 
-class Ran(NamedTuple):
-    """What the row of an answer's run says."""
+class RunFacts(NamedTuple):
+    """Facts from the row of an answer's run."""
 
     agent: str
     model: str
     status: str
     error: str
-    """Its kind."""
+    """Kind of error."""
     usage: Usage
     cost: int | None
 
 
-class Taken(NamedTuple):
-    """An answer's row, from `agent` on."""
+class AnswerUsage(NamedTuple):
+    """The columns of an answer's row, from `agent` on."""
 
     agent: str
     model: str
@@ -46,8 +46,8 @@ class Taken(NamedTuple):
 
 
 @dataclass(slots=True)
-class Called:
-    """What calls of one tool came to."""
+class ToolCalls:
+    """Statistics of one tool's calls."""
 
     calls: int = 0
     failed: int = 0
@@ -56,29 +56,29 @@ class Called:
     timed: int = 0
 
 
-def taken(metadata: JsonObject, status: str, ran: Ran | None) -> Taken:
-    """Of an answer with a run the run's own sums; of one that was brought in without, what its source says of its steps."""
+def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
+    """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
     steps = [_Step.of(step) for step in _list(metadata.get("steps")) if isinstance(step, dict)]
-    if ran is None:
+    if run is None:
         usage = sum((step.usage for step in steps), Usage())
         costs = [step.cost for step in steps]
-        ran = Ran(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
+        run = RunFacts(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
         if costs and None not in costs:
-            ran = ran._replace(cost=sum(cost for cost in costs if cost is not None))
+            run = run._replace(cost=sum(cost for cost in costs if cost is not None))
     timed = [step for step in steps if step.ms is not None]
-    usage = ran.usage
-    return Taken(
-        agent=ran.agent,
-        model=ran.model,
-        status=ran.status,
-        error=ran.error,
+    usage = run.usage
+    return AnswerUsage(
+        agent=run.agent,
+        model=run.model,
+        status=run.status,
+        error=run.error,
         steps=len(steps),
         input=usage.input or 0,
         output=usage.output or 0,
         cache_read=usage.cache_read or 0,
         cache_write=usage.cache_write or 0,
         reasoning=usage.reasoning or 0,
-        cost=ran.cost,
+        cost=run.cost,
         first_ms=steps[0].first_ms if steps else None,
         ms=sum(step.ms or 0 for step in timed),
         timed=sum(step.usage.output or 0 for step in timed),
@@ -86,17 +86,17 @@ def taken(metadata: JsonObject, status: str, ran: Ran | None) -> Taken:
     )
 
 
-def called(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, Called]:
-    """Tool → its calls; `times`: ms by the id of the call, as far as they are known."""
-    found: dict[str, Called] = {}
+def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, ToolCalls]:
+    """Count the calls by tool; `times` has the known durations in ms by call id."""
+    found: dict[str, ToolCalls] = {}
     for part in parts:
         if not is_tool(part):
             continue
-        one = found.setdefault(tool_name(part), Called())
+        one = found.setdefault(tool_name(part), ToolCalls())
         one.calls += 1
         one.failed += part.get("state") == "output-error"
         one.denied += part.get("state") == "output-denied"
-        if (ms := times.get(str(part.get("toolCallId")), _told(part))) is not None:
+        if (ms := times.get(str(part.get("toolCallId")), _reported_ms(part))) is not None:
             one.ms += ms
             one.timed += 1
     return found
@@ -119,8 +119,8 @@ class _Step(NamedTuple):
         )
 
 
-def _told(part: Part) -> int | None:
-    """What the agent itself says that the call took."""
+def _reported_ms(part: Part) -> int | None:
+    """Return the duration that the agent itself reports."""
     metadata = part.get("toolMetadata")
     for value in [metadata, *metadata.values()] if isinstance(metadata, dict) else []:
         if isinstance(value, dict) and (ms := _whole(value.get("durationMs"))) is not None:

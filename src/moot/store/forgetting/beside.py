@@ -1,4 +1,4 @@
-"""Files of the home beside the database in which words lie: drafts, what was typed, logs. Everything here blocks."""
+"""Files of the home outside the database that contain text: drafts, prompt history, logs. All functions block."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from moot.types.forgetting import FileFate
 __all__ = ["draft_name", "forget_typed", "redact_files"]
 
 _LARGEST = 256 << 20
-"""Bytes of a file that is looked through."""
+"""Maximum size in bytes of a file that is searched."""
 _COMMAND = re.compile(r"(?:!|/\S+\s+)(.+)", re.DOTALL)
 
 
 def draft_name(conversation: str) -> str:
-    """The file, in the folder of drafts, of what is being written in a conversation; its id may be anything that a client chose."""
+    """Return the file name of a conversation's draft in the drafts folder. Conversation ids may be any string that a client chose."""
     safe = conversation if re.fullmatch(r"[\w-]{1,100}", conversation) else blake2b(conversation.encode(), digest_size=16).hexdigest()
     return f"{safe}.json"
 
 
-def forget_typed(state: Path, conversations: Collection[str], said: Collection[str]) -> list[FileFate]:
-    """Removes drafts of these conversations, and what was said in them from the list of what was typed."""
+def forget_typed(state: Path, conversations: Collection[str], prompts: Collection[str]) -> list[FileFate]:
+    """Delete drafts of these conversations, and their prompts from the prompt history."""
     fates: list[FileFate] = []
     for id in conversations:
         draft = state / "drafts" / draft_name(id)
@@ -34,19 +34,19 @@ def forget_typed(state: Path, conversations: Collection[str], said: Collection[s
             draft.unlink(missing_ok=True)
             fates.append(FileFate(str(draft), "deleted", "a draft"))
     history = state / "history.jsonl"
-    if said and history.exists() and (gone := _blank_lines(history, said)):
-        fates.append(FileFate(str(history), "rewritten", f"{gone} {'line' if gone == 1 else 'lines'} that had been typed"))
+    if prompts and history.exists() and (count := _blank_lines(history, prompts)):
+        fates.append(FileFate(str(history), "rewritten", f"{count} typed {'line' if count == 1 else 'lines'}"))
     return fates
 
 
 def redact_files(state: Path, needles: Needles) -> list[FileFate]:
-    """Puts x in the place of every letter of them; nobody who has a file open, or appends to it, is disturbed."""
+    """Overwrite every match with x, without disturbing processes that have a file open or append to it."""
     fates: list[FileFate] = []
     for path in _files(state):
         if path.stat().st_size > _LARGEST:
-            fates.append(FileFate(str(path), "left", f"not looked into: it has more than {_LARGEST >> 20} MB"))
+            fates.append(FileFate(str(path), "left", f"not searched: larger than {_LARGEST >> 20} MB"))
         elif count := _blank(path, needles):
-            fates.append(FileFate(str(path), "rewritten", f"{count} {'place' if count == 1 else 'places'}"))
+            fates.append(FileFate(str(path), "rewritten", f"{count} {'match' if count == 1 else 'matches'}"))
     return fates
 
 
@@ -66,20 +66,20 @@ def _blank(path: Path, needles: Needles) -> int:
     return len(spans)
 
 
-def _blank_lines(path: Path, said: Collection[str]) -> int:
-    """How many lines of what was typed were said there, or are commands with it; they are empty now."""
+def _blank_lines(path: Path, prompts: Collection[str]) -> int:
+    """Blank the lines of the history that are prompts of the conversation, or commands with a part of one; return their number."""
     places: list[tuple[int, int]] = []
     at = 0
-    everything = "\n".join(said)
+    everything = "\n".join(prompts)
     for line in path.read_bytes().splitlines(keepends=True):
-        if _is_of(line, said, everything):
+        if _is_of(line, prompts, everything):
             places.append((at, len(line.rstrip(b"\n"))))
         at += len(line)
     _overwrite(path, places, b" ")
     return len(places)
 
 
-def _is_of(line: bytes, said: Collection[str], everything: str) -> bool:
+def _is_of(line: bytes, prompts: Collection[str], everything: str) -> bool:
     try:
         typed = json.loads(line)
     except ValueError:
@@ -87,7 +87,7 @@ def _is_of(line: bytes, said: Collection[str], everything: str) -> bool:
     if not isinstance(typed, str):
         return False
     command = _COMMAND.fullmatch(typed.strip())
-    return typed in said or typed.strip() in said or (command is not None and command[1].strip() in everything)
+    return typed in prompts or typed.strip() in prompts or (command is not None and command[1].strip() in everything)
 
 
 def _overwrite(path: Path, places: list[tuple[int, int]], filling: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Base64 that holds what is looked for, also over several lines, and what it is without that. Pure.
+"""Redaction inside base64, including base64 over several lines. Pure.
 
-A string is known by the letters that it is certain to give wherever it begins. A pattern has no such letters: every stretch of base64 that
-is long enough is decoded for it. One level deep: base64 in base64 is not looked into.
+A string is found by the base64 letters that it always produces, at any offset. A pattern has no such letters, so every long enough
+stretch of base64 is decoded to match it. Base64 inside base64 is not searched.
 """
 
 from __future__ import annotations
@@ -10,45 +10,40 @@ import base64
 import binascii
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from moot.store.forgetting.spelling import DEEP, character
 from moot.types.forgetting import MARK
 
-__all__ = ["Encoded"]
+__all__ = ["Encoded", "merge_spans"]
 
 _FROM = 6
-"""Bytes of a string from which on it is looked for in base64: of fewer, less than five letters are certain."""
+"""Minimum length in bytes of a string to find in base64; a shorter one determines fewer than five letters."""
 _BREAK = (
     rf"[ \t]{{0,8}}(?:\r\n?|\n|\\{{1,{DEEP}}}+r(?:\\{{1,{DEEP}}}+n)?|\\{{1,{DEEP}}}+n|%0[dD]%0[aA]|%0[aA])"
     rf"(?:[ \t]|\\{{1,{DEEP}}}+t){{0,32}}"
 )
-"""Between two lines, however it is escaped; the next one may be indented."""
+"""A line break, in any escaped form; the next line may be indented."""
 _PLUS, _SLASH = f"(?:-|{character('+')})", f"(?:_|{character('/')})"
 _LETTERS = rf"(?:[A-Za-z0-9+/_-]++|\\{{1,{DEEP}}}+(?:/|u002[bBfF])|%2[bBfF])++"
 _PAD = rf"(?:=|%3[dD]|\\{{1,{DEEP}}}+u003[dD])"
 _ANY = r"[A-Za-z0-9+/_\\%-]"
 _MORE = rf"(?:(?<={_ANY}{{32}}){_BREAK}(?={_ANY}{{4}}){_LETTERS}(?![ .,;:!?]))"
 _STRETCH = re.compile(rf"(?<!\\)(?={_ANY}{{4}}){_LETTERS}{_MORE}*+{_PAD}{{0,2}}")
-"""Lines but for the last have at least 32 letters, so that words in front of base64 or behind it are not taken for some of it. A letter
-behind a backslash is the rest of an escape."""
+"""All lines but the last have at least 32 letters, so that words before or after base64 are not mistaken for it. A letter after a backslash
+is the rest of an escape sequence."""
 _LINES = re.compile(rf"(?:(?<!{_ANY})|(?<=\\[nrt]))(?={_ANY}{{32}}){_LETTERS}{_MORE}++{_PAD}{{0,2}}")
-"""Only of several lines, and from their beginning: from each place in a long one it would take for ever."""
+"""Only stretches of several lines, from their beginning: matching from every position in a long one would take very long."""
 _LEAST = 16
-"""Letters of a stretch that is decoded to look for patterns."""
+"""Minimum number of letters in a stretch that is decoded for patterns."""
 _LONG = 512
-"""Letters of a stretch in which patterns are found whatever it holds; in a shorter one only when it is text, for ids are no base64."""
+"""Letters from which patterns are found in any content; shorter stretches must decode to text, because ids look like base64."""
 _BREAKS = re.compile(_BREAK)
-_PLAIN = (
-    (_BREAKS, ""),
-    (re.compile(f"{_PAD}+$"), ""),
-    (re.compile(_PLUS), "+"),
-    (re.compile(_SLASH), "/"),
-)
+_PLAIN = ((_BREAKS, ""), (re.compile(f"{_PAD}+$"), ""), (re.compile(_PLUS), "+"), (re.compile(_SLASH), "/"))
 
 
 class Encoded:
-    """Strings and patterns, in base64."""
+    """Search and redaction of strings and patterns in base64."""
 
     def __init__(self, strings: Sequence[str], patterns: Sequence[str]) -> None:
         cores = [core for string in strings for core in _cores(string.encode("utf-8", "surrogatepass"))]
@@ -56,7 +51,7 @@ class Encoded:
         self._patterns = re.compile("|".join(patterns)) if patterns else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Stretches that hold one of them, whole; in order, apart."""
+        """Return the stretches that contain a match, in order and without overlaps."""
         if self._patterns is None and not (self._cores and self._cores.search(text)) and _LINES.search(text) is None:
             return []
         cores = deque[tuple[int, int]]() if self._cores is None else deque(match.span() for match in self._cores.finditer(text))
@@ -64,29 +59,29 @@ class Encoded:
         for match in (_LINES if not cores and self._patterns is None else _STRETCH).finditer(text):
             while cores and cores[0][0] < match.start():
                 found.append(cores.popleft())
-            if (cores and cores[0][0] < match.end()) or self._over(match[0]) or self._told(match[0]):
+            if (cores and cores[0][0] < match.end()) or self._spans_lines(match[0]) or self._matches(match[0]):
                 found.append(match.span())
-        return _apart([*found, *cores])
+        return merge_spans([*found, *cores])
 
-    def without(self, stretch: str, taken_out: Callable[[str], str]) -> str:
-        """What a stretch says without them, as base64; the mark where it can't be read."""
+    def without(self, stretch: str, redact: Callable[[str], str]) -> str:
+        """Return the redacted stretch as base64, or the mark if it can't be decoded."""
         data = _decoded(stretch)
         if data is None:
             return MARK
         text = data.decode("utf-8", "surrogateescape")
-        changed = taken_out(text)
-        if changed == text:  # the letters are there by chance, or the stretch begins in the middle
+        changed = redact(text)
+        if changed == text:  # a coincidence, or the stretch starts in the middle
             return MARK
-        anew = base64.b64encode(changed.encode("utf-8", "surrogateescape")).decode()
-        return anew if stretch.endswith("=") or len(_BREAKS.sub("", stretch)) % 4 == 0 else anew.rstrip("=")
+        encoded = base64.b64encode(changed.encode("utf-8", "surrogateescape")).decode()
+        return encoded if stretch.endswith("=") or len(_BREAKS.sub("", stretch)) % 4 == 0 else encoded.rstrip("=")
 
-    def _over(self, stretch: str) -> bool:
-        """Whether a string is in several lines of it."""
+    def _spans_lines(self, stretch: str) -> bool:
+        """Return True if a string is in it across lines."""
         plain = _BREAKS.sub("", stretch)
         return self._cores is not None and plain != stretch and self._cores.search(plain) is not None
 
-    def _told(self, stretch: str) -> bool:
-        """Whether a pattern is in it."""
+    def _matches(self, stretch: str) -> bool:
+        """Return True if a pattern matches in it."""
         if self._patterns is None or len(stretch) < _LEAST or (data := _decoded(stretch)) is None:
             return False
         text = data.decode("utf-8", "surrogateescape")
@@ -94,14 +89,15 @@ class Encoded:
         return is_text and any(match[0] for match in self._patterns.finditer(text))
 
 
-def _apart(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    apart: list[tuple[int, int]] = []
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort the spans and merge those that overlap."""
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if apart and start < apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            apart.append((start, end))
-    return apart
+            merged.append((start, end))
+    return merged
 
 
 def _decoded(stretch: str) -> bytes | None:
@@ -114,13 +110,13 @@ def _decoded(stretch: str) -> bytes | None:
 
 
 def _cores(data: bytes) -> list[str]:
-    """Patterns for the letters of base64 that these bytes are certain to give, wherever they begin in it."""
+    """Return patterns for the base64 letters that these bytes always produce, one for each offset."""
     if len(data) < _FROM:
         return []
     found: list[str] = []
     for shift in range(3):
         letters = base64.b64encode(b"\0" * shift + data).decode().rstrip("=")
-        whole = (shift + len(data)) * 8 // 6  # behind that the letters depend on what follows
+        whole = (shift + len(data)) * 8 // 6  # the following letters depend on the next bytes
         core = letters[-(-shift * 8 // 6) : whole]
         found.append("".join({"+": _PLUS, "/": _SLASH}.get(letter, letter) for letter in core))
     return found

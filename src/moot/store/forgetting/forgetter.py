@@ -1,4 +1,4 @@
-"""Purges and redactions from their first step to their last."""
+"""Running purges and redactions from the first step to the last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moot.store.forgetting.said import prompts
 from moot.store.forgetting.works import Work
 from moot.store.locks import FORGETTING, FileLock
 from moot.store.reader import Reader
-from moot.store.scrubbing import emptied, written_anew
+from moot.store.scrubbing import empty_log, rewrite_database
 from moot.store.transaction import Transaction
 from moot.store.unindexing import merge_some
 from moot.store.writer import Writer
@@ -39,11 +39,11 @@ from moot.types.retention import Retention
 __all__ = ["Forgetter"]
 
 Reach: TypeAlias = Callable[[Work, Writer, Reader, Path, Tell], Awaitable[Sequence[FileFate]]]
-"""What is done with copies of the store; it opens stores itself, so the store hands it in."""
+"""Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
 
 _LOOK_AGAIN = 0.5
-_WAITED = 100.0
-"""Seconds that a blob is waited for which somebody may be about to name."""
+_MAX_WAIT = 100.0
+"""Seconds to wait for a blob that a run may be about to reference."""
 
 
 def _silent(_words: str) -> None:
@@ -51,7 +51,7 @@ def _silent(_words: str) -> None:
 
 
 class Forgetter:
-    """The steps; all that comes and goes between them is in the work, which is stored with each."""
+    """The runner of purges and redactions; everything that must survive a crash is stored with each step."""
 
     def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, reach: Reach) -> None:
         self._writer = writer
@@ -60,10 +60,10 @@ class Forgetter:
         self._path = path
         self._reach = reach
         self.reaches = True
-        """Whether copies of the store that lie elsewhere are reached too."""
+        """True if copies of the store in other places are updated too."""
         self.backups = Backups(writer, path, clock)
         self.patience = 20.0
-        """Seconds that readers of an old state are waited for in the end."""
+        """Seconds to wait at the end for readers of an old state."""
         self._clock = clock
         self._state = path.parent.parent / "state"
 
@@ -79,7 +79,7 @@ class Forgetter:
                 work.receipt.conversations.append(id)
             return work.receipt
         if not work.conversations:
-            raise UsageError("what is to be purged?", fix="moot purge ID, or moot purge --deleted")
+            raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
         async with self._alone():
             work = await self._writer.write(partial(_hidden, work), sync=True)
             return await self._work(work, tell or _silent)
@@ -94,7 +94,7 @@ class Forgetter:
         if dry_run:
             return await redacting.Redaction(self._writer, self._reader, self._files, say).look(work)
         async with self._alone():
-            work = await self._writer.write(lambda transaction: works.begun(transaction, work), sync=True)
+            work = await self._writer.write(lambda transaction: works.start(transaction, work), sync=True)
             return await self._work(work, say)
 
     async def expire(self, rules: Retention, *, dry_run: bool = False, tell: Tell | None = None) -> tuple[list[Expiry], Forgotten | None]:
@@ -123,7 +123,7 @@ class Forgetter:
         finally:
             lock.release()
 
-    async def wrote(self, files: Sequence[KeptCopy]) -> None:
+    async def register_files(self, files: Sequence[KeptCopy]) -> None:
         def work(transaction: Transaction) -> None:
             for file in files:
                 remember(transaction, file.path, file.kind, file.made_at or transaction.now_ms, file.size, file.conversation)
@@ -137,13 +137,13 @@ class Forgetter:
     # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _work(self, work: Work, tell: Tell) -> Forgotten:
-        """What is still to be done of it; each step may have been done before."""
+        """Run all remaining steps; each of them may have run before."""
         point("forget.begun")
         if work.receipt.kind == "purge":
             work = await self._purged(work, tell)
         else:
             work = await redacting.Redaction(self._writer, self._reader, self._files, tell).work(work)
-            work = await self._beside(work, partial(redact_files, self._state, Needles(work.secret or Secret())))
+            work = await self._files_step(work, partial(redact_files, self._state, Needles(work.secret or Secret())))
         point("forget.rows")
         work = await self._swept(work, tell)
         point("forget.swept")
@@ -154,52 +154,52 @@ class Forgetter:
         return await self._cleaned(work.receipt, work.unindexed, tell)
 
     async def _purged(self, work: Work, tell: Tell) -> Work:
-        said = await self._reader.read(lambda connection: prompts(connection, work.conversations))
-        work = await self._beside(work, partial(forget_typed, self._state, list(work.conversations.values()), said))
+        texts = await self._reader.read(lambda connection: prompts(connection, work.conversations))
+        work = await self._files_step(work, partial(forget_typed, self._state, list(work.conversations.values()), texts))
         for count, no in enumerate(list(work.conversations), 1):
-            tell(f"{count:,} conversations")
+            tell(f"Purged {count:,} conversations")
             work = await self._writer.write(partial(purging.purge, work, no), sync=True)
             point("forget.one")
         return work
 
-    async def _beside(self, work: Work, step: Callable[[], Sequence[FileFate]]) -> Work:
-        """With what a step did to files in the receipt."""
+    async def _files_step(self, work: Work, step: Callable[[], Sequence[FileFate]]) -> Work:
+        """Run a step on files and add its outcome to the receipt."""
         fates = await to_thread.run_sync(step)
         return await self._writer.write(partial(_with_files, work, fates)) if fates else work
 
     async def _swept(self, work: Work, tell: Tell) -> Work:
         waiting = 0
-        with anyio.move_on_after(_WAITED):
+        with anyio.move_on_after(_MAX_WAIT):
             while work.blobs:
-                tell(f"looking who names {len(work.blobs):,} blobs")
+                tell(f"Checking references to {len(work.blobs):,} blobs")
                 marked = await self._reader.read(partial(sweeping.mark, work))
                 work, waiting = await self._writer.write(partial(sweeping.sweep, work, marked), sync=True)
                 if not waiting:
                     break
-                tell(f"{waiting:,} blobs wait: a run that is at work may be about to name them")
+                tell(f"Waiting for {waiting:,} blobs that an active run may be about to use")
                 await anyio.sleep(_LOOK_AGAIN)
         point("forget.unnamed")
         if waiting:
-            work.receipt.left.append(f"{waiting:,} blobs that a run at work names all the time")
+            work.receipt.left.append(f"{waiting:,} blobs that an active run keeps using")
         return await self._writer.write(partial(sweeping.unlink, work, self._files), sync=True) if work.blobs else work
 
     async def _cleaned(self, receipt: Forgotten, unindexed: bool, tell: Tell = _silent) -> Forgotten:
-        """The end: from here on nothing names what was forgotten, and the file is written anew."""
+        """Clean the file: nothing refers to the deleted data anymore, so rewrite the database."""
         work = Work(receipt)
         await self._writer.write(lambda transaction: works.save(transaction, work, cleaned=True), sync=True)
         first = True
         while unindexed and await self._writer.write(partial(merge_some, first)):
             first = False
-            tell("cleaning the search index")
+            tell("Cleaning the search index")
         try:
-            sizes = await written_anew(self._writer, self._reader, self._path, tell, unindexed=unindexed)
+            sizes = await rewrite_database(self._writer, self._reader, self._path, tell, unindexed=unindexed)
         except StoreFull as error:
             receipt.left.append(error.message)
             return receipt
         receipt.bytes_before, receipt.bytes_after = sizes
         point("forget.scrubbed")
-        if not await emptied(self._writer, self._path, tell, self.patience):
-            receipt.left.append("the write-ahead log, which another program still reads; it is emptied as soon as that has ended")
+        if not await empty_log(self._writer, self._path, tell, self.patience):
+            receipt.left.append("the write-ahead log, because another program is reading it; it is emptied once that program ends")
             return receipt
         await self._writer.write(lambda transaction: works.save(transaction, work, done=True), sync=True)
         return receipt
@@ -211,10 +211,10 @@ class Forgetter:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None, None]:
-        """Raises Busy while another process forgets or backs up."""
+        """Raise Busy while another process purges, redacts or backs up."""
         lock = self._lock()
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            raise Busy("another process purges, redacts or backs up at this moment", fix="try again when it is done")
+            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
         try:
             yield
         finally:
@@ -222,18 +222,18 @@ class Forgetter:
 
 
 def _since(conversation: Conversation) -> int:
-    """ms; no copy that is older holds it. What was brought in has times of another's clock."""
+    """Return the time (ms) before which no copy can contain it. Imported conversations have timestamps of other clocks."""
     return 0 if conversation.origin else conversation.created_at
 
 
 def _hidden(work: Work, transaction: Transaction) -> Work:
-    """The work stored, its conversations deleted from now on, so that nobody goes on with them; what was delegated since is one of them."""
+    """Store the work and mark its conversations as deleted, so that no one continues them; include new sub-conversations."""
     found = purging.with_children(transaction, list(work.conversations.values()), None)
     work.conversations = {no: one.id for no, one in found.items()}
     purging.check_idle(transaction, work.conversations)
     for no in work.conversations:
         transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))
-    return works.begun(transaction, work)
+    return works.start(transaction, work)
 
 
 def _with_files(work: Work, fates: Sequence[FileFate], transaction: Transaction) -> Work:

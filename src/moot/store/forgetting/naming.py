@@ -1,4 +1,4 @@
-"""Which blobs are named, and by whom: the mark of a mark and sweep."""
+"""References to blobs, the mark phase of mark and sweep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.canonical import dumps
 __all__ = ["are_blobs", "named_by", "named_in"]
 
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_SAYS: tuple[tuple[LiteralString, LiteralString], ...] = (
+_REFERENCES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("exchange", "request"),
     ("exchange", "options"),
     ("message", "parts"),
@@ -31,7 +31,7 @@ _SAYS: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("event", "chunks"),
     ("event", "body"),
 )
-"""Where a name means the blob; in raw a vendor only repeats it."""
+"""Columns in which a hash refers to a blob; in raw, a vendor only repeats it."""
 _WHOSE: dict[LiteralString, LiteralString] = {
     "conversation": "t.owner_id FROM conversation AS t",
     "event": "c.owner_id FROM event AS t JOIN conversation AS c ON c.no = t.id >> 32",
@@ -48,16 +48,16 @@ _OF: dict[LiteralString, LiteralString] = {
 
 
 def named_in(queries: Queries, conversation: int) -> set[str]:
-    """All that looks like the name of a blob in what hangs on a conversation."""
+    """Return everything that looks like a blob hash in a conversation's data."""
     found: set[str] = set()
-    for table, column in _SAYS:
+    for table, column in _REFERENCES:
         _collect(queries.execute(select(column, table, PLACES[table].of), (conversation,)), found)
     _collect(((data,) for row in segments.rows(queries, conversation, 0, LAST_SEQ) for data in (row[5], row[9])), found)
     return found
 
 
 def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
-    """Those of the names that are one."""
+    """Return those of the names that are blobs."""
     found: Any = queries.execute(
         "SELECT b.sha256 FROM json_each(?) AS j JOIN blob AS b ON b.sha256 = j.value", (dumps(sorted(names)).decode(),)
     )
@@ -65,24 +65,24 @@ def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
 
 
 def named_by(queries: Queries, names: Collection[str], without: Collection[int] = ()) -> set[tuple[str, str]]:
-    """Those of the names that something says, each with the owner of what says it; looks at the whole store but these conversations."""
+    """Return the names that are referenced, each with the owner of the reference, in the whole store except these conversations."""
     found: set[tuple[str, str]] = set()
     if not names:
         return found
-    left_out = {f"{no}" for no in without}
-    for table, column in _SAYS:
+    excluded = {f"{no}" for no in without}
+    for table, column in _REFERENCES:
         whose = _WHOSE.get(table) or f"c.owner_id FROM {table} AS t JOIN conversation AS c ON c.no = t.conversation"
         place = _OF.get(table) or "t.conversation"
-        for data, no, owner in queries.execute(_saying(column, place, whose)):
-            if f"{no}" not in left_out:
+        for data, no, owner in queries.execute(_reference_sql(column, place, whose)):
+            if f"{no}" not in excluded:
                 found.update((name, owner) for name in _names(data) if name in names)
     for no, owner, data in _sealed(queries):
-        if f"{no}" not in left_out:
+        if f"{no}" not in excluded:
             found.update((name, owner) for name in _names(data) if name in names)
     return found
 
 
-def _saying(column: LiteralString, no: LiteralString, whose: LiteralString) -> LiteralString:
+def _reference_sql(column: LiteralString, no: LiteralString, whose: LiteralString) -> LiteralString:
     return f"SELECT t.{column}, {no}, {whose} WHERE t.{column} IS NOT NULL"
 
 

@@ -1,4 +1,4 @@
-"""What is looked for, in all its spellings, and what a text is without it. Pure."""
+"""Redaction of a text in all its spellings. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from moot.errors import UsageError
-from moot.store.forgetting.encoded import Encoded
+from moot.store.forgetting.encoded import Encoded, merge_spans
 from moot.store.forgetting.patterns import bounded
 from moot.store.forgetting.spelling import spelled
 from moot.store.rows import kept
@@ -16,21 +16,21 @@ from moot.types.forgetting import MARK, Secret
 __all__ = ["SHORTEST", "Needles"]
 
 SHORTEST = 4
-"""Characters: what is shorter stands in everything."""
+"""Minimum length of a string in characters; shorter ones occur everywhere."""
 _STRUCTURE = ("type", "state", "role")
-"""Fields of a chunk or part that say what it is."""
+"""Fields of a chunk or part that define its kind; never redacted."""
 
 
 class Needles:
-    """Strings and bounded patterns to take out, and names of blobs that became others."""
+    """Redaction of strings and bounded patterns, and of the names of redacted blobs."""
 
     def __init__(self, secret: Secret, renamed: Mapping[str, str] | None = None) -> None:
         strings = tuple(dict.fromkeys(secret.strings))
         for string in strings:
             if len(string) < SHORTEST:
-                raise UsageError(f"a string of {len(string)} characters stands everywhere; at least {SHORTEST} are wanted")
+                raise UsageError(f"The string has {len(string)} characters and would match everywhere; at least {SHORTEST} are required.")
         if not strings and not secret.patterns:
-            raise UsageError("what is to be redacted?", fix="moot redact STRING, or give it on stdin")
+            raise UsageError("Nothing to redact.", fix="Use `moot redact STRING`, or pass the string on stdin.")
         self.secret = secret
         self._renamed = dict(renamed or {})
         plain = [spelled(string) for string in sorted(strings, key=len, reverse=True)]
@@ -40,39 +40,31 @@ class Needles:
         self._names = re.compile("|".join(self._renamed)) if self._renamed else None
 
     def with_names(self, renamed: Mapping[str, str]) -> Needles:
-        """The same, with blobs that go by other names from now on."""
+        """Return a copy that also replaces the names of renamed blobs."""
         return Needles(self.secret, renamed)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where they are, plainly or in base64; in order, none inside another."""
+        """Return the matches, plain or in base64, in order and without overlaps."""
         found = [match.span() for match in self._found.finditer(text) if match.end() > match.start()]
-        found += self._encoded.spans(text)
-        found.sort()
-        apart: list[tuple[int, int]] = []
-        for start, end in found:
-            if apart and start < apart[-1][1]:
-                apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
-            else:
-                apart.append((start, end))
-        return apart
+        return merge_spans([*found, *self._encoded.spans(text)])
 
     def within(self, data: bytes | None) -> bool:
-        """Whether anything is to be changed in these bytes."""
+        """Return True if these bytes would change."""
         return data is not None and self.text(plain := data.decode("utf-8", "surrogateescape")) != plain
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Redact a text."""
         if self._names is not None:
             text = self._names.sub(lambda match: self._renamed[match[0]], text)
         text = self._decoded(text)
-        return self._taken_out(text)
+        return self._redacted(text)
 
     def bytes(self, data: bytes) -> bytes:
-        """Any bytes without them."""
+        """Redact any bytes."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def json(self, data: bytes, *, structured: bool = False) -> bytes:
-        """Stored JSON without them; with `structured` it is a list of chunks or parts, which stay what they are."""
+        """Redact stored JSON; with `structured`, it is a list of chunks or parts whose kinds are kept."""
         if not self.within(data):
             return data
         try:
@@ -84,11 +76,11 @@ class Needles:
         return dumps(self.value(value))
 
     def piece(self, value: JsonObject) -> JsonObject:
-        """A chunk or part without them."""
+        """Redact a chunk or part."""
         return {name: each if name in _STRUCTURE else self.value(each) for name, each in value.items()}
 
     def value(self, value: Json) -> Json:
-        """A JSON value without them, names of fields included."""
+        """Redact a JSON value, including field names."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -100,12 +92,12 @@ class Needles:
         return MARK if self._found.search(dumps(value).decode()) else value
 
     def _decoded(self, text: str) -> str:
-        """With each stretch of base64 that holds one of them written anew."""
+        """Redact inside each stretch of base64 that has a match."""
         position, pieces = 0, list[str]()
         for start, end in self._encoded.spans(text):
-            pieces += [text[position:start], self._encoded.without(text[start:end], self._taken_out)]
+            pieces += [text[position:start], self._encoded.without(text[start:end], self._redacted)]
             position = end
         return "".join([*pieces, text[position:]]) if pieces else text
 
-    def _taken_out(self, text: str) -> str:
+    def _redacted(self, text: str) -> str:
         return self._found.sub(lambda match: MARK if match[0] else "", text)

@@ -1,4 +1,4 @@
-"""Shared pages without what is looked for, also where elements of the page or Markdown's signs lie between its letters. Pure."""
+"""Redaction of shared pages, also where HTML elements or Markdown characters separate the letters of a match. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["without"]
 _ELEMENT = re.compile(r"<[^>]*>")
 _PIECE = re.compile(r"(?P<element><[^>]*>)|(?P<entity>&#?\w{1,32};)|(?P<letter>.)", re.DOTALL)
 _BARE = dict.fromkeys(map(ord, " \t\r\n*_~`\\"))
-"""Characters that Markdown takes for its own, and blanks, of which a page shows as many as it likes."""
+"""Characters that Markdown may consume, and whitespace, which a page may change."""
 
 
 def without(needles: Needles, page: bytes) -> bytes:
-    """The page without it, in its source and in what is read of it."""
+    """Redact a page, both in its source and in its visible text."""
     source = needles.text(page.decode("utf-8", "surrogateescape"))
     shown = html.unescape(_ELEMENT.sub("", source))
     bare = [re.escape(wanted) for string in needles.secret.strings if len(wanted := string.translate(_BARE)) >= SHORTEST]
@@ -33,25 +33,25 @@ def _read_without(needles: Needles, wanted: re.Pattern[str] | None, source: str)
     spans = needles.spans("".join(letter for letter, *_ in read))
     if wanted is not None:
         places = [place for place, (letter, *_) in enumerate(read) if ord(letter) not in _BARE]
-        said = "".join(read[place][0] for place in places)
-        spans += [(places[match.start()], places[match.end() - 1] + 1) for match in wanted.finditer(said)]
-    return _taken_out(source, read, spans)
+        text = "".join(read[place][0] for place in places)
+        spans += [(places[match.start()], places[match.end() - 1] + 1) for match in wanted.finditer(text)]
+    return _replaced(source, read, spans)
 
 
 def _letters(source: str) -> Iterator[tuple[str, int, int]]:
-    """What is read of a page, letter by letter, each with its place in the source."""
+    """Yield the visible letters of a page with their positions in the source."""
     for match in _PIECE.finditer(source):
         if match.lastgroup != "element":
             for letter in html.unescape(match[0]) if match.lastgroup == "entity" else match[0]:
                 yield letter, match.start(), match.end()
 
 
-def _taken_out(source: str, read: Sequence[tuple[str, int, int]], spans: Sequence[tuple[int, int]]) -> str:
-    """The mark is where a span begins; elements stay."""
+def _replaced(source: str, read: Sequence[tuple[str, int, int]], spans: Sequence[tuple[int, int]]) -> str:
+    """Put the mark at the start of each span; elements inside it stay."""
     pieces, position = list[str](), 0
-    for first, behind in sorted(spans):
+    for first, stop in sorted(spans):
         mark = MARK
-        for _, start, end in read[first:behind]:
+        for _, start, end in read[first:stop]:
             if start >= position:
                 pieces += [source[position:start], mark]
                 position, mark = end, ""

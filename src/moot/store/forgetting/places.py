@@ -1,7 +1,7 @@
-"""Where words lie: every table of the schema, which of its columns may hold what somebody said, and whose they are.
+"""A map of all tables: which columns may contain user text, and which rows belong to a conversation.
 
-A test walks the schema: a table or column of text or bytes that is not named here fails it. What is purged, what is redacted and what
-names a blob all follow from this one list.
+Purges, redactions and blob references all follow from this one list. A test walks the schema and fails for any table, or any text or
+bytes column, that is not listed here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, LiteralString, TypeAlias
 __all__ = ["BY_ITSELF", "COUNTS", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
 
 Form: TypeAlias = Literal["text", "json", "parts", "page", "bytes"]
-"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: HTML of ours · bytes: anything else."""
+"""text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: our HTML · bytes: anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,18 @@ class Place:
     """One table."""
 
     words: Mapping[LiteralString, Form]
-    """Columns that may hold what somebody said, or the name of a blob."""
+    """Columns that may contain user text or the name of a blob."""
     facts: tuple[LiteralString, ...] = ()
-    """Columns of ids, states and words of moot's own."""
+    """Columns with ids, states and moot's own terms."""
     of: LiteralString = ""
-    """Which rows hang on the conversation whose `no` is ?1; empty = the table hangs on none."""
+    """Condition for the rows of the conversation whose `no` is ?1; empty = the table does not belong to conversations."""
 
 
 _CONVERSATION: LiteralString = "conversation = ?1"
 _RUN: LiteralString = "run IN (SELECT id FROM run WHERE conversation = ?1)"
 
 PLACES: Mapping[LiteralString, Place] = {
-    # in the order in which a conversation's rows go: what refers to a row goes before it
+    # in deletion order: rows that refer to others come first
     "approval": Place(
         {
             "tool": "text",
@@ -100,7 +100,7 @@ PLACES: Mapping[LiteralString, Place] = {
         ("id", "owner_id", "project_id", "title_source", "agent_type", "parent_id", "forked_from_id", "forked_from_message", "head_id"),
         "no = ?1",
     ),
-    # what hangs on no conversation
+    # tables that don't belong to conversations
     "answer_day": Place({"agent": "text", "model": "text"}, ("owner_id", "project_id")),
     "tool_day": Place({"tool": "text"}, ("owner_id",)),
     "blob": Place({"data": "bytes"}, ("sha256", "media_type")),
@@ -119,7 +119,7 @@ PLACES: Mapping[LiteralString, Place] = {
 }
 
 COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
-"""What is counted of messages, and made again from them."""
+"""Tables with counts of messages, which are rebuilt from messages."""
 BY_ITSELF = COUNTS | {
     "event",
     "segment",
@@ -133,22 +133,22 @@ BY_ITSELF = COUNTS | {
     "idempotency",
     "forgetting",
 }
-"""Tables in which a string is not just replaced: their own code does it."""
+"""Tables in which a plain replacement is not sufficient; they have their own code."""
 
 INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")
-"""Full-text indexes, whose own tables hold every word of what they index."""
+"""Full-text indexes, whose internal tables contain every indexed word."""
 
 
 def select(columns: LiteralString, table: LiteralString, where: LiteralString) -> LiteralString:
-    """SQL for columns of a table."""
+    """Return SQL that selects columns of a table."""
     return f"SELECT {columns} FROM {table} WHERE {where}"
 
 
 def delete(table: LiteralString, where: LiteralString) -> LiteralString:
-    """SQL that deletes rows."""
+    """Return SQL that deletes rows."""
     return f"DELETE FROM {table} WHERE {where}"
 
 
 def update(table: LiteralString, column: LiteralString) -> LiteralString:
-    """SQL that gives a column of one row another value."""
+    """Return SQL that updates one column of one row."""
     return f"UPDATE {table} SET {column} = ? WHERE rowid = ?"

@@ -1,4 +1,4 @@
-"""The transaction in which conversations go with all that hangs on them."""
+"""The transaction that deletes a conversation with everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["answers_forgotten", "check_idle", "counted", "purge", "with_children
 
 
 def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> dict[int, Conversation]:
-    """Those conversations and what was delegated in them, by their numbers. Raises NotFound; Busy for a run at work."""
+    """Return the conversations and their sub-conversations by number. Raise NotFound."""
     found: dict[int, Conversation] = {}
     waiting = [lookup.conversation(queries, id, owner) for id in ids]
     while waiting:
@@ -34,7 +34,7 @@ def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> di
 
 
 def check_idle(queries: Queries, conversations: Collection[int]) -> None:
-    """Raises Busy when a run of them has an owner."""
+    """Raise Busy if one of the conversations has an active run."""
     for no in conversations:
         row: Any = queries.execute(
             "SELECT r.id, c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
@@ -42,11 +42,13 @@ def check_idle(queries: Queries, conversations: Collection[int]) -> None:
             (no,),
         ).fetchone()
         if row is not None:
-            raise Busy(f"the conversation {row[1]!r} has a run at work", fix=f"moot chat stop {row[1][:13]}, then again")
+            raise Busy(
+                f"The conversation {row[1]!r} has an active run.", fix=f"Stop it with `moot chat stop {row[1][:13]}`, then try again."
+            )
 
 
 def counted(queries: Queries, conversation: int) -> dict[str, int]:
-    """How many rows of which table hang on a conversation."""
+    """Count the rows that belong to a conversation, by table."""
     found: dict[str, int] = {}
     for table, place in PLACES.items():
         if place.of:
@@ -55,8 +57,8 @@ def counted(queries: Queries, conversation: int) -> dict[str, int]:
 
 
 def purge(work: Work, no: int, transaction: Transaction) -> Work:
-    """The work after one conversation of it is gone; that it went stands in the receipt, in the same transaction."""
-    work = deepcopy(work)  # the transaction may be undone, and the work done again
+    """Delete one conversation of the work and return the updated work; the receipt is updated in the same transaction."""
+    work = deepcopy(work)  # the transaction may be rolled back and repeated
     row: Any = transaction.row("SELECT created_at, owner_id FROM conversation WHERE no = ?", (no,))
     id = work.conversations.pop(no)
     if row is None:
@@ -79,7 +81,7 @@ def purge(work: Work, no: int, transaction: Transaction) -> Work:
 
 
 def answers_forgotten(transaction: Transaction, since: int = 0) -> int:
-    """How many answers that were kept for repeats are kept no more; a repeat is told that it was carried out."""
+    """Drop stored responses and return how many; a repeated request is then answered without its original response."""
     return transaction.execute(
         "UPDATE idempotency SET status = 0, headers = ?, body = ? WHERE status > 0 AND at >= ?", (b"[]", b"", since)
     ).rowcount

@@ -1,4 +1,4 @@
-"""Copies of the store that lie elsewhere: those made before an upgrade go, backups are written anew without what was forgotten."""
+"""Copies of the store in other places: pre-upgrade copies are deleted, and backups are rewritten without the deleted data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from anyio import to_thread
 
 from moot.config.settings import Settings
 from moot.errors import MootError, NotFound
-from moot.store.backing.copies import known, remember
+from moot.store.backing.copies import backed_up, known
 from moot.store.backing.restoring import unpack
 from moot.store.backing.writing import write
 from moot.store.forgetting.forgetter import Forgetter
 from moot.store.forgetting.works import Work
 from moot.store.reader import Reader
 from moot.store.sqlite import SqliteStore, open_store
-from moot.store.transaction import Transaction
 from moot.store.writer import Writer
 from moot.types.backup import Backup
 from moot.types.forgetting import FileFate, KeptCopy, Secret, Tell
@@ -27,56 +26,52 @@ __all__ = ["reach"]
 
 
 async def reach(work: Work, writer: Writer, reader: Reader, database: Path, tell: Tell) -> list[FileFate]:
-    """What became of every copy that the store knows of; each is whole at every instant."""
+    """Update every copy that the store knows and return the outcomes; each backup is complete at any time."""
     fates = await to_thread.run_sync(_before_upgrades, database)
     for copy in await reader.read(known):
         if copy.kind == "export":
             fates += await to_thread.run_sync(_export, work, copy)
         elif copy.made_at >= work.since:
-            tell(f"writing {copy.path} anew")
-            fate, backup = await _anew(work, copy, tell)
+            tell(f"Rewriting {copy.path}")
+            fate, backup = await _rewrite(work, copy, tell)
             fates.append(fate)
             if backup is not None:
-                await writer.write(partial(_changed, backup))
+                await writer.write(partial(backed_up, backup))
     return fates
 
 
-def _changed(backup: Backup, transaction: Transaction) -> None:
-    remember(transaction, backup.path, "backup", backup.made_at, backup.packed)
-
-
 def _export(work: Work, copy: KeptCopy) -> list[FileFate]:
-    """Told of and never touched: it is somebody's own."""
+    """Report an export, which is never changed because it belongs to the user."""
     of_it = {*work.conversations.values(), *work.receipt.conversations}
     if not (work.whole or copy.conversation in of_it) or not Path(copy.path).exists():
         return []
-    return [FileFate(copy.path, "left", "an export, which is yours: delete it yourself")]
+    return [FileFate(copy.path, "left", "an export; delete it yourself")]
 
 
 def _before_upgrades(database: Path) -> list[FileFate]:
     fates: list[FileFate] = []
     for copy in sorted((database.parent / "backups").glob("*")):
         copy.unlink(missing_ok=True)
-        fates.append(FileFate(str(copy), "deleted", "a copy that was made before an upgrade"))
+        fates.append(FileFate(str(copy), "deleted", "a copy from before an upgrade"))
     return fates
 
 
-async def _anew(work: Work, copy: KeptCopy, tell: Tell) -> tuple[FileFate, Backup | None]:
-    """The backup is a home for a moment, in which the same is forgotten."""
+async def _rewrite(work: Work, copy: KeptCopy, tell: Tell) -> tuple[FileFate, Backup | None]:
+    """Unpack the backup as a temporary home, repeat the deletion there, and pack it again."""
     path = Path(copy.path)
     made = datetime.fromtimestamp(copy.made_at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     if not await to_thread.run_sync(path.exists):
-        return FileFate(copy.path, "not reached", f"the backup of {made} is not there"), None
+        return FileFate(copy.path, "not reached", f"the backup of {made} is missing"), None
     place = path.with_name(f".{path.name}.rewriting")
     try:
-        await to_thread.run_sync(partial(shutil.rmtree, place, ignore_errors=True))  # what a killed process left
+        await to_thread.run_sync(partial(shutil.rmtree, place, ignore_errors=True))  # left by a killed process
         await to_thread.run_sync(partial(place.mkdir, mode=0o700))
         before = await to_thread.run_sync(unpack, path, place)
         await _forget(work, place, tell)
         database = place / "data" / "moot.db"
         backup = await to_thread.run_sync(partial(write, database, path, before.made_at, secrets=before.has_secrets, tell=tell))
     except (MootError, OSError) as error:
-        return FileFate(copy.path, "left", f"the backup of {made} could not be written anew: {error}"), None
+        return FileFate(copy.path, "left", f"the backup of {made} could not be rewritten: {error}"), None
     finally:
         await to_thread.run_sync(partial(shutil.rmtree, place, ignore_errors=True))
     return FileFate(copy.path, "rewritten", f"the backup of {made}"), backup
@@ -87,7 +82,7 @@ async def _forget(work: Work, home: Path, tell: Tell) -> None:
     try:
         forgetting = store.forgetting
         assert isinstance(forgetting, Forgetter)
-        forgetting.reaches = False  # backups that it knows of are known to us too
+        forgetting.reaches = False  # we know all backups that it knows
         await forgetting.finish()
         if work.secret is not None and work.whole:
             await forgetting.redact(work.secret, tell=tell)

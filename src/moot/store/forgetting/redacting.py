@@ -1,4 +1,4 @@
-"""Taking strings out of everything: blobs first, which get other names by it, then conversation after conversation, then the rest."""
+"""Redacting the whole store: first blobs, whose names change, then each conversation, then the rest."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _UNCOUNT: tuple[LiteralString, ...] = (
     "DELETE FROM answer_tool WHERE message IN (SELECT message FROM answer WHERE conversation = ?)",
     "DELETE FROM answer WHERE conversation = ?",
 )
-"""Has a conversation's answers counted anew: names of tools, agents and models stand in the counts and in their sums."""
+"""Have a conversation's answers counted again, because counts and their sums contain the names of tools, agents and models."""
 _NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("message", "client_id")})
-"""Names that must be unique: they go whole."""
+"""Columns with unique names, which are cleared instead of redacted."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What a conversation holds of it, in one snapshot."""
+    """The matches in a conversation, from one snapshot."""
 
     next_seq: int
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
-    """Tombstones, by seq."""
+    """Tombstones by seq."""
     counts: dict[str, int] = field(default_factory=dict[str, int])
     open: str = ""
-    """A run that has not ended, in words."""
+    """Description of an unfinished run; empty = none."""
 
 
 def scope(connection: Connection, conversation: str | None, owner: str | None) -> dict[int, str]:
-    """The conversations to be looked through: one with its sub-conversations, or all."""
+    """Return the conversations to search: one with its sub-conversations, or all."""
     if conversation is not None:
         return {no: one.id for no, one in with_children(connection, [conversation], owner).items()}
     found: Any = connection.execute("SELECT no, id FROM conversation ORDER BY no").fetchall()
@@ -62,7 +62,7 @@ def scope(connection: Connection, conversation: str | None, owner: str | None) -
 
 
 class Redaction:
-    """One redaction at work."""
+    """The execution of one redaction."""
 
     def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, tell: Tell) -> None:
         self._writer = writer
@@ -71,7 +71,7 @@ class Redaction:
         self._tell = tell
 
     async def look(self, work: Work) -> Forgotten:
-        """What would happen; nothing does."""
+        """Return a receipt of what would change, without changing anything."""
         needles = Needles(work.secret or Secret())
         renamed = await self._blobs(work, needles, set(), dry=True)
         work.receipt.blobs = len(renamed)
@@ -88,24 +88,24 @@ class Redaction:
         return work.receipt
 
     async def work(self, work: Work) -> Work:
-        """The work, its rows and blobs free of it."""
-        needles, renamed, looked = Needles(work.secret or Secret()), dict[str, str](), set[str]()
+        """Redact rows and blobs, and return the updated work."""
+        needles, renamed, searched = Needles(work.secret or Secret()), dict[str, str](), set[str]()
         waiting = dict(work.conversations)
         for _ in range(_TRIES):
-            found = await self._blobs(work, needles, looked, dry=False)
+            found = await self._blobs(work, needles, searched, dry=False)
             if found:
                 work = await self._writer.write(partial(_old_blobs, work, list(found)), sync=True)
                 renamed, waiting = renamed | found, dict(work.conversations)
             named = needles.with_names(renamed)
             for count, (no, id) in enumerate(waiting.items(), 1):
-                self._tell(f"{count:,} of {len(waiting):,} conversations")
+                self._tell(f"Redacted {count:,} of {len(waiting):,} conversations")
                 work = await self._conversation(work, no, id, named)
             work = await self._writer.write(partial(_rest, work, named), sync=True)
             waiting = await self._reader.read(partial(_newer, work))
             work.conversations |= waiting
-            if not waiting and looked.issuperset(await self._reader.read(partial(_names, work))):
+            if not waiting and searched.issuperset(await self._reader.read(partial(_names, work))):
                 return work
-        return await self._writer.write(partial(_left, work, "what others said and brought in all the time meanwhile"))
+        return await self._writer.write(partial(_left, work, "content that kept being added during the redaction"))
 
     async def _conversation(self, work: Work, no: int, id: str, needles: Needles) -> Work:
         for _ in range(_TRIES):
@@ -116,37 +116,37 @@ class Redaction:
                 return await self._writer.write(partial(_left, work, f"the conversation {id}: {found.open}"))
             try:
                 done = await self._writer.write(partial(_change, work, no, id, needles, found), sync=True)
-            except StoreCorrupt as error:  # what can't be read can't be looked through
+            except StoreCorrupt as error:  # unreadable data can't be searched
                 return await self._writer.write(partial(_left, work, f"the conversation {id}: {error.message}"))
             if done is not None:
                 return done
-        return await self._writer.write(partial(_left, work, f"the conversation {id}: somebody writes in it all the time"))
+        return await self._writer.write(partial(_left, work, f"the conversation {id}: it kept changing during the redaction"))
 
-    async def _blobs(self, work: Work, needles: Needles, looked: set[str], *, dry: bool) -> dict[str, str]:
-        """Old name → new name of those that hold it, of those that were not looked at; with `dry` nothing is stored."""
+    async def _blobs(self, work: Work, needles: Needles, searched: set[str], *, dry: bool) -> dict[str, str]:
+        """Map old to new names of changed blobs, among those not searched yet; with `dry`, store nothing."""
         renamed: dict[str, str] = {}
-        names = [name for name in await self._reader.read(partial(_names, work)) if name not in looked]
-        looked.update(names)
+        names = [name for name in await self._reader.read(partial(_names, work)) if name not in searched]
+        searched.update(names)
         for count, name in enumerate(names, 1):
             if not count % 64:
-                self._tell(f"{count:,} of {len(names):,} blobs")
+                self._tell(f"Searched {count:,} of {len(names):,} blobs")
             row: Any = await self._reader.read(partial(_blob, name))
             if row is None:
                 continue
-            data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.stretch, name, row[1], 0, None))
+            data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
             changed = await self._reader.call(partial(needles.bytes, data))
             if changed == data:
                 continue
             new = renamed[name] = hashlib.sha256(changed).hexdigest()
-            looked.add(new)
+            searched.add(new)
             if not dry:
                 await self._put(name, new, changed)
         return renamed
 
     async def _put(self, old: str, new: str, data: bytes) -> None:
-        """What is left of a blob, with the owners of the old one."""
+        """Store the redacted blob for the owners of the original."""
         if len(data) > PACKED:
-            await self._reader.call(partial(_lay_down, self._files, data))
+            await self._reader.call(partial(_write_file, self._files, data))
 
         def work(transaction: Transaction) -> None:
             packed = data if len(data) <= PACKED else None
@@ -165,13 +165,13 @@ class Redaction:
         await self._writer.write(work)
 
 
-def _lay_down(files: BlobFiles, data: bytes) -> None:
-    unfinished = files.begin()
+def _write_file(files: BlobFiles, data: bytes) -> None:
+    incoming = files.begin()
     try:
-        unfinished.add(data)
-        unfinished.finish()
+        incoming.add(data)
+        incoming.finish()
     finally:
-        unfinished.drop()
+        incoming.drop()
 
 
 def _names(work: Work, connection: Connection) -> list[str]:
@@ -184,7 +184,7 @@ def _names(work: Work, connection: Connection) -> list[str]:
 
 
 def _newer(work: Work, connection: Connection) -> dict[int, str]:
-    """Conversations that came after those that were looked through: a fork of one may hold all of it."""
+    """Return conversations created after those that were searched; a fork may contain the same text."""
     if not work.whole:
         return {}
     last = max(work.conversations, default=0)
@@ -197,7 +197,7 @@ def _blob(name: str, connection: Connection) -> Any:
 
 
 def _find(no: int, needles: Needles, connection: Connection) -> _Found:
-    """Everything in a conversation that is to be changed; empty counts for nothing."""
+    """Find everything to change in a conversation."""
     head: Any = connection.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (no,)).fetchone()
     found = _Found(0 if head is None else head[0])
     scan = Scan(needles)
@@ -226,7 +226,7 @@ def _others(needles: Needles, connection: Connection) -> dict[str, int]:
 
 
 def _change(work: Work, no: int, id: str, needles: Needles, found: _Found, transaction: Transaction) -> Work | None:
-    """The work with that conversation done; None when it has gone on since it was looked at."""
+    """Redact a conversation and return the updated work; None if it has changed since it was searched."""
     head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))
     if head is None or head[0] != found.next_seq or transaction.row(_OPEN, (no,)) is not None:
         return None
@@ -245,7 +245,7 @@ def _change(work: Work, no: int, id: str, needles: Needles, found: _Found, trans
 
 
 def _rest(work: Work, needles: Needles, transaction: Transaction) -> Work:
-    """What belongs to no conversation."""
+    """Redact what belongs to no conversation."""
     work = deepcopy(work)
     work.count("idempotency", answers_forgotten(transaction))
     work.unindexed = True
@@ -272,7 +272,7 @@ def _left(work: Work, words: str, transaction: Transaction) -> Work:
 
 
 def _replaced(transaction: Transaction, needles: Needles, no: int | None) -> dict[str, int]:
-    """Rows of plain tables, by table: those of a conversation, or those that are of none."""
+    """Redact rows of plain tables, of a conversation or of none, and count them by table."""
     counts: dict[str, int] = {}
     for table, rowid, values in list(_changes(transaction, needles, no, BY_ITSELF)):
         for column, value in values.items():
@@ -284,7 +284,7 @@ def _replaced(transaction: Transaction, needles: Needles, no: int | None) -> dic
 def _changes(
     queries: Queries, needles: Needles, no: int | None, without: frozenset[str]
 ) -> Iterator[tuple[LiteralString, int, dict[LiteralString, object]]]:
-    """Table, rowid and new values of each row that holds something."""
+    """Yield table, rowid and new values of each row with a match."""
     for table, place in PLACES.items():
         if table in without or not place.words or (no is None) == bool(place.of):
             continue

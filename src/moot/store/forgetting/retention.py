@@ -1,4 +1,4 @@
-"""Which conversations are over by the rules of the configuration."""
+"""Conversations that have expired under the retention rules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DAY = 86_400_000
 
 
 def over(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
-    """Those to be deleted and those to be purged, without those with a run. Sub-conversations go with theirs, but for those that somebody
-    deleted by themselves."""
+    """Return conversations to delete or purge, except those with an unfinished run. Sub-conversations follow their parent, unless they were
+    deleted separately."""
     names: dict[str, str] = dict(queries.execute("SELECT id, name FROM project").fetchall())
     if not (rules.trash_days or rules.keep_days or rules.archived_days or rules.projects):
         return []

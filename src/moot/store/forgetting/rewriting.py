@@ -1,4 +1,4 @@
-"""The rows of a conversation whose log is redacted: tombstones in place, and everything that follows from the log made again."""
+"""Rewriting a conversation whose log is redacted: tombstones replace events, and everything derived from the log is rebuilt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.store import segments
 from moot.store.connect import Queries
 from moot.store.events import Events
 from moot.store.forgetting.needles import Needles
-from moot.store.rows import EXCHANGE, exchange_of, kept_object
+from moot.store.rows import EXCHANGE, auxiliary_exchanges, exchange_of, kept_object
 from moot.store.stored import Row, former, tombstone
 from moot.store.transaction import Transaction
 from moot.store.unindexing import unindex
@@ -23,11 +23,11 @@ __all__ = ["Rewriting"]
 
 _PAGE = 2048
 REDACTED = "redacted"
-"""The field of an exchange's request that says that the exchange is no more what it was."""
+"""Field of an exchange's request that marks the exchange as redacted."""
 
 
 class Rewriting:
-    """One conversation, inside the transaction that changes it."""
+    """The rewriting of one conversation, inside the changing transaction."""
 
     def __init__(self, transaction: Transaction, no: int, needles: Needles) -> None:
         self._transaction = transaction
@@ -36,7 +36,7 @@ class Rewriting:
         self._counts: dict[str, int] = {}
 
     def work(self, found: Mapping[int, Row]) -> dict[str, int]:
-        """How many rows of which table were changed."""
+        """Apply the changes and return the number of changed rows by table."""
         now = self._transaction.now_ms
         rows = {seq: _dated(row, now) for seq, row in found.items()}
         runs: dict[int, str] = dict(self._transaction.execute("SELECT no, id FROM run WHERE conversation = ?", (self._no,)).fetchall())
@@ -49,7 +49,7 @@ class Rewriting:
         return self._counts
 
     def _indexed(self) -> int:
-        """How many messages are taken out of the index because it still has an older text of them."""
+        """Unindex messages whose indexed text has a match, and return their number."""
         found: Any = self._transaction.execute(
             "SELECT m.id, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
             " JOIN message AS m ON m.no = s.message WHERE s.conversation = ?",
@@ -62,27 +62,27 @@ class Rewriting:
             self._counts[table] = self._counts.get(table, 0) + rows
 
     def _exchanges(self, touched: set[str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
-        """Marks exchanges that are no more what they were, and gives the events that begin them: those know a digest of the row."""
+        """Mark redacted exchanges, and return their start events, which contain a digest of the row."""
         digests: dict[str, str] = {}
         found: Any = self._transaction.execute(f"SELECT {EXCHANGE} WHERE e.conversation = ?", (self._no,)).fetchall()
         for row in found:
-            was = exchange_of(row)
+            old = exchange_of(row)
             changed = [self._needles.json(row[8]), self._needles.json(row[9]), *(self._needles.text(text) for text in row[6:8])]
-            if was.id not in touched and changed == [row[8], row[9], row[6], row[7]]:
+            if old.id not in touched and changed == [row[8], row[9], row[6], row[7]]:
                 continue
-            now_is = exchange_of((*row[:6], changed[2], changed[3], changed[0], changed[1], *row[10:]))
-            now_is = replace(now_is, request={**now_is.request, REDACTED: True})
+            new = exchange_of((*row[:6], changed[2], changed[3], changed[0], changed[1], *row[10:]))
+            new = replace(new, request={**new.request, REDACTED: True})
             self._transaction.execute(
                 "UPDATE exchange SET options = ?, request = ?, provider = ?, model = ? WHERE id = ?",
-                (changed[0], dumps(now_is.request), now_is.provider, now_is.model, was.id),
+                (changed[0], dumps(new.request), new.provider, new.model, old.id),
             )
-            gone = self._transaction.execute("DELETE FROM translation WHERE exchange = ?", (was.id,)).rowcount
-            self._count("translation", gone)
+            deleted = self._transaction.execute("DELETE FROM translation WHERE exchange = ?", (old.id,)).rowcount
+            self._count("translation", deleted)
             self._count("exchange", 1)
-            digests[was.id] = row_digest(now_is)
-        return self._beginnings(digests, rows, runs, now) if digests else {}
+            digests[old.id] = row_digest(new)
+        return self._starts(digests, rows, runs, now) if digests else {}
 
-    def _beginnings(self, digests: Mapping[str, str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
+    def _starts(self, digests: Mapping[str, str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
         found: dict[int, Row] = {}
         for stored in log_rows(self._transaction, self._no, 0):
             row = rows.get(stored.seq, stored)
@@ -95,7 +95,7 @@ class Rewriting:
         return found
 
     def _messages(self, runs: set[str]) -> None:
-        """Messages of runs are folded again, the others lose it by themselves, as their events did."""
+        """Update messages: those of runs are folded again, others are redacted directly, like their events."""
         transaction, needles = self._transaction, self._needles
         stored = transaction.execute(
             "SELECT id, run, parts, metadata, client_id FROM message WHERE conversation = ?", (self._no,)
@@ -116,13 +116,13 @@ class Rewriting:
 
 
 def _folded(queries: Queries, no: int, run: str) -> tuple[bytes, bytes]:
-    """Parts and metadata of an ended run's message, as its log gives them now."""
-    aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (run,))}
+    """Fold an ended run's log and return parts and metadata of its message."""
+    others = auxiliary_exchanges(queries, run)
     folder, after, events = Folder(), 0, Events()
     while page := events.page(queries, no, after, _PAGE, run, newest=True):
         after = page[-1].seq
         for event in page:
-            if event.exchange not in aside:
+            if event.exchange not in others:
                 folder.feed_all(event.chunks)
     return dumps(folder.parts()), dumps(folder.metadata())
 

@@ -1,4 +1,4 @@
-"""What a person typed in conversations: prompts as texts, and titles."""
+"""The texts that a person typed in conversations: prompts and titles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["prompts"]
 
 
 def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
-    """All texts of their prompts, and their titles."""
+    """Return the texts of all prompts, and the titles."""
     found: set[str] = set()
     for no in conversations:
         rows: Any = queries.execute(

@@ -1,8 +1,8 @@
-"""Which events of a conversation hold what is looked for, also where it is split over them. Pure, but for the rows it is fed.
+"""Finding the events of a conversation that contain a match, also where it is split over several events. Pure, except for its input.
 
-A string may lie in one event, or be spread over many: one token an event, in chunks as in the vendor's own frames, or over two reads
-of a socket. So three things are read as if they were one text each: the deltas of a part; the raw of an exchange; and each field of the
-JSON frames of an exchange, by its place in the frame. Every event that gives a letter to what is found there is one that holds it.
+A match may be in one event or spread over many: one token per event, both in chunks and in the vendor's frames, or over two reads of a
+socket. So three things are searched as joined texts: the deltas of a part, the raw of an exchange, and each field of the JSON frames of an
+exchange, by its path in the frame. Every event that contributes a letter to a match is a hit.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from moot.types.forgetting import MARK
 __all__ = ["Scan"]
 
 _DELTAS = {"text-delta": ("id", "delta"), "reasoning-delta": ("id", "delta"), "tool-input-delta": ("toolCallId", "inputTextDelta")}
-"""Chunks that go on with a text: what says of which, and the field with the text."""
+"""Delta chunks, with the field that identifies the text and the field with the delta."""
 _APART = ("index", "output_index", "content_index", "item_id", "itemId", "toolCallId")
-"""Fields that tell the things of a frame apart which come side by side."""
+"""Fields that distinguish concurrent items in the frames of a stream."""
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One text, with the events and chunks that it came in."""
+    """One joined text, with the events and chunks of its pieces."""
 
     pieces: list[str] = field(default_factory=list[str])
     places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Seq and index of the chunk; -1 = it is raw."""
+    """Seq and index of the chunk; -1 = raw."""
 
 
 class Scan:
-    """Takes the rows of a conversation in their order; then says of each what becomes of it."""
+    """A scan of a conversation: feed it all rows in order, then let it build the tombstones."""
 
     def __init__(self, needles: Needles) -> None:
         self.hits: set[int] = set()
-        """Seqs of events that hold something."""
+        """Seqs of events with a match."""
         self._needles = needles
         self._deltas: dict[tuple[int, int], str] = {}
-        """What is left of deltas that hold some of it."""
+        """Redacted deltas."""
         self._streams: dict[Hashable, dict[Hashable, _Stream]] = {}
         """By exchange (or run), then by text."""
         self._raws: dict[Hashable, list[tuple[int, bytes]]] = {}
 
     def row(self, row: Row) -> None:
-        """Looks at the next event."""
+        """Search the next event."""
         needles, was = self._needles, former(row)
-        said = [data for data in (row.raw, was.chunks, was.body) if data]
-        if needles.within(b"\0".join(said)) and any(needles.within(data) for data in said):  # nearly always one look is enough
+        fields = [data for data in (row.raw, was.chunks, was.body) if data]
+        if needles.within(b"\0".join(fields)) and any(needles.within(data) for data in fields):  # usually one check is sufficient
             self.hits.add(row.seq)
         of = row.run, row.exchange
         if row.raw is not None:
@@ -66,12 +66,12 @@ class Scan:
             self._close(of)
 
     def end(self) -> None:
-        """Behind the last event."""
+        """Search what is still open after the last event."""
         for of in {*self._streams, *self._raws}:
             self._close(of)
 
     def changed(self, row: Row, at: int) -> Row:
-        """The tombstone in the place of an event that holds something."""
+        """Return the tombstone for an event with a match."""
         was = former(row)
         body = was.body
         if body is not None and self._needles.within(body):
@@ -104,7 +104,7 @@ class Scan:
             start += len(text)
 
     def _look_at_raw(self, raws: list[tuple[int, bytes]]) -> None:
-        """Where something lies across the border of two reads."""
+        """Find matches across the border of two reads."""
         text = b"".join(data for _, data in raws).decode("utf-8", "surrogateescape")
         spans = [
             (len(text[:start].encode("utf-8", "surrogateescape")), len(text[:end].encode("utf-8", "surrogateescape")))
@@ -135,24 +135,24 @@ class Scan:
             return b"null"
         if kind != "message" or not isinstance(value, dict):
             return dumps(self._needles.value(value))
-        said = self._needles.piece(value)
+        redacted = self._needles.piece(value)
         parts = value.get("parts")
         if isinstance(parts, list):
-            said["parts"] = [self._needles.piece(part) if isinstance(part, dict) else self._needles.value(part) for part in parts]
-        return dumps(said)
+            redacted["parts"] = [self._needles.piece(part) if isinstance(part, dict) else self._needles.value(part) for part in parts]
+        return dumps(redacted)
 
 
 def _without(text: str, start: int, spans: list[tuple[int, int]]) -> str:
-    """What is left of a piece that stands there in the whole; the mark is where a span begins."""
+    """Redact a piece that starts at `start` of the joined text; the mark is at the start of a span."""
     pieces: list[str] = []
     at, end = start, start + len(text)
-    for first, behind in spans:
-        if behind <= start or first >= end:
+    for first, stop in spans:
+        if stop <= start or first >= end:
             continue
         pieces.append(text[at - start : max(first, start) - start])
         if first >= start:
             pieces.append(MARK)
-        at = min(behind, end)
+        at = min(stop, end)
     return "".join([*pieces, text[at - start :]])
 
 
@@ -173,12 +173,12 @@ def _deltas(chunks: bytes) -> Iterator[tuple[int, tuple[str, str, str]]]:
 
 
 def _leaves(raw: bytes) -> Iterator[tuple[Hashable, str]]:
-    """Texts of the JSON of a frame, each with its place."""
+    """Yield the strings in the JSON of a frame, with their paths."""
     for line in raw.splitlines():
-        said = line[5:].strip() if line.startswith(b"data:") else line.strip()
-        if said[:1] in (b"{", b"["):
+        data = line[5:].strip() if line.startswith(b"data:") else line.strip()
+        if data[:1] in (b"{", b"["):
             try:
-                value = loads(said)
+                value = loads(data)
             except ValueError:
                 continue
             yield from _strings(value, ())

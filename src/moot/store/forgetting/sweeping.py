@@ -1,8 +1,7 @@
-"""Blobs that nobody names any more go: marked in one snapshot, swept in a transaction, their files last."""
+"""Deleting unreferenced blobs: marked in a snapshot, swept in a transaction, and their files removed last."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -23,16 +22,16 @@ _NEWER = (
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Who named what, in one snapshot."""
+    """References to blobs in one snapshot."""
 
     named: frozenset[tuple[str, str]]
-    """Names and owners."""
+    """Names with the owners of the references."""
     through: tuple[int, int, int]
     """The last message, run and exchange of that snapshot."""
 
 
 def mark(work: Work, queries: Queries) -> Marked:
-    """Looks through the whole store for the blobs of the work."""
+    """Find references to the work's blobs in the whole store."""
     named = named_by(queries, work.blobs)
     row: Any = queries.execute(
         "SELECT (SELECT coalesce(max(no), 0) FROM message), (SELECT coalesce(max(no), 0) FROM run),"
@@ -42,20 +41,20 @@ def mark(work: Work, queries: Queries) -> Marked:
 
 
 def sweep(work: Work, marked: Marked, transaction: Transaction) -> tuple[Work, int]:
-    """The work with only those blobs left whose files are to be removed or that have to wait, and how many have to."""
+    """Delete unreferenced blobs. Return the work with those whose files must be removed or that must wait, and how many must wait."""
     work = deepcopy(work)
     again = set[str]()
     newer: list[bytes] = [data for (data,) in transaction.execute(_NEWER, marked.through).fetchall()]
-    held = {name for name, _ in marked.named} | {name for name in work.blobs if any(name.encode() in data for data in newer)}
+    referenced = {name for name, _ in marked.named} | {name for name in work.blobs if any(name.encode() in data for data in newer)}
     busy = transaction.row("SELECT 1 FROM run WHERE status = 'running' LIMIT 1") is not None
     for name in sorted(work.blobs):
         row: Any = transaction.row("SELECT size, created_at, data IS NULL FROM blob WHERE sha256 = ?", (name,))
         if row is None:
             continue
         size, put_at, in_file = row
-        if name in held:
+        if name in referenced:
             work.blobs.discard(name)
-            _give_up(transaction, work, name, marked)
+            _disown(transaction, work, name, marked)
         elif busy and put_at > transaction.now_ms - FRESH:
             again.add(name)
         else:
@@ -70,15 +69,15 @@ def sweep(work: Work, marked: Marked, transaction: Transaction) -> tuple[Work, i
     return work, len(again)
 
 
-def _give_up(transaction: Transaction, work: Work, name: str, marked: Marked) -> None:
-    """Those whose conversations went have it no more, when nothing of theirs names it."""
+def _disown(transaction: Transaction, work: Work, name: str, marked: Marked) -> None:
+    """Remove the blob from owners of purged conversations if none of their data refers to it anymore."""
     for owner in work.owners:
         if (name, owner) not in marked.named and any(other != owner and of == name for of, other in marked.named):
             transaction.execute("DELETE FROM blob_owner WHERE sha256 = ? AND owner_id = ?", (name, owner))
 
 
 def _remove(transaction: Transaction, work: Work, name: str) -> bool:
-    """Whether the blob is gone: somebody else may have put the same bytes there and not have named them yet."""
+    """Delete a blob and return True, unless another owner has stored the same bytes and may not have referenced them yet."""
     for (owner,) in transaction.execute("SELECT owner_id FROM blob_owner WHERE sha256 = ?", (name,)).fetchall():
         if not work.owners or owner in work.owners:
             transaction.execute("DELETE FROM blob_owner WHERE sha256 = ? AND owner_id = ?", (name, owner))
@@ -89,7 +88,7 @@ def _remove(transaction: Transaction, work: Work, name: str) -> bool:
 
 
 def unlink(work: Work, files: BlobFiles, transaction: Transaction) -> Work:
-    """Removes the files of blobs that have no row; nobody can make one meanwhile."""
+    """Delete the files of blobs without a row; no one can create one meanwhile."""
     work = deepcopy(work)
     for name in sorted(work.blobs):
         if transaction.row("SELECT 1 FROM blob WHERE sha256 = ?", (name,)) is None:
@@ -97,8 +96,3 @@ def unlink(work: Work, files: BlobFiles, transaction: Transaction) -> Work:
     work.blobs.clear()
     save(transaction, work)
     return work
-
-
-def leftovers(files: BlobFiles, names: Collection[str]) -> list[str]:
-    """Names of files that are still there."""
-    return [name for name in names if files.path(name).exists()]

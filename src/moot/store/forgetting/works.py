@@ -1,4 +1,4 @@
-"""A purge or redaction as it is stored while it goes on: what is to be done, how far it is, and its receipt."""
+"""The stored state of a purge or redaction in progress: what to do, how far it is, and its receipt."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from moot.store.transaction import Transaction
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.forgetting import FileFate, Forgotten, Secret
 
-__all__ = ["Work", "begun", "open_works", "receipt_of", "receipts", "save"]
+__all__ = ["Work", "open_works", "receipt_of", "receipts", "save", "start"]
 
 
 @dataclass(slots=True)
 class Work:
-    """What one purge or redaction does. Each step can be done again when nobody knows whether it was."""
+    """One purge or redaction. Each step can be repeated if it is unknown whether it was done."""
 
     receipt: Forgotten
     conversations: dict[int, str] = field(default_factory=dict[int, str])
-    """No → id: those to be purged, or to be looked through."""
+    """No → id of the conversations to purge or search."""
     whole: bool = False
-    """Of a redaction: everything, not those conversations alone."""
+    """Redact everything, not only those conversations."""
     secret: Secret | None = None
     blobs: set[str] = field(default_factory=set[str])
-    """Names of what may be nobody's any more."""
+    """Hashes of blobs that may be unreferenced."""
     owners: set[str] = field(default_factory=set[str])
-    """Whose they were; empty = everybody's."""
+    """Their owners; empty = all owners."""
     since: int = 0
-    """ms; copies of the store that are older hold nothing of it."""
+    """ms; older copies of the store don't contain the data."""
     unindexed: bool = False
-    """Something was taken out of the search index."""
+    """True if anything was removed from the search index."""
 
     def to_json(self) -> JsonObject:
         value: JsonObject = {
@@ -48,13 +48,13 @@ class Work:
         return value
 
     def count(self, table: str, rows: int) -> None:
-        """Puts rows into the receipt."""
+        """Add changed rows to the receipt."""
         if rows:
             self.receipt.rows[table] = self.receipt.rows.get(table, 0) + rows
 
 
-def begun(transaction: Transaction, work: Work) -> Work:
-    """The work, stored."""
+def start(transaction: Transaction, work: Work) -> Work:
+    """Store new work."""
     work.receipt.begun_at = transaction.now_ms
     work.receipt.no = transaction.row(
         "INSERT INTO forgetting (kind, begun_at, rest, receipt) VALUES (?, ?, ?, ?) RETURNING no",
@@ -64,7 +64,7 @@ def begun(transaction: Transaction, work: Work) -> Work:
 
 
 def save(transaction: Transaction, work: Work, *, cleaned: bool = False, done: bool = False) -> None:
-    """Stores how far it is, in the transaction that brought it there. `cleaned` = only the file itself is left to be cleaned."""
+    """Store the progress in the transaction that made it. `cleaned` means that only the database file remains to be cleaned."""
     if done:
         work.receipt.done_at = transaction.now_ms
     transaction.execute(
@@ -74,13 +74,13 @@ def save(transaction: Transaction, work: Work, *, cleaned: bool = False, done: b
 
 
 def open_works(queries: Queries) -> list[tuple[int, Work | None, Forgotten]]:
-    """What is not done, the oldest first; without a work where only the file is left to be cleaned."""
+    """Return unfinished works, oldest first; the work is None if only the file remains to be cleaned."""
     rows: Any = queries.execute("SELECT no, rest, receipt FROM forgetting WHERE done_at IS NULL ORDER BY no").fetchall()
     return [(no, None if work is None else _work_of(no, kept_object(work), receipt), receipt_of(no, receipt)) for no, work, receipt in rows]
 
 
 def receipts(queries: Queries, limit: int) -> list[Forgotten]:
-    """The newest first."""
+    """Return receipts, newest first."""
     rows: Any = queries.execute("SELECT no, receipt FROM forgetting ORDER BY no DESC LIMIT ?", (limit,)).fetchall()
     return [receipt_of(no, receipt) for no, receipt in rows]
 
@@ -100,7 +100,7 @@ def _work_of(no: int, value: JsonObject, receipt: bytes) -> Work:
 
 
 def receipt_of(no: int, data: bytes) -> Forgotten:
-    """A receipt as it is stored."""
+    """Parse a stored receipt."""
     value: Any = kept_object(data)
     kind: Literal["purge", "redact"] = "redact" if value.get("kind") == "redact" else "purge"
     return Forgotten(

@@ -1,16 +1,8 @@
-"""What was brought in from elsewhere, on SQLite: whole recordings, and conversations in short pieces that can be told again and again.
+"""Imports on SQLite: complete recordings, and conversations in batches that can be repeated any number of times.
 
-A message of a source is known by its id there and a digest of its raw, so whatever is told once more is found and left alone; what has
-grown, was told anew or is new is added. Each piece is one short transaction of its own, and all that is known of it is in the same one:
-where a process dies, the next one goes on.
-
-| file | what it does |
-|---|---|
-| `imports.py` | `Imports`: its methods, and which thread does what |
-| `finding.py` | which conversation and which messages of a source are here already |
-| `adding.py` | the transaction that adds a piece |
-| `settling.py` | what is known of a conversation once all of it was read: title, head, parents, times |
-| `recordings.py` | a whole recording in one transaction |
+A message of a source is identified by its id there and a digest of its raw, so that repeated entries are recognized and skipped; new,
+changed and extended ones are added. Each batch is a short transaction that also stores what is known about the source: if a process dies,
+the next one continues.
 """
 
 from moot.store.importing.imports import StoredImports

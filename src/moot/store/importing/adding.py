@@ -1,4 +1,4 @@
-"""The transaction that adds a piece of a conversation."""
+"""The transaction that adds a batch of entries to a conversation."""
 
 from __future__ import annotations
 
@@ -50,56 +50,56 @@ _MESSAGE_ROW = (
 
 
 @dataclass(slots=True)
-class _Said:
-    """A message that is to be inserted."""
+class _NewMessage:
+    """A message to insert."""
 
     id: str
     parent: str | None
     arrival: Arrival
     role: Role
     at: int
-    """Its event among those of the piece."""
+    """Index of its event in the batch."""
 
 
 @dataclass(slots=True)
 class _Piece:
-    """What one transaction gathers."""
+    """Everything that one transaction adds."""
 
     no: int
     entries: list[Entry] = field(default_factory=list[Entry])
-    said: list[_Said] = field(default_factory=list[_Said])
+    new: list[_NewMessage] = field(default_factory=list[_NewMessage])
     notes: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     counts: Counter[str] = field(default_factory=Counter[str])
-    """As `Taken` counts, by its names."""
+    """Counts with the field names of `Taken`."""
     usage: Usage = field(default_factory=Usage)
     costs: list[int] = field(default_factory=list[int])
     unpriced: int = 0
     times: list[int] = field(default_factory=list[int])
     last: str | None = None
-    """The newest message."""
+    """Id of the newest message."""
 
 
-def take(whose: tuple[str, str], arrivals: Sequence[Arrival], anew: bool, transaction: Transaction) -> Taken:
-    """As `Imports.take`; with `anew` messages that are known letter for letter are looked at, for another version has read them.
+def take(conversation: tuple[str, str], arrivals: Sequence[Arrival], compare: bool, transaction: Transaction) -> Taken:
+    """Implement `Imports.take`; with `compare`, known messages are compared too, because another version has read them.
 
-    `whose`: a conversation and its owner; NotFound is raised for one of somebody else.
+    `conversation` is an id and its owner. Raise NotFound for a conversation of another owner.
     """
-    no = lookup.number(transaction, *whose)
+    no = lookup.number(transaction, *conversation)
     keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)
     known = variants(transaction, no, keys)
-    latest = {key: told[-1].message for key, told in known.items()}
+    latest = {key: versions[-1].message for key, versions in known.items()}
     piece = _Piece(no)
     for one in arrivals:
-        told = known.setdefault(one.key, [])
+        earlier = known.setdefault(one.key, [])
         if one.role is not None:
-            hangs_on = latest.get(one.parent) if one.parent is not None else None
-            piece.counts["loose"] += one.parent is not None and hangs_on is None
-            latest[one.key] = _message(transaction, piece, one, one.role, told, hangs_on, anew=anew)
-        elif told:
+            parent = latest.get(one.parent) if one.parent is not None else None
+            piece.counts["loose"] += one.parent is not None and parent is None
+            latest[one.key] = _message(transaction, piece, one, one.role, earlier, parent, compare=compare)
+        elif earlier:
             piece.counts["known"] += 1
         else:
             piece.entries.append(Entry("meta", one.raw, one.body))
-            _note(piece, one, told, None)
+            _note(piece, one, earlier, None)
             piece.counts["records"] += 1
     _store(transaction, piece)
     taken = Taken(**piece.counts)
@@ -108,36 +108,37 @@ def take(whose: tuple[str, str], arrivals: Sequence[Arrival], anew: bool, transa
 
 
 def _message(
-    transaction: Transaction, piece: _Piece, one: Arrival, role: Role, told: list[Variant], parent: str | None, *, anew: bool
+    transaction: Transaction, piece: _Piece, one: Arrival, role: Role, earlier: list[Variant], parent: str | None, *, compare: bool
 ) -> str | None:
-    """The message of ours that this one is from now on."""
-    same = next((variant for variant in told if variant.digest == one.digest), None)
-    if same is not None and not anew:
+    """Return the id of our message for this entry."""
+    same = next((variant for variant in earlier if variant.digest == one.digest), None)
+    if same is not None and not compare:
         piece.counts["known"] += 1
         return same.message
-    if told:
-        found = _told_further(transaction, piece, one, told, same)
+    if earlier:
+        found = _extended(transaction, piece, one, earlier, same)
         if found is not None:
             return found
     id = new_id()
-    piece.said.append(_Said(id, parent, one, role, len(piece.entries)))
+    piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
     piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
-    piece.counts["rewritten" if told else "added"] += 1
-    _note(piece, one, told, id)
+    piece.counts["rewritten" if earlier else "added"] += 1
+    _note(piece, one, earlier, id)
     _count(piece, one)
     piece.last = id
     return id
 
 
 def _body(id: str, parent: str | None, role: str, one: Arrival) -> bytes:
-    """As `message_body` has it, without encoding anything twice."""
-    hangs = b"null" if parent is None else b'"%s"' % parent.encode()
-    return b'{"id":"%s","role":"%s","parent":%s,"parts":%s,"metadata":%s}' % (id.encode(), role.encode(), hangs, one.parts, one.metadata)
+    """Build the same JSON as `message_body`, without encoding anything twice."""
+    parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
+    head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
+    return head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata)
 
 
-def _note(piece: _Piece, arrival: Arrival, told: list[Variant], message: str | None) -> None:
+def _note(piece: _Piece, arrival: Arrival, earlier: list[Variant], message: str | None) -> None:
     length = len(arrival.raw)
-    told.append(Variant(arrival.digest, length, message))
+    earlier.append(Variant(arrival.digest, length, message))
     piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
 
 
@@ -152,7 +153,7 @@ def _count(piece: _Piece, arrival: Arrival) -> None:
 
 
 def _count_more(piece: _Piece, arrival: Arrival, before: Message) -> None:
-    """What it took since it was last told."""
+    """Add the usage since the last import of the message."""
     usage, cost, unpriced = took(before.metadata)
     piece.usage += arrival.usage - usage
     piece.unpriced += arrival.unpriced - unpriced
@@ -160,18 +161,18 @@ def _count_more(piece: _Piece, arrival: Arrival, before: Message) -> None:
         piece.costs.append(arrival.cost - (cost or 0))
 
 
-# ── what was told before ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── messages that were imported before ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: list[Variant], same: Variant | None) -> str | None:
-    """The message that goes on with this; None when it is another one, which becomes a sibling."""
+def _extended(transaction: Transaction, piece: _Piece, one: Arrival, earlier: list[Variant], same: Variant | None) -> str | None:
+    """Return the message that this entry extends; None if it is a different one, which becomes a sibling."""
     raw = memoryview(one.raw)
-    variant = same or next((old for old in reversed(told) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
+    variant = same or next((old for old in reversed(earlier) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
     is_prefix = variant is not None
-    variant = variant or told[-1]
-    _store(transaction, piece)  # what it goes on with may be in this very piece
+    variant = variant or earlier[-1]
+    _store(transaction, piece)  # the extended message may be in this batch
     row: Any = transaction.row(_MESSAGE_ROW, (variant.message, piece.no))
-    if row is None:  # purged: it does not come back
+    if row is None:  # purged messages are not imported again
         piece.counts["known"] += 1
         return variant.message or ""
     before = message_of(row)
@@ -185,8 +186,8 @@ def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: l
     fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)
     _grow(transaction, piece, before, body if is_prefix else {**body, "anew": True}, fresh_raw)
     transaction.execute("DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.key, variant.digest))
-    told.remove(variant)
-    _note(piece, one, told, before.id)
+    earlier.remove(variant)
+    _note(piece, one, earlier, before.id)
     _count_more(piece, one, before)
     piece.counts["grown"] += 1
     return before.id
@@ -194,7 +195,7 @@ def _told_further(transaction: Transaction, piece: _Piece, one: Arrival, told: l
 
 def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonObject, raw: bytes | None) -> None:
     parts, metadata = grown(before.parts, before.metadata, body)
-    (seq,) = transaction.add_said(piece.no, (Entry("message", raw, dumps(body)),))
+    (seq,) = transaction.add_encoded(piece.no, (Entry("message", raw, dumps(body)),))
     transaction.execute(
         "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ?, is_indexed = 0 WHERE id = ?",
         (quick(dumps(parts)), quick(dumps(metadata)), seq, seq, before.id),
@@ -205,25 +206,25 @@ def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonOb
 
 
 def _store(transaction: Transaction, piece: _Piece) -> None:
-    """Stores what has gathered."""
+    """Store everything collected."""
     if piece.entries:
-        first = transaction.add_said(piece.no, piece.entries).start
+        first = transaction.add_encoded(piece.no, piece.entries).start
         rows = [
             (
                 *(one.id, piece.no, one.parent, one.role, quick(one.arrival.parts), quick(one.arrival.metadata)),
                 *[first + one.at] * 3,
                 one.arrival.created_at or transaction.now_ms,
             )
-            for one in piece.said
+            for one in piece.new
         ]
         insert_many(transaction.execute, _MESSAGES, rows)
     if piece.notes:
         insert_many(transaction.execute, _KNOWNS, piece.notes)
-    piece.entries, piece.said, piece.notes = [], [], []
+    piece.entries, piece.new, piece.notes = [], [], []
 
 
 def _sum_up(transaction: Transaction, piece: _Piece, taken: Taken) -> None:
-    """The conversation's row with what was added; its branch follows while only imports have moved it."""
+    """Update the conversation's sums; its branch follows as long as only imports have moved it."""
     usage, times = piece.usage, piece.times
     if not (taken.added or taken.rewritten or taken.grown):
         return

@@ -1,4 +1,4 @@
-"""Which conversation, and which messages of it, a source's are."""
+"""Finding the conversation and the messages that were imported from a source."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from moot.types.imports import Arrival, Arriving
 __all__ = ["Place", "Variant", "fresh", "made_by", "note", "place_of", "variants"]
 
 _SIZES = (8, 64, 512)
-"""Keys in one statement, so that there are few statements to prepare."""
+"""Numbers of keys per statement; few sizes, so that few statements are prepared."""
 
 
 class Place(NamedTuple):
-    """A conversation of a source."""
+    """A conversation imported from a source."""
 
     no: int
     id: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """What one reading found under a key; a source that was rewritten has given several."""
+    """One version of an entry; a source that changes has several."""
 
     digest: bytes
     length: int
@@ -35,7 +35,7 @@ class Variant(NamedTuple):
 
 
 def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place | None:
-    """None when nothing of it is here."""
+    """Return None if the source's conversation is not imported."""
     row: Any = queries.execute(
         "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_conversation AS i"
         " JOIN conversation AS c ON c.no = i.conversation WHERE i.owner_id = ? AND i.format = ? AND i.source_id = ?",
@@ -45,7 +45,7 @@ def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place
 
 
 def made_by(queries: Queries, owner: str, arriving: Arriving) -> str | None:
-    """The conversation of ours whose runs made that session, or the one that it is a part of."""
+    """Return our conversation whose run created the session, or the session's parent."""
     if not arriving.resumable:
         return None
     row: Any = queries.execute(
@@ -57,10 +57,10 @@ def made_by(queries: Queries, owner: str, arriving: Arriving) -> str | None:
 
 
 def note(transaction: Transaction, conversation: int, origin: JsonObject | None, owner: str) -> None:
-    """Notes whose conversation it is, by its origin: of one that was brought in whole."""
+    """Register a complete recording by its conversation's origin."""
     found = origin or {}
     if not found.get("format") or not found.get("source_id"):
-        raise StoreError("what is brought in has to say where it comes from")
+        raise StoreError("The origin of an import must have a format and a source id.")
     transaction.execute(
         "INSERT OR REPLACE INTO import_conversation (owner_id, format, source_id, conversation, version) VALUES (?, ?, ?, ?, ?)",
         (owner, str(found["format"]), str(found["source_id"]), conversation, found.get("version") or 0),
@@ -68,7 +68,7 @@ def note(transaction: Transaction, conversation: int, origin: JsonObject | None,
 
 
 def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict[bytes, list[Variant]]:
-    """What is known under each of these keys, oldest first."""
+    """Return the known variants of these keys, oldest first."""
     wanted = list(dict.fromkeys(keys))
     found: dict[bytes, list[Variant]] = {}
     while wanted:
@@ -81,16 +81,16 @@ def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict
         ).fetchall()
         for key, digest, length, message in rows:
             found.setdefault(key, []).append(Variant(digest, length, message))
-    for told in found.values():
-        told.sort(key=lambda one: one.message or "")  # ids grow with the time at which they were given
+    for versions in found.values():
+        versions.sort(key=lambda one: one.message or "")  # ids grow with time
     return found
 
 
-def fresh(queries: Queries, conversation: int, arrivals: Sequence[Arrival], *, anew: bool) -> list[Arrival]:
-    """Those that are not known letter for letter; with `anew` the known messages too, which another version has read."""
+def fresh(queries: Queries, conversation: int, arrivals: Sequence[Arrival], *, compare: bool) -> list[Arrival]:
+    """Return the entries that are not known byte for byte; with `compare`, also known messages."""
     known = variants(queries, conversation, (arrival.key for arrival in arrivals))
     return [
         arrival
         for arrival in arrivals
-        if (anew and arrival.key[:1] != b"\0") or all(one.digest != arrival.digest for one in known.get(arrival.key, ()))
+        if (compare and arrival.key[:1] != b"\0") or all(one.digest != arrival.digest for one in known.get(arrival.key, ()))
     ]

@@ -1,4 +1,4 @@
-"""`Imports` on SQLite: what is known is looked up on the thread that reads; the writer only stores."""
+"""`Imports` on SQLite. Known entries are looked up on the reader thread, so that the writer only stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARK = "format, version, path, size, modified_at, inode, conversations, problem
 
 
 class StoredImports:
-    """`Imports`; what it brings in is the owner's."""
+    """`Imports` on SQLite; imported conversations belong to the owner."""
 
     def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._writer = writer
@@ -49,24 +49,24 @@ class StoredImports:
             return await self._reader.read(lambda connection: _would_receive(connection, arriving, self._owner))
         return await self._writer.write(partial(receive, arriving, self._owner), f"import:{arriving.format}:{arriving.source_id}")
 
-    async def take(self, received: Received, arrivals: Sequence[Arrival], *, anew: bool = False, dry_run: bool = False) -> Taken:
+    async def take(self, received: Received, arrivals: Sequence[Arrival], *, compare: bool = False, dry_run: bool = False) -> Taken:
         if dry_run and received.is_new:
             return _would_take(arrivals, arrivals, ())
-        if received.is_new:  # nothing of it can be known; whose it is, the transaction looks up
-            return await self._writer.write(partial(take, (received.id, self._owner), arrivals, anew), received.id)
+        if received.is_new:  # nothing can be known yet; the transaction checks the owner
+            return await self._writer.write(partial(take, (received.id, self._owner), arrivals, compare), received.id)
 
         def look(connection: Connection) -> tuple[list[Arrival], list[bytes]]:
             no = lookup.number(connection, received.id, self._owner)
-            unknown = fresh(connection, no, arrivals, anew=anew)
+            unknown = fresh(connection, no, arrivals, compare=compare)
             return unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
 
-        unknown, told = await self._reader.read(look)
+        unknown, keys = await self._reader.read(look)
         known = Taken(known=len(arrivals) - len(unknown))
         if dry_run:
-            return _would_take(arrivals, unknown, told)
+            return _would_take(arrivals, unknown, keys)
         if not unknown:
             return known
-        return known + await self._writer.write(partial(take, (received.id, self._owner), unknown, anew), received.id)
+        return known + await self._writer.write(partial(take, (received.id, self._owner), unknown, compare), received.id)
 
     async def settle(self, received: Received, settled: Settled) -> Conversation:
         return await self._writer.write(partial(settle, received.id, self._owner, settled), received.id)
@@ -115,9 +115,9 @@ def _would_receive(connection: Connection, arriving: Arriving, owner: str) -> Re
     return Received("", is_new=True) if ours is None else Received(ours, closed=True)
 
 
-def _would_take(arrivals: Sequence[Arrival], unknown: Sequence[Arrival], told: Sequence[bytes]) -> Taken:
-    """What a dry run can tell without storing anything: a message that is told differently counts as grown."""
-    keys = set(told)
+def _would_take(arrivals: Sequence[Arrival], unknown: Sequence[Arrival], existing: Sequence[bytes]) -> Taken:
+    """Estimate the result for a dry run; any changed message counts as grown."""
+    keys = set(existing)
     records = sum(one.key[:1] == b"\0" for one in unknown)
     grown = sum(one.key in keys for one in unknown if one.key[:1] != b"\0")
     return Taken(added=len(unknown) - records - grown, grown=grown, records=records, known=len(arrivals) - len(unknown))

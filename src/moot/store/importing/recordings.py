@@ -1,4 +1,4 @@
-"""A whole recording in one transaction."""
+"""Storing a complete recording in one transaction."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from moot.store import lookup, messages
 from moot.store.importing.finding import note
-from moot.store.rows import optional, options_json
-from moot.store.submit import new_conversation
+from moot.store.messages import new_conversation
+from moot.store.rows import exchange_row, optional
 from moot.store.transaction import Transaction
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
@@ -20,7 +20,7 @@ __all__ = ["add"]
 
 
 def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
-    """As `Imports.add`."""
+    """Implement `Imports.add`."""
     wanted = replace(recording.conversation, owner=owner, head=None, message_count=0)
     made = new_conversation(transaction, wanted)
     for run in recording.runs:
@@ -57,15 +57,12 @@ def _insert_exchange(transaction: Transaction, conversation: int, value: Exchang
     transaction.execute(
         "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(value.id, value.run, conversation, value.purpose, value.dialect, value.converter, value.provider, value.model),
-            *(dumps(options_json(value.options)), dumps(value.request), value.chunk_format, value.ended),
-        ),
+        exchange_row(value, conversation),
     )
 
 
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
-    """The conversation's row as its runs' ends would have left it."""
+    """Set the sums as if the runs had ended here."""
     usage = sum((run.usage for run in recording.runs), Usage())
     costs = [run.cost for run in recording.runs if run.cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)

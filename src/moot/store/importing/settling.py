@@ -1,4 +1,4 @@
-"""A conversation once all of it was read: what can only be known then, and who hangs on whom."""
+"""The first and last steps of importing a conversation: creating it, linking parents and children, and applying the final facts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.importing.finding import made_by, place_of, variants
+from moot.store.messages import new_conversation
 from moot.store.rows import clean
-from moot.store.submit import new_conversation
 from moot.store.transaction import Transaction
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation
@@ -35,7 +35,7 @@ _CLOSED = (
 
 
 def receive(arriving: Arriving, owner: str, transaction: Transaction) -> Received:
-    """As `Imports.receive`."""
+    """Implement `Imports.receive`."""
     found = place_of(transaction, owner, arriving.format, arriving.source_id)
     if found is not None:
         closed = bool(transaction.row(_CLOSED, (found.no,))[0])
@@ -46,15 +46,15 @@ def receive(arriving: Arriving, owner: str, transaction: Transaction) -> Receive
     parent = arriving.parent if arriving.parent != arriving.source_id else None
     transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
     if parent is not None:
-        _hang(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
+        _link(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
     waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, arriving.source_id, made.no)).fetchall()
     for child, call in waiting:
-        _hang(transaction, (owner, arriving.format, arriving.source_id), child, call)
+        _link(transaction, (owner, arriving.format, arriving.source_id), child, call)
     return Received(made.id, is_new=True)
 
 
-def _hang(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
-    """Hangs a conversation on the one that it is a part of, if that is here and does not hang on it."""
+def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
+    """Set a conversation's parent, if that is imported and not a descendant."""
     row = transaction.row("SELECT id FROM conversation WHERE no = ?", (child,))
     above = place_of(transaction, *parent)
     seen: set[str] = set()
@@ -70,11 +70,11 @@ def _hang(transaction: Transaction, parent: tuple[str, str, str], child: int, ca
 
 
 def settle(id: str, owner: str, settled: Settled, transaction: Transaction) -> Conversation:
-    """As `Imports.settle`. Raises NotFound when it was purged meanwhile."""
+    """Implement `Imports.settle`. Raise NotFound if the conversation was purged meanwhile."""
     found = lookup.conversation(transaction, id, owner)
     row = transaction.row("SELECT head, version FROM import_conversation WHERE conversation = ?", (found.no,))
     if row is None:
-        raise NotFound(f"the conversation {id!r} comes from no source")
+        raise NotFound(f"The conversation {id!r} was not imported.")
     if settled.head is not None and found.head == row[0]:
         _move_head(transaction, found, settled.head)
     origin: JsonObject = {**(found.origin or {}), **settled.origin}
@@ -94,8 +94,8 @@ def settle(id: str, owner: str, settled: Settled, transaction: Transaction) -> C
 
 
 def _move_head(transaction: Transaction, found: Conversation, key: bytes) -> None:
-    told = variants(transaction, found.no, (key,)).get(key)
-    head = told[-1].message if told else None
+    versions = variants(transaction, found.no, (key,)).get(key)
+    head = versions[-1].message if versions else None
     if head is None or head == found.head or transaction.row("SELECT 1 FROM message WHERE id = ?", (head,)) is None:
         return
     transaction.add(found.no, (Event("tree", body={"op": "head", "message": head}),))

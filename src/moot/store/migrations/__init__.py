@@ -1,7 +1,7 @@
-"""The numbered steps from an empty file to the newest schema.
+"""The schema's migrations, numbered from an empty file to the newest version.
 
-Each is a file `NNNN_name.sql` of this folder; the newest schema's version is how many there are. A step that was released is never
-changed: the next one is added beside it, with a golden file of the old shape.
+Each is a file `NNNN_name.sql` in this folder; the schema version is their number. A released migration is never changed: add the next one,
+with a golden file of the old shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Migration", "released"]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: what to execute, in one transaction with all the others that are due."""
+    """One migration; all missing ones run in one transaction."""
 
     name: str
     script: str
@@ -24,11 +24,11 @@ class Migration:
 
 @cache
 def released() -> Sequence[Migration]:
-    """All steps, oldest first; read once, so that they can't change under a process."""
+    """Return all migrations in order; cached, so that they can't change during a process."""
     return tuple(Migration(file.stem, file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("[0-9]*.sql")))
 
 
 @cache
 def newest() -> int:
-    """The version that `released` leads to, without reading the steps."""
+    """Return the newest schema version without reading the files."""
     return sum(1 for _ in Path(__file__).parent.glob("[0-9]*.sql"))

@@ -1,4 +1,4 @@
-"""What a message is found by. Pure."""
+"""The document that is indexed for a message. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from moot.types.part import Part, is_tool, tool_name
 __all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "document_of"]
 
 OUTPUT_BYTES = 4 << 10
-"""Of each tool's arguments, and of each tool output."""
+"""Maximum size of the indexed text per tool input and per tool output."""
 CHARACTERS = 256 << 10
-"""Of each column of a message: one row must not hold up the writer for longer than a moment."""
+"""Maximum length of each column of a message, so that one row does not block the writer."""
 
 _MARKS = re.compile("[\x00\x02\x03]")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -24,35 +24,35 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A message as the index takes it up."""
+    """The indexed columns of a message."""
 
     text: str = ""
     tools: str = ""
-    """Names, arguments and outputs of its calls."""
+    """Names, inputs and outputs of its tool calls."""
     reasoning: str = ""
     agent: str = ""
     model: str = ""
     facts: str = ""
-    """Words of one letter case and no signs, of which conditions are made; one of them is `all`."""
+    """Keywords in lower case without punctuation, used by conditions; one of them is `all`."""
     cost: int | None = None
-    """Nano-dollars; None = unknown, or none of its own."""
+    """Nano-dollars; None = unknown, or no cost of its own."""
 
 
 def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) -> Document:
-    """The message's document; `agent` and `model` are those of its conversation, for a message that names none itself."""
+    """Return a message's document; `agent` and `model` of its conversation are used if the message has none."""
     text, tools, reasoning, has = _Pieces(), _Pieces(), _Pieces(), set[str]()
     for part in message.parts:
         _take(part, text, tools, reasoning, has)
-    said = text.joined()
-    if "`" in said or "~~~" in said:
-        has.update(("code",) if _FENCE.search(said) else ())
+    content = text.joined()
+    if "`" in content or "~~~" in content:
+        has.update(("code",) if _FENCE.search(content) else ())
     if message.status == "failed":
         has.add("error")
     steps = [step for step in _list(message.metadata.get("steps")) if isinstance(step, dict)]
     cost = _cost(steps, message)
     own = (f"role{message.role}", f"status{message.status}", *(f"has{one}" for one in sorted(has)), *facts, "all")
     return Document(
-        said,
+        content,
         tools.joined(),
         reasoning.joined(),
         _own(message, "agent") or agent,
@@ -63,7 +63,7 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
 
 
 class _Pieces:
-    """Texts of one column."""
+    """The texts of one column."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -99,12 +99,12 @@ def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: se
         if part.get("errorText") is not None:
             has.add("error")
         tools.add(tool_name(part))
-        for said in (part.get("input"), part.get("output"), part.get("errorText")):
-            tools.add("" if said is None else "\n".join(_strings(said)))
+        for value in (part.get("input"), part.get("output"), part.get("errorText")):
+            tools.add("" if value is None else "\n".join(_strings(value)))
 
 
 def _strings(value: Json) -> Iterator[str]:
-    """The texts in a value, as they were before they became JSON, within the limit."""
+    """Yield the strings in a JSON value, up to the size limit."""
     left = OUTPUT_BYTES
     for text in _texts(value):
         data = text[:left].encode("utf-8", "replace")
@@ -138,7 +138,7 @@ def _own(message: Message, name: str) -> str:
 
 
 def _cost(steps: list[dict[str, Json]], message: Message) -> int | None:
-    """What it cost altogether; unknown when a step's price is."""
+    """Return the total cost, or None if the cost of a step is unknown."""
     costs = [step.get("cost") for step in steps] or [message.metadata.get("cost")]
     known = [cost for cost in costs if isinstance(cost, int) and not isinstance(cost, bool)]
     return sum(known) if known and len(known) == len(costs) else None

@@ -1,4 +1,4 @@
-"""A query in the language of FTS5. Pure: whatever was typed comes out between quotes, and nothing else of it."""
+"""Queries as FTS5 expressions. Pure: typed text is always quoted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ _WORDY = ("agent", "model")
 
 
 def expression(
-    query: Query,
-    terms: Sequence[Sequence[str]],
-    *,
-    owner: str | None = None,
-    conversation: int | None = None,
-    but_not: int | None = None,
+    query: Query, terms: Sequence[Sequence[str]], *, owner: str | None = None, conversation: int | None = None, exclude: int | None = None
 ) -> str:
-    """What FTS5 is asked for: of each of `terms` (phrases of its language) one has to occur; None = of any owner or conversation.
+    """Return an FTS5 expression that requires one phrase of each entry in `terms`; owner or conversation None = any.
 
-    Of costs it finds those that are about right, and of projects and times it knows nothing.
+    Costs are matched only approximately; projects and times are not part of it.
     """
     columns = f"{{{' '.join(query.columns)}}}"
     wanted = [f"{columns} : {_any(phrases)}" for phrases in terms]
@@ -37,8 +32,8 @@ def expression(
         wanted.append(_facts([conversation_fact(conversation)]))
     unwanted = [f"{columns} : {phrase(term)}" for term in query.without]
     unwanted += [_condition(each) for each in query.conditions if each.negated and each.operator != "project"]
-    if but_not is not None:
-        unwanted.append(_facts([conversation_fact(but_not)]))
+    if exclude is not None:
+        unwanted.append(_facts([conversation_fact(exclude)]))
     found = " AND ".join(wanted or [_facts(["all"])])
     return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
 
@@ -58,6 +53,6 @@ def _any(phrases: Iterable[str]) -> str:
 
 
 def _bits(cost: Cost) -> range:
-    """Lengths of the numbers that may be meant."""
+    """Return the bit lengths of matching costs."""
     most = _COSTS if cost.most is None else min(cost.most.bit_length(), _COSTS)
     return range(min((cost.least or 0).bit_length(), _COSTS), most + 1)

@@ -1,4 +1,4 @@
-"""Words that the index holds of a message besides its own: of one letter case and no signs, whatever is in their values. Pure."""
+"""Keywords that the index adds to a message: lower case, without punctuation, whatever their values contain. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["conversation_fact", "cost_fact", "owner_fact"]
 
 @lru_cache(256)
 def owner_fact(owner: str) -> str:
-    """The fact of all that is this owner's; whatever the id is made of."""
+    """Return the keyword of an owner, for any owner id."""
     return f"owner{blake2b(owner.encode(), digest_size=8).hexdigest()}"
 
 
@@ -19,5 +19,5 @@ def conversation_fact(no: int) -> str:
 
 
 def cost_fact(cost: int) -> str:
-    """The fact of what costs about as much: each is twice the one before."""
+    """Return the keyword of a cost range; each range is twice as large as the previous."""
     return f"cost{min(max(cost, 0).bit_length(), 63)}"

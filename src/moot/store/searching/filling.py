@@ -1,4 +1,4 @@
-"""The index's rows: what a message adds, and how it is taken out again."""
+"""The rows of the index: adding and removing messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["Entry", "Filler", "pending", "take_out"]
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
 _BULK = 4
-"""Times as much is read at once when much is put into one transaction."""
+"""Factor for the batch size in bulk mode."""
 _SLICE = 64
 _SLICE_CHARACTERS = 64 << 10
 _TIE_BITS = 20
 _REMEMBERED = 400_000
-"""Words that are known to be in the vocabulary."""
+"""Maximum number of cached words of the vocabulary."""
 _PENDING = (
     f"SELECT {MESSAGE}, m.no, {WHOSE}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
@@ -38,19 +38,19 @@ _MARK = "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_e
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message that goes into the index."""
+    """A message to index."""
 
     no: int
     last_seq: int
-    """Of the message as it was read: one that has grown since is read again."""
+    """Last seq of the message when it was read; if it has grown since, it is read again."""
     place: int
     conversation: int
     at: int
     document: Document
     indexed: tuple[str, ...]
-    """The columns as FTS5 is given them."""
+    """The columns in the form for FTS5."""
     words: set[str]
-    """That were not in the vocabulary when it was read."""
+    """Words that were not in the vocabulary when it was read."""
 
     @property
     def about(self) -> tuple[str, str, str]:
@@ -60,9 +60,9 @@ class Entry:
 def pending(
     connection: Connection, events: Events, besides: Sequence[Entry] = (), *, known: Set[str] = frozenset(), bulk: bool = False
 ) -> list[Entry]:
-    """Some of the messages that are not indexed, in the order of the index, and not those that are under way already; `bulk`: many.
+    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed; `bulk`: a large batch.
 
-    `known`: words that need not be kept, for they take more room than the text.
+    Words in `known` are left out of the entries, because they take more memory than the text.
     """
     found: list[Entry] = []
     size, times = 0, _BULK if bulk else 1
@@ -71,32 +71,32 @@ def pending(
         no, agent, model, owner = row[14:18]
         document = document_of(message, agent, model, (conversation_fact(row[13]), owner_fact(owner)))
         place = message.created_at // 1000 << _TIE_BITS | no & (1 << _TIE_BITS) - 1
-        said = (document.text, document.tools, document.reasoning)
-        indexed = tuple(map(spaced, said))
+        texts = (document.text, document.tools, document.reasoning)
+        indexed = tuple(map(spaced, texts))
         words = distinct(indexed[0])
         for text in indexed[1:]:
             if text:
                 words |= distinct(text)
         found.append(Entry(no, row[10], place, row[13], message.created_at, document, indexed, words - known))
-        size += sum(map(len, said))
+        size += sum(map(len, texts))
         if size > _BATCH_CHARACTERS * times:
             break
     return sorted(found, key=lambda entry: entry.place)
 
 
 class Filler:
-    """Puts entries into the index; `fill` on the writer's thread."""
+    """The code that adds entries to the index; `fill` runs on the writer's thread."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     @property
     def known(self) -> Set[str]:
-        """Words that are in the vocabulary for certain; grows."""
+        """Words that are certainly in the vocabulary; grows."""
         return self._known
 
     def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
-        """How many of them fitted into that time, at least some."""
+        """Add entries for about `seconds`, at least some, and return their number."""
         until = time.monotonic() + seconds
         fresh: set[str] = set()
         put: list[int] = []
@@ -107,25 +107,25 @@ class Filler:
             for entry in _put(transaction, some):
                 fresh |= entry.words
                 put.append(entry.no)
-        # once: for each statement that changes several rows FTS5 writes out what it has gathered, a piece more to be merged
+        # all at once: FTS5 flushes for each statement that changes several rows, and each flush is a segment to merge
         transaction.execute(_MARK, (dumps(put).decode(),))
         learn(transaction, fresh - self._known)
-        _tell_heads(transaction, {entry.conversation for entry in entries[:count]})
+        _update_heads(transaction, {entry.conversation for entry in entries[:count]})
         return count
 
     def filled(self, entries: Sequence[Entry]) -> None:
-        """Remembers the words of what has been committed."""
+        """Cache the words of committed entries."""
         if len(self._known) > _REMEMBERED:
             self.forget()
         self._known.update(*(entry.words for entry in entries))
 
     def forget(self) -> None:
-        """Forgets which words are known: somebody may have purged them."""
+        """Clear the cache, because words may have been purged."""
         self._known = set()
 
 
 def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
-    """Takes the message of that number out of the index, if it is there; with `purged` also its words that nobody else said."""
+    """Remove a message from the index, if present; with `purged`, also its words that occur nowhere else."""
     rows = queries.execute(
         "SELECT t.no, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
         " WHERE s.message = ?",
@@ -135,20 +135,20 @@ def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
         return
     forget_vectors(queries, message)
     row = rows[0]
-    said = tuple(map(spaced, row[1:4]))
+    columns = tuple(map(spaced, row[1:4]))
     queries.execute(
         "INSERT INTO search_words (search_words, rowid, text, tools, reasoning, agent, model, facts)"
         " VALUES ('delete', ?, ?, ?, ?, ?, ?, ?)",
-        (row[0], *said, *row[4:7]),
+        (row[0], *columns, *row[4:7]),
     )
     queries.execute("DELETE FROM search_text WHERE no = ?", (row[0],))
     queries.execute("DELETE FROM search WHERE no = ?", (row[0],))
     if purged:
-        unlearn(queries, {word for text in said for word in tokens(text)})
+        unlearn(queries, {word for text in columns for word in tokens(text)})
 
 
 def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
-    """The next few, which together are about as long as one long message."""
+    """Return the next few entries, together about as long as one long message."""
     end, size = start, 0
     while end < len(entries) and end - start < _SLICE and size < _SLICE_CHARACTERS:
         size += sum(map(len, entries[end].indexed))
@@ -157,12 +157,12 @@ def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
 
 
 def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
-    """Those that nobody else had put there."""
+    """Add the entries that are not indexed yet, and return them."""
     numbers = dumps([entry.no for entry in entries]).decode()
     left = transaction.execute(_LEFT, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
     ours = {row[0] for row in left}
     old = transaction.execute("SELECT message FROM search WHERE message IN (SELECT value FROM json_each(?))", (numbers,)).fetchall()
-    for row in old:  # a message that has grown stands in the index as it was
+    for row in old:  # the old version of a message that has grown
         take_out(transaction, row[0])
     taken = [entry for entry in entries if entry.no in ours]
     places = _free(transaction, [entry.place for entry in taken])
@@ -183,7 +183,7 @@ def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _free(transaction: Transaction, places: list[int]) -> list[int]:
-    """The same places, or those next to them where a message of the same second stands already: the millionth of it."""
+    """Return free places: those given, or the next ones if another message of the same second has the place."""
     found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
     used = {row[0] for row in found}
     free: list[int] = []
@@ -196,7 +196,7 @@ def _free(transaction: Transaction, places: list[int]) -> list[int]:
     return free
 
 
-def _tell_heads(transaction: Transaction, conversations: set[int]) -> None:
+def _update_heads(transaction: Transaction, conversations: set[int]) -> None:
     for conversation in conversations:
         transaction.execute(
             "UPDATE log_head SET indexed_through = coalesce((SELECT min(first_seq) - 1 FROM message"

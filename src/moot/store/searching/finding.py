@@ -1,4 +1,4 @@
-"""Pages of hits, newest or best first, out of one snapshot; needs nothing but a connection."""
+"""Pages of hits, newest or best first, from one snapshot."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from moot.types.search import Hit, SearchPage
 __all__ = ["Asked", "Scope", "find", "hits_of", "scope_of", "tally", "whose"]
 
 RANKED = 10_000
-"""Matches that are ranked, the newest ones."""
+"""Maximum number of ranked matches, newest first."""
 ENOUGH = 50
-"""With so many matches of whole words nobody looks inside of longer ones."""
+"""Number of whole-word matches from which partial words are not searched."""
 _SOME = 64
-"""Words of which some are looked for where nothing has all."""
+"""Maximum number of words in a search for some of the words."""
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
@@ -39,11 +39,11 @@ _HITS: LiteralString = (
     " JOIN conversation AS c ON c.no = s.conversation JOIN message AS m ON m.no = s.message"
     " WHERE c.deleted_at IS NULL AND m.deleted_at IS NULL"
 )
-_TOLD_ONCE: LiteralString = (
+_NO_COPIES: LiteralString = (
     " AND (c.forked_from_id IS NULL OR NOT EXISTS (SELECT 1 FROM message AS o JOIN conversation AS oc ON oc.no = o.conversation"
     " WHERE o.id = json_extract(CAST(m.metadata AS TEXT), '$.source.message') AND o.deleted_at IS NULL AND oc.deleted_at IS NULL))"
 )
-"""Without the copies of messages that are found where they were said."""
+"""Excludes copied messages whose originals are found."""
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT ?)"
 _TALLY = (
     "SELECT (SELECT value FROM tally WHERE name = 'indexed'), (SELECT value FROM tally WHERE name = 'messages')"
@@ -53,33 +53,33 @@ _TALLY = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is wanted of the hits."""
+    """The parameters of a search."""
 
     limit: int = 50
     cursor: str | None = None
     conversation: str | None = None
-    """The only one to look in."""
-    but_not: str | None = None
-    """The one to leave out."""
+    """The only conversation to search."""
+    exclude: str | None = None
+    """A conversation to exclude."""
     best: bool = False
     owner: str | None = None
-    """None = anybody's."""
+    """None = all owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a page begins."""
+    """The start of a page."""
 
     parts: bool | None = None
-    """Whether words are looked for in longer ones too; None = not decided yet."""
+    """True if partial words match; None = not decided yet."""
     before: int = _END
     offset: int = 0
-    """Of a ranking of what was there before `before`."""
+    """Offset in a ranking of the messages before `before`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One query against one snapshot."""
+    """A query on one snapshot."""
 
     connection: Connection
     query: Query
@@ -89,7 +89,7 @@ class Scope:
     checks: LiteralString
     values: tuple[object, ...]
     whole: bool = True
-    """Whether pieces of words don't count."""
+    """True if only whole words match."""
 
     @property
     def ranked(self) -> bool:
@@ -98,18 +98,18 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """What fits a query."""
+    """The matches of a query."""
 
     places: list[int]
-    """In the order of the answer: of a ranking from its top, else from where the page begins."""
+    """In result order: of a ranking from the top, else from the start of the page."""
     count: int
-    """How many were looked at: of a ranking all that are ranked."""
+    """Number of matches examined; for a ranking, of all ranked ones."""
     newest: int = 0
-    """The place of the newest that is ranked."""
+    """Place of the newest ranked match."""
 
 
 def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
-    """A page, without what is deleted. Raises UsageError for a wrong cursor or an unknown project."""
+    """Return a page of hits, without deleted messages. Raise UsageError for an invalid cursor or an unknown project."""
     place = _placed(asked)
     asked = whose(connection, asked)
     done, total = tally(connection, asked.owner)
@@ -133,19 +133,19 @@ def find(connection: Connection, query: Query, asked: Asked) -> SearchPage:
 
 
 def whose(connection: Connection, asked: Asked) -> Asked:
-    """Without the owner where everything is theirs: asking each message would only take time."""
+    """Drop the owner if everything belongs to them, because checking each message would only take time."""
     if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
         return replace(asked, owner=None)
     return asked
 
 
 def hits_of(scope: Scope, places: Sequence[int]) -> tuple[Hit, ...]:
-    """What is shown of each, in their order, without what is deleted."""
+    """Return the hits at these places, in order, without deleted messages."""
     return _hits(scope, _rows(scope, places))
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
-    """How many messages are indexed, and how many could be: those of runs that have not ended can't."""
+    """Return the number of indexed messages and of indexable ones; messages of unfinished runs are not indexable."""
     if owner is None:
         done, could = connection.execute(_TALLY).fetchone()
         return done, could
@@ -167,14 +167,14 @@ def _placed(asked: Asked) -> _Place:
         return _Place()
     match = _CURSOR.fullmatch(asked.cursor)
     if match is None or (match[3] is not None) is not asked.best:
-        raise UsageError(f"{asked.cursor!r} is no cursor of this search", fix="take it from the page before, unchanged")
+        raise UsageError(f"Invalid cursor {asked.cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
     if match[3] is None:
         return _Place(match[1] == "p", int(match[2], 16))
     return _Place(match[1] == "p", int(match[3], 16), int(match[4]))
 
 
 def scope_of(connection: Connection, query: Query, asked: Asked, before: int = _END) -> Scope:
-    """Where to look. Raises UsageError for an unknown project."""
+    """Build the scope of a query. Raise UsageError for an unknown project."""
     after = _first(query.after) - 1
     before = before if query.before is None else min(before, _first(query.before))
     checks, values = _checks(connection, query, asked.owner)
@@ -183,17 +183,17 @@ def scope_of(connection: Connection, query: Query, asked: Asked, before: int = _
 
 
 def _first(ms: int) -> int:
-    """The first place of the second that begins there or next."""
+    """Return the first place of the second that starts at or after `ms`."""
     return min(-(-ms // 1000) << _TIE_BITS, _END)
 
 
 def _match(connection: Connection, query: Query, asked: Asked, terms: Sequence[Sequence[str]]) -> str:
-    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.but_not))
-    return expression(query, terms, owner=asked.owner, conversation=inside, but_not=outside)
+    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.exclude))
+    return expression(query, terms, owner=asked.owner, conversation=inside, exclude=outside)
 
 
 def _number(connection: Connection, conversation: str, owner: str | None) -> int:
-    """0 = there is none, and so nothing in it."""
+    """Return a conversation's number; 0 = unknown, which matches nothing."""
     row = connection.execute(
         "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)", (conversation, owner)
     ).fetchone()
@@ -201,7 +201,7 @@ def _number(connection: Connection, conversation: str, owner: str | None) -> int
 
 
 def _checks(connection: Connection, query: Query, owner: str | None) -> tuple[LiteralString, tuple[object, ...]]:
-    """What FTS5 can't know of a place: conversations move between projects, and costs are exact."""
+    """Return SQL for conditions that FTS5 can't check: projects, because conversations move between them, and exact costs."""
     checks: LiteralString = ""
     values: tuple[object, ...] = ()
     for condition in query.conditions:
@@ -229,14 +229,14 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
         if not ids:
             names = ", ".join(name for _, name in rows[:20])
             raise UsageError(
-                f"there is no project {value!r}; known: {names}", fix=f'to search for the text, put it in quotes: "project:{value}"'
+                f"Project {value!r} not found. Known projects: {names}.", fix=f'To search for the text, put it in quotes: "project:{value}"'
             )
         found += ids
     return found
 
 
 def _matches(search: Scope, place: _Place) -> _Matches:
-    """Enough for a page, and to tell whether there are enough."""
+    """Find enough matches for a page, and to decide on partial words."""
     if search.ranked:
         return _ranking(search, place.offset + search.asked.limit)
     places = _newest(search, max(ENOUGH, search.asked.limit + 1), place.before)
@@ -255,24 +255,20 @@ def _best_of(checks: LiteralString) -> LiteralString:
 
 
 def _shown_of(text: LiteralString, tools: LiteralString, reasoning: LiteralString, *, copies: bool) -> LiteralString:
-    once: LiteralString = "" if copies else _TOLD_ONCE
+    once: LiteralString = "" if copies else _NO_COPIES
     return f"{_HIT}, {text}, {tools}, {reasoning}{_HITS}{once} ORDER BY e.id"
 
 
 def _newest(search: Scope, wanted: int, before: int) -> list[int]:
     rows = search.connection.execute(
-        _newest_of(search.checks),
-        (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted),
+        _newest_of(search.checks), (search.match, search.between[0], min(before, search.between[1]), *search.values, wanted)
     )
     return [row[0] for row in rows]
 
 
 def _ranking(search: Scope, wanted: int) -> _Matches:
-    """The best of what is ranked, the newest of equals first."""
-    rows = search.connection.execute(
-        _best_of(search.checks),
-        (search.match, *search.between, *search.values, RANKED, wanted),
-    ).fetchall()
+    """Rank the matches, newest first among equals."""
+    rows = search.connection.execute(_best_of(search.checks), (search.match, *search.between, *search.values, RANKED, wanted)).fetchall()
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
 
 
@@ -287,7 +283,7 @@ def _by_time(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
 
 
 def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
-    """The ranking is made anew for each page, of what was there at the first one."""
+    """Build a page of a ranking, which is repeated for each page on the messages of the first page's snapshot."""
     limit, taken = search.asked.limit, place.offset
     rows: list[Any] = []
     while len(rows) < limit and taken < matches.count:
@@ -302,12 +298,12 @@ def _best(search: Scope, place: _Place, matches: _Matches) -> SearchPage:
 
 
 def _loosely(search: Scope) -> SearchPage:
-    """What has some of the words and all that is between quotes, the best first."""
+    """Find messages with some of the words and every quoted phrase, best first."""
     quoted = [term for term in search.query.terms if term in search.query.quoted]
     words = list(dict.fromkeys(word for term in search.query.terms if term not in search.query.quoted for word in apart(term)))[:_SOME]
     if not words or len(words) + len(quoted) < 2:
         return SearchPage((), 0, 0)
-    words = _telling(search, words)
+    words = _distinctive(search, words)
     query, asked = replace(search.query, terms=(*quoted, *words)), replace(search.asked, best=True)
     phrases = [phrase(term) for term in query.terms]
     match = _match(search.connection, query, asked, [*([each] for each in phrases[: len(quoted)]), phrases])
@@ -316,8 +312,8 @@ def _loosely(search: Scope) -> SearchPage:
     return replace(page, next_cursor=None, loose=bool(page.hits))
 
 
-def _telling(search: Scope, words: Sequence[str]) -> list[str]:
-    """The rarest, as many as all their matches can be ranked: the commonest tell little, and would fill the ranking with what is new."""
+def _distinctive(search: Scope, words: Sequence[str]) -> list[str]:
+    """Return the rarest words, as many as can be ranked together; common words would fill the ranking with new messages."""
     columns = f"{{{' '.join(search.query.columns)}}}"
     counts = [(search.connection.execute(_COUNT, (f"{columns} : {phrase(word)}", RANKED)).fetchone()[0], word) for word in words]
     found: list[str] = []
@@ -335,11 +331,11 @@ def _letter(place: _Place) -> str:
 
 
 def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
-    """What there is to be shown of each, in their order, without what is deleted or said elsewhere."""
+    """Return the display columns of these places, in order, without deleted messages and copies."""
     if not places:
         return []
     texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
-    # where a search looks into a part of what there is, the original may lie outside of it
+    # if only a part of the store is searched, the original may be outside of it
     copies = search.asked.conversation is not None or any(condition.operator == "project" for condition in search.query.conditions)
     return search.connection.execute(_shown_of(*texts, copies=copies), (dumps(places).decode(),)).fetchall()
 

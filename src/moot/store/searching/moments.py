@@ -1,4 +1,4 @@
-"""Points in time as people type them into a query. Pure."""
+"""Parsing points in time in a query. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 def parse_moment(text: str, now: int) -> int | None:
-    """The ms at which that day, month or year of the local time begins, or that long before `now` (ms); None = no such time."""
+    """Return the start of a day, month or year in local time, or a time relative to `now`, in ms; None = invalid."""
     today = datetime.fromtimestamp(now / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         if text.lower() in ("today", "yesterday"):
@@ -28,7 +28,7 @@ def parse_moment(text: str, now: int) -> int | None:
             year, month, day, hour, minute, second = match.groups()
             return _ms(datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0)))
     except (ValueError, OverflowError, OSError):
-        return None  # the 31st of February, or a year that no clock knows
+        return None  # February 31, or a year out of range
     return None
 
 

@@ -1,4 +1,4 @@
-"""Answers whose meaning lies near a question's: all vectors compared, none indexed; needs nothing but a connection."""
+"""Semantic search: compares the vectors of all answers with the question's; there is no index."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from moot.store.searching.query import Condition, Query
 from moot.types.meaning import Embedder
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["nearest", "read_so_far"]
+__all__ = ["embedded_count", "nearest"]
 
 _TOGETHER = 8192
-"""Vectors in memory at once: 3 MB."""
+"""Number of vectors in memory at once: 3 MB."""
 _ANSWERS = Query(conditions=(Condition("role", ("assistant",)),))
 
 
 def nearest(connection: Connection, query: Query, asked: Asked, vector: bytes, embedder: Embedder) -> SearchPage:
-    """The nearest first, one of each conversation, or all there are of `asked.conversation`. Raises UsageError for an unknown project."""
+    """Return the nearest answers, one per conversation, or all of `asked.conversation`. Raise UsageError for an unknown project."""
     asked = whose(connection, asked)
-    done, total = read_so_far(connection, embedder.model, asked)
+    done, total = embedded_count(connection, embedder.model, asked)
     scope = scope_of(connection, replace(query, terms=()), asked)
     ranked = sorted(_near(scope, vector, embedder), reverse=True)
     hits: list[Hit] = []
@@ -32,15 +32,15 @@ def nearest(connection: Connection, query: Query, asked: Asked, vector: bytes, e
             break
         if conversation in seen:
             continue
-        found = hits_of(scope, [place])  # none of what is deleted
+        found = hits_of(scope, [place])  # empty for a deleted message
         hits += found
         if found and asked.conversation is None:
             seen.add(conversation)
     return SearchPage(tuple(hits), done, total)
 
 
-def read_so_far(connection: Connection, model: str, asked: Asked) -> tuple[int, int]:
-    """How many answers of that owner have a vector, and how many there are."""
+def embedded_count(connection: Connection, model: str, asked: Asked) -> tuple[int, int]:
+    """Return the number of the owner's answers that have a vector, and of all answers."""
     scope = scope_of(connection, _ANSWERS, Asked(owner=asked.owner))
     total = connection.execute("SELECT count(*) FROM search_words WHERE search_words MATCH ?", (scope.match,)).fetchone()[0]
     done = connection.execute(
@@ -59,7 +59,7 @@ def _vectors(checks: LiteralString) -> LiteralString:
 
 
 def _near(scope: Scope, vector: bytes, embedder: Embedder) -> Iterator[tuple[float, int, int]]:
-    """How near each is, its place and its conversation."""
+    """Yield similarity, place and conversation of each answer."""
     rows = scope.connection.execute(_vectors(scope.checks), (embedder.model, scope.match, *scope.between, *scope.values))
     while some := rows.fetchmany(_TOGETHER):
         near = embedder.near(vector, [row[2] for row in some])

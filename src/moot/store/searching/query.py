@@ -1,4 +1,4 @@
-"""The query language: what a person types, as what is looked for. Pure; no text raises anything but UsageError."""
+"""Parsing the query language. Pure; raises only UsageError."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["COLUMNS", "HAS", "OPERATORS", "ROLES", "STATUSES", "Column", "Condit
 Column: TypeAlias = Literal["text", "tools", "reasoning"]
 
 COLUMNS: Final[tuple[Column, ...]] = ("text", "tools", "reasoning")
-_SAID: tuple[Column, ...] = ("text", "tools")
-"""Where words are looked for unless told otherwise."""
+_DEFAULT_COLUMNS: tuple[Column, ...] = ("text", "tools")
+"""Columns that are searched by default."""
 ROLES = ("user", "assistant", "system")
 HAS = ("image", "file", "code", "tool", "reasoning", "error")
 STATUSES = ("finished", "failed", "cancelled")
@@ -33,15 +33,15 @@ OPERATORS = {
     "cost": ">0.05, >=1, <2 (dollars)",
     "status": ", ".join(STATUSES),
 }
-"""Each operator, and what may stand behind its colon."""
+"""Operators with a description of their values."""
 
 _VALUES: dict[str, Sequence[str]] = {"role": ROLES, "in": COLUMNS, "has": HAS, "status": STATUSES}
 _ELSEWHERE = {"since": "after", "until": "before", "is": "status", "folder": "project", "provider": "model"}
-"""What other programs call them."""
+"""Operators of other programs, with ours."""
 _LONG = 5
-"""Letters of a name that may be a misspelled operator: among shorter ones too many are words (`mode:`, `hash:`, `rule:`)."""
+"""Minimum length of a misspelled operator; too many shorter names are words (`mode:`, `hash:`, `rule:`)."""
 _MOST = 32
-"""Different words in one query: each is looked up by itself."""
+"""Maximum number of different words in a query; each is looked up separately."""
 _ITEM = re.compile(r'(?P<minus>-(?!-))?(?:(?P<name>[A-Za-z]+):(?=\S))?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<plain>\S+))')
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f", '""""')
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f]")
@@ -52,7 +52,7 @@ _NANO = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a message has to be, or with `negated` must not be: any of the values."""
+    """A condition on a message: it must have one of the values, or none of them if `negated`."""
 
     operator: str
     values: tuple[str, ...]
@@ -61,7 +61,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Nano-dollars that a message cost at least, or at most."""
+    """Minimum and maximum cost of a message in nano-dollars."""
 
     least: int | None = None
     most: int | None = None
@@ -69,30 +69,30 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for."""
+    """A parsed query."""
 
     terms: tuple[str, ...] = ()
-    """Words and phrases that all have to occur; as typed, quotes off."""
+    """Words and phrases that must all occur; without quotes."""
     without: tuple[str, ...] = ()
-    """Words and phrases none of which may."""
-    columns: tuple[Column, ...] = _SAID
+    """Words and phrases that must not occur."""
+    columns: tuple[Column, ...] = _DEFAULT_COLUMNS
     conditions: tuple[Condition, ...] = ()
     after: int = 0
-    """ms, included."""
+    """ms, inclusive."""
     before: int | None = None
-    """ms, not included; None = no end."""
+    """ms, exclusive; None = no limit."""
     cost: Cost = field(default_factory=Cost)
     quoted: frozenset[str] = field(default=frozenset(), compare=False)
-    """Those of `terms` that were typed between quotes."""
+    """The `terms` that were quoted."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to look for."""
+        """Return True if there is anything to search for."""
         return self != Query(columns=self.columns)
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A query as far as it has been read."""
+class _Draft:
+    """A partially parsed query."""
 
     now: int
     terms: dict[str, None] = field(default_factory=dict[str, None])
@@ -107,108 +107,108 @@ class _Reading:
 
 
 def parse(text: str, *, now: int) -> Query:
-    """The query; `now` in ms is what `7d` counts from. Raises UsageError for an operator that is none, or a value that it does not take."""
-    reading = _Reading(now)
+    """Parse a query; `now` (ms) is the base of relative times such as `7d`. Raise UsageError for an invalid operator or value."""
+    draft = _Draft(now)
     for match in _ITEM.finditer(_NOT_TEXT.sub(" ", text.encode("utf-8", "replace").decode()).translate(_QUOTES)):
         name, negated = (match["name"] or "").lower(), match["minus"] is not None
         value = match["plain"] if match["quoted"] is None else match["quoted"]
         if name in OPERATORS:
             if value.strip():
-                _operator(name, value.strip(), negated, reading)
+                _operator(name, value.strip(), negated, draft)
             continue
         if name and not value.startswith("//"):
             _check_unknown(match[0], name)
-        said = f"{match['name']}:{value}" if name else value
-        if _LETTER.search(said):
-            (reading.without if negated else reading.terms)[said.strip()] = None
-            reading.quoted.update(() if match["quoted"] is None else (said.strip(),))
-    if len(reading.terms) + len(reading.without) > _MOST:
-        raise UsageError(f"a query has at most {_MOST} different words, this one has more", fix="leave some out")
-    columns = _columns(reading)
-    conditions = [Condition(name, tuple(values), no) for (name, no), values in reading.any_of.items() if name != "in"]
-    cost = Cost(reading.least, reading.most)
-    conditions += reading.has
+        term = f"{match['name']}:{value}" if name else value
+        if _LETTER.search(term):
+            (draft.without if negated else draft.terms)[term.strip()] = None
+            draft.quoted.update(() if match["quoted"] is None else (term.strip(),))
+    if len(draft.terms) + len(draft.without) > _MOST:
+        raise UsageError(f"The query has more than {_MOST} different words.", fix="Use fewer words.")
+    columns = _columns(draft)
+    conditions = [Condition(name, tuple(values), no) for (name, no), values in draft.any_of.items() if name != "in"]
+    cost = Cost(draft.least, draft.most)
+    conditions += draft.has
     return Query(
-        tuple(reading.terms),
-        tuple(reading.without),
+        tuple(draft.terms),
+        tuple(draft.without),
         columns,
         tuple(conditions),
-        reading.after,
-        reading.before,
+        draft.after,
+        draft.before,
         cost,
-        quoted=frozenset(reading.quoted & reading.terms.keys()),
+        quoted=frozenset(draft.quoted & draft.terms.keys()),
     )
 
 
-def _columns(reading: _Reading) -> tuple[Column, ...]:
-    wanted: Sequence[str] = reading.any_of.get(("in", False), _SAID)
-    unwanted = reading.any_of.get(("in", True), [])
+def _columns(draft: _Draft) -> tuple[Column, ...]:
+    wanted: Sequence[str] = draft.any_of.get(("in", False), _DEFAULT_COLUMNS)
+    unwanted = draft.any_of.get(("in", True), [])
     columns: tuple[Column, ...] = tuple(column for column in COLUMNS if column in wanted and column not in unwanted)
     if not columns:
-        raise UsageError("nothing is left to search in", fix=f"leave -in: out, or say where: {', '.join(f'in:{one}' for one in COLUMNS)}")
+        raise UsageError("The query excludes every column.", fix=f"Remove -in:, or use one of {', '.join(f'in:{one}' for one in COLUMNS)}.")
     return columns
 
 
-def _operator(name: str, value: str, negated: bool, reading: _Reading) -> None:
+def _operator(name: str, value: str, negated: bool, draft: _Draft) -> None:
     known = _VALUES.get(name)
     if known is not None:
         value = value.lower()
         if value not in known:
-            raise _bad(name, value, f"known: {', '.join(known)}")
+            raise _bad(name, value, f"Known values: {', '.join(known)}.")
     special = _SPECIAL.get(name)
     if special is not None:
-        special(reading, name, value, negated)
+        special(draft, name, value, negated)
     elif known is None and not _LETTER.search(value):
-        raise _bad(name, value, f"it takes {OPERATORS[name]}")
-    elif name == "has":  # several have to be there together
-        reading.has.append(Condition("has", (value,), negated))
+        raise _bad(name, value, f"Expected {OPERATORS[name]}.")
+    elif name == "has":  # several values must all be present
+        draft.has.append(Condition("has", (value,), negated))
     else:
-        reading.any_of.setdefault((name, negated), []).append(value)
+        draft.any_of.setdefault((name, negated), []).append(value)
 
 
-def _moment(reading: _Reading, name: str, value: str, negated: bool) -> None:
-    moment = parse_moment(value, reading.now)
+def _moment(draft: _Draft, name: str, value: str, negated: bool) -> None:
+    moment = parse_moment(value, draft.now)
     if moment is None:
-        raise _bad(name, value, f"a time is one of: {KNOWN}")
+        raise _bad(name, value, f"Expected a time such as {KNOWN}.")
     if (name == "after") is not negated:
-        reading.after = max(reading.after, moment)
+        draft.after = max(draft.after, moment)
     else:
-        reading.before = moment if reading.before is None else min(reading.before, moment)
+        draft.before = moment if draft.before is None else min(draft.before, moment)
 
 
-def _cost(reading: _Reading, name: str, value: str, negated: bool) -> None:
+def _cost(draft: _Draft, name: str, value: str, negated: bool) -> None:
     match = _COST.fullmatch(value)
     if match is None or not match[2].strip("."):
-        raise _bad(name, value, "a cost is one in dollars behind > or <, such as cost:>0.05")
+        raise _bad(name, value, "Expected dollars after > or <, such as cost:>0.05.")
     sign, (whole, _, rest) = match[1], match[2].partition(".")
     nano = int(whole or 0) * _NANO + int(rest.ljust(9, "0") or 0)
     if negated:
         sign = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}[sign]
     if sign[0] == ">":
         least = nano + (sign == ">")
-        reading.least = least if reading.least is None else max(reading.least, least)
+        draft.least = least if draft.least is None else max(draft.least, least)
     else:
         most = nano - (sign == "<")
-        reading.most = most if reading.most is None else min(reading.most, most)
+        draft.most = most if draft.most is None else min(draft.most, most)
 
 
-_SPECIAL: dict[str, Callable[[_Reading, str, str, bool], None]] = {"before": _moment, "after": _moment, "cost": _cost}
+_SPECIAL: dict[str, Callable[[_Draft, str, str, bool], None]] = {"before": _moment, "after": _moment, "cost": _cost}
 
 
 def _bad(name: str, value: str, expected: str) -> UsageError:
-    return UsageError(f"{name}:{value!r} can't be searched for; {expected}", fix=_quoted_fix(f"{name}:{value}"))
+    return UsageError(f"Invalid value {value!r} for {name}:. {expected}", fix=_quoted_fix(f"{name}:{value}"))
 
 
 def _check_unknown(item: str, name: str) -> None:
-    """Words with a colon are text, unless they are a known operator misspelled or called as elsewhere."""
+    """Treat words with a colon as text, unless they look like a misspelled operator or one of another program."""
     meant = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, OPERATORS, 1, 0.8) if len(name) >= _LONG else ()), None)
     if meant is not None:
         raise UsageError(
-            f"{name}: is no operator of a search; did you mean {meant}:? Known: {', '.join(f'{one}:' for one in OPERATORS)}",
+            f"Unknown operator {name}:. Did you mean {meant}:? Known operators: {', '.join(f'{one}:' for one in OPERATORS)}.",
             fix=_quoted_fix(item.lstrip("-")),
         )
 
 
-def _quoted_fix(said: str) -> str:
-    plain = said.replace('"', "")
-    return f'to search for these words as they are, put quotes around them: "{plain}"'
+def _quoted_fix(text: str) -> str:
+    plain = text.replace('"', "")
+    return f'To search for the text itself, put it in quotes: "{plain}"'

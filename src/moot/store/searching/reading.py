@@ -1,4 +1,4 @@
-"""Answers that are read for their meaning: which have no vector yet, and keeping those that were made. Needs nothing but a connection."""
+"""Stored vectors of answers, and the answers that have none yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.types.canonical import dumps
 __all__ = ["Unread", "forget_vectors", "put", "unread"]
 
 _QUESTION, _ANSWER = 500, 1000
-"""Characters of a question and of its answer that are read: what it is about is said at the beginning, and all of them cost time."""
+"""Maximum characters of question and answer to embed: the beginning shows the topic, and each character costs time."""
 _TEXTS: LiteralString = (
     "SELECT s.no, coalesce(substr(asked.text, 1, ?1), ''), substr(t.text, 1, ?2) FROM search AS s JOIN message AS m ON m.no = s.message"
     " JOIN search_text AS t ON t.no = s.no LEFT JOIN message AS q ON q.id = m.parent_id AND q.role = 'user'"
@@ -29,20 +29,20 @@ _STILL: LiteralString = f"{_TEXTS} AND s.no IN (SELECT value FROM json_each(?3))
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An answer that has no vector."""
+    """An answer without a vector."""
 
     place: int
     text: str
-    """The beginnings of its question and of itself; empty = nothing was said."""
+    """The beginnings of its question and of the answer; may be empty."""
 
 
 def unread(connection: Connection, model: str, before: int, limit: int) -> list[Unread]:
-    """The newest of those before that place."""
+    """Return the newest unembedded answers before a place."""
     return [_unread_of(row) for row in connection.execute(_UNREAD, (_QUESTION, _ANSWER, before, model, limit))]
 
 
 def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transaction) -> None:
-    """Keeps the vectors of what still says what was read."""
+    """Store the vectors of answers whose text has not changed since."""
     places = dumps([each.place for each, _ in read]).decode()
     still = {_unread_of(row) for row in transaction.execute(_STILL, (_QUESTION, _ANSWER, places))}
     transaction.many(
@@ -52,7 +52,7 @@ def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transacti
 
 
 def forget_vectors(queries: Queries, message: int) -> None:
-    """Drops what was made of the message of that number: its own vector, and those of the answers to it."""
+    """Delete the vector of a message, and those of the answers to it."""
     queries.execute(
         "DELETE FROM search_vector WHERE no IN (SELECT no FROM search WHERE message = ?1 OR message IN"
         " (SELECT a.no FROM message AS q JOIN message AS a ON a.parent_id = q.id WHERE q.no = ?1))",

@@ -1,4 +1,4 @@
-"""What of a hit is shown. Pure."""
+"""Snippets of hits. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ __all__ = ["Marker"]
 
 _BEFORE, _AFTER = 80, 160
 _LOOKED_AT, _NEAR = 200, 12
-"""Matches of a text, and those behind each of them, among which the best stretch is chosen."""
+"""Number of matches in a text, and of following matches for each, that are considered for the best excerpt."""
 
 
 class Marker:
-    """Finds terms in texts as the index does: whatever signs stand between the words of a phrase, with or without accents."""
+    """A finder of terms in texts that matches like the index: ignoring accents and any punctuation between the words of a phrase."""
 
     def __init__(self, terms: Sequence[str], *, whole: bool = False) -> None:
-        # one by one: a pattern that begins with a letter is found many times faster than one of several
+        # one pattern per term: a pattern that starts with a letter is many times faster than an alternation
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
 
     def best(self, texts: Sequence[str]) -> int:
-        """Which of the texts holds most of the terms; the first of equals, of those that are not empty, if there are any."""
+        """Return the index of the text with most terms; among equals the first, preferably nonempty, one."""
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
-        held = [(sum(1 for term in self._each if term.search(plain)) if (plain := self._plain(text)) else -1) for text in texts]
-        return held.index(max(held))
+        counts = [(sum(1 for term in self._each if term.search(plain)) if (plain := self._plain(text)) else -1) for text in texts]
+        return counts.index(max(counts))
 
     def snippet(self, text: str) -> str:
-        """The text around the place where most of the terms are, on one line, matches between U+0002 and U+0003."""
+        """Return an excerpt on one line around the densest matches, which are enclosed in U+0002 and U+0003."""
         plain = self._plain(text)
         start = self._densest(plain)
         begin, end = max(start - _BEFORE, 0), min(start + _AFTER, len(text))
@@ -47,14 +47,14 @@ class Marker:
         return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
 
     def _plain(self, text: str) -> str:
-        """The text in lower case, without accents where a term is not found with them: letter by letter they take ten times as long."""
+        """Return the text in lower case, and without accents if that is needed to find a term; that takes ten times as long."""
         lowered = text.lower()
         if text.isascii() or (len(lowered) == len(text) and all(term.search(lowered) for term in self._each)):
             return lowered
         return folded(text)
 
     def _densest(self, plain: str) -> int:
-        """Where the stretch begins that holds most different terms, the first of such; 0 when there are none."""
+        """Return the start of the first excerpt with most different terms; 0 if there are none."""
         if len(self._each) == 1:
             first = self._each[0].search(plain)
             return first.start() if first else 0
@@ -62,16 +62,16 @@ class Marker:
         found.sort()
         best, most = 0, 0
         for at, (start, _) in enumerate(found):
-            held = len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER})
-            if held > most:
-                best, most = start, held
-            if most == len(self._each):  # no other stretch can hold more
+            count = len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER})
+            if count > most:
+                best, most = start, count
+            if most == len(self._each):  # the maximum
                 break
         return best
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that are not empty, in order; those that touch are one."""
+    """Sort the nonempty spans and join those that touch."""
     joined: list[tuple[int, int]] = []
     spans.sort()
     for first, last in spans:
@@ -83,7 +83,7 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _pattern(term: str, *, whole: bool) -> str:
-    """What the term looks like in a folded text; with `whole` not as a piece of longer words."""
+    """Return a pattern for the term in a folded text; with `whole`, it does not match inside longer words."""
     plain = folded(term)
     if is_cjk(plain):
         return r"\s*".join(map(re.escape, plain.split()))
@@ -91,5 +91,5 @@ def _pattern(term: str, *, whole: bool) -> str:
     if not words:
         return re.escape(plain)
     first, rest = re.escape(words[0]), "".join(rf"[\W_]{{1,40}}{re.escape(word)}" for word in words[1:])
-    # the look behind comes after the first word, which can be looked for quickly then
+    # the lookbehind follows the first word, which can then be searched for quickly
     return rf"{first}(?<![^\W_]{first}){rest}(?![^\W_])" if whole else first + rest

@@ -1,7 +1,7 @@
-"""The words that occur anywhere, and which of them hold a piece of a word.
+"""The vocabulary of all words, and finding words by a part of them.
 
-An index of every three characters of every text would find pieces of words too, at eight times the time and four times the space of
-the index of words. Texts repeat their words, so the words are indexed by three characters instead, and texts by words.
+A trigram index of all texts would find partial words too, but with eight times the time and four times the space of the word index. Texts
+repeat their words, so trigrams are indexed only for words, and words for texts.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from moot.types.canonical import dumps
 __all__ = ["Parts", "learn", "unlearn"]
 
 _LONGEST = 40
-"""Characters of a word that is taken up: what is longer is a key or a picture in letters."""
+"""Maximum length of a word; longer ones are keys or encoded data."""
 _GRAM = 3
 _MOST = 400
-"""Words that are looked for in place of a piece: the first to come are the most common ones."""
+"""Maximum number of words that replace a partial word; the most common come first."""
 _ENDS, _BEGINNINGS = 12, 32
-"""The same for the first and last word of several."""
+"""The same for the first and the last word of a phrase."""
 _BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
 _HOLDS = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
@@ -34,15 +34,14 @@ _ENDS_SO = (
 
 
 def learn(queries: Queries, words: Iterable[str]) -> None:
-    """Takes up those that are new."""
-    # in their order, so that neighbours in the vocabulary are written together
+    """Add new words to the vocabulary."""
+    # sorted, so that neighbors in the vocabulary are written together
     fitting = sorted([word for word in words if 1 < len(word) <= _LONGEST and (word.isascii() or not is_cjk(word))])
     if not fitting:
         return
     (last,) = queries.execute("SELECT coalesce(max(no), 0) FROM search_term").fetchall()[0]
     queries.execute(
-        "INSERT INTO search_term (term) SELECT value FROM json_each(?) WHERE true ON CONFLICT (term) DO NOTHING",
-        (dumps(fitting).decode(),),
+        "INSERT INTO search_term (term) SELECT value FROM json_each(?) WHERE true ON CONFLICT (term) DO NOTHING", (dumps(fitting).decode(),)
     )
     queries.execute(
         "INSERT INTO search_infix (rowid, term) SELECT no, term FROM search_term WHERE no > ? AND length(term) > ?", (last, _GRAM)
@@ -50,7 +49,7 @@ def learn(queries: Queries, words: Iterable[str]) -> None:
 
 
 def unlearn(queries: Queries, words: Iterable[str]) -> None:
-    """Forgets those that no text holds any more."""
+    """Remove words that occur in no text anymore."""
     for word in words:
         rows = queries.execute("SELECT no FROM search_term WHERE term = ?", (word,)).fetchall()
         if not rows or queries.execute("SELECT 1 FROM search_words WHERE search_words MATCH ? LIMIT 1", (quoted(word),)).fetchall():
@@ -61,15 +60,15 @@ def unlearn(queries: Queries, words: Iterable[str]) -> None:
 
 
 class Parts:
-    """Terms as pieces of longer words."""
+    """The expansion of terms to longer words that contain them."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self.cut = False
-        """Whether there were more words with a piece in them than were looked for."""
+        """True if more words matched than were used."""
 
     def phrases(self, term: str) -> list[str]:
-        """What to look for in place of the term, in the language of FTS5: first the term itself."""
+        """Return FTS5 phrases for the term, the term itself first."""
         words = tokens(term)
         if is_cjk(term) or not words:
             return [phrase(term)]
@@ -84,7 +83,7 @@ class Parts:
         return list(dict.fromkeys([phrase(term), *spelled]))
 
     def _terms(self, piece: str, *, left: bool, right: bool, most: int) -> list[str]:
-        """Words that hold the piece, with more before it (`left`) or behind it (`right`); the most common ones."""
+        """Return the most common words with the piece in them, with text before it (`left`) or after it (`right`)."""
         if not left:
             end = f"{piece}{chr(0x10FFFF)}" if right else f"{piece}\0"
             rows = self._queries.execute(_BEGINS, (piece, end, most + 1)).fetchall()
@@ -95,6 +94,6 @@ class Parts:
 
 
 def _grams(piece: str) -> str:
-    """Threes of the piece: what has them all is few words, which are looked at."""
+    """Return three trigrams of the piece; few words have all of them, and those are checked."""
     last = len(piece) - _GRAM
     return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last)))

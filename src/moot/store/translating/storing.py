@@ -1,4 +1,4 @@
-"""The transaction in which a newer translation becomes what readers get: all of a run at once."""
+"""The transaction that makes the new translation of a whole run visible."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from moot.types.canonical import dumps
 __all__ = ["put"]
 
 _STRETCH = 256
-"""Events in a row."""
+"""Events per row."""
 
 
 def put(what: Due, work: Work, transaction: Transaction) -> bool:
-    """False, and nothing happened, when somebody else has done it meanwhile."""
+    """Store a translation; return False, without changes, if another process has stored it already."""
     if any(_is_there(transaction, id, converter) for id, converter in work.converters.items()):
         return False
     for id, converter in work.converters.items():
@@ -31,7 +31,7 @@ def _is_there(transaction: Transaction, exchange: str, converter: str) -> bool:
 
 
 def _put_exchange(transaction: Transaction, what: Due, work: Work, exchange: str, converter: str) -> None:
-    """Rows that cover the exchange from its first event to its last without a gap, also where nothing became other."""
+    """Store rows that cover the exchange from its first to its last event without gaps, even if nothing changed."""
     first, last = work.ranges[exchange]
     changed = work.changed.get(exchange, [])
     stretches = [changed[begin : begin + _STRETCH] for begin in range(0, len(changed), _STRETCH)] or [[]]
@@ -48,7 +48,7 @@ def _put_exchange(transaction: Transaction, what: Due, work: Work, exchange: str
 
 
 def _put_message(transaction: Transaction, id: str, parts: bytes, metadata: bytes) -> None:
-    """The message as it reads now; the search index takes it up anew."""
+    """Update the message, and have it indexed again."""
     row: Any = transaction.row("SELECT parts, metadata FROM message WHERE id = ?", (id,))
     if row is None or (row[0], row[1]) == (parts, metadata):
         return

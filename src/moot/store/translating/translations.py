@@ -1,4 +1,4 @@
-"""The way through the store with newer converters, and the way back to the first translation."""
+"""Translating a store with newer converters, and returning original translations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from moot.store import lookup
 from moot.store.connect import Connection
 from moot.store.events import Events
 from moot.store.reader import Reader
+from moot.store.rows import auxiliary_exchanges
 from moot.store.translating.storing import put
-from moot.store.translating.working import Due, Work, due, worked
+from moot.store.translating.working import Due, Work, due, translate
 from moot.store.writer import Writer
 from moot.types.exchange import converter_of
 from moot.types.message import Message
@@ -44,7 +45,7 @@ class StoreTranslations:
                 yield work.upgrade
 
     async def _work(self, what: Due, translators: Translators) -> Work:
-        return await self._reader.read(lambda connection: worked(connection, self._events, what, translators))
+        return await self._reader.read(lambda connection: translate(connection, self._events, what, translators))
 
     async def _conversations(self, only: str | None) -> AsyncGenerator[tuple[int, str], None]:
         if only is not None:
@@ -64,11 +65,11 @@ class StoreTranslations:
         if message.run is None or message.status in ("streaming", "interrupted"):
             return message
         no = lookup.number(connection, message.conversation)
-        aside = {row[0] for row in connection.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (message.run,))}
+        others = auxiliary_exchanges(connection, message.run)
         folder, after = Folder(), 0
         while page := self._events.page(connection, no, after, _PAGE, message.run):
             for event in page:
-                if event.exchange not in aside:
+                if event.exchange not in others:
                     folder.feed_all(event.chunks)
             after = page[-1].seq
         return replace(message, parts=folder.parts(), metadata=folder.metadata())

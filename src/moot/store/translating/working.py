@@ -1,4 +1,4 @@
-"""One run, or the calls beside the runs of a conversation, translated by the converters that are here."""
+"""Translating one run, or a conversation's calls outside runs, with the available converters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.convert.translators import Again, TranslatorFailed
 from moot.store.connect import Queries
 from moot.store.events import Events
 from moot.store.overlays import Translated, newest_of
-from moot.store.rows import exchange_of, kept, kept_object
+from moot.store.rows import EXCHANGE, auxiliary_exchanges, exchange_of, kept, kept_object
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
@@ -22,26 +22,22 @@ from moot.types.part import Part, is_settled, is_tool
 from moot.types.provider import Translator
 from moot.types.verify import Translators, Upgrade
 
-__all__ = ["Due", "Work", "due", "worked"]
+__all__ = ["Due", "Work", "due", "translate"]
 
 _PAGE = 512
-_TOLD = ("finish_reason", "usage", "error")
-"""Of an ending: what somebody would notice."""
+_REPORTED = ("finish_reason", "usage", "error")
+"""Fields of an ending that users notice."""
 _SHOWN = 5
-"""Differences of a message that are told."""
-_EXCHANGE = (
-    "e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format, e.ended"
-    " FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
-)
+"""Maximum number of reported differences in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What can be translated anew: the exchanges of an ended run, or those of a conversation beside its runs."""
+    """Exchanges that can be translated again: those of an ended run, or of a conversation outside runs."""
 
     conversation: str
     no: int
-    """Of the conversation."""
+    """Number of the conversation."""
     run: str
     message: str
     """Empty = none."""
@@ -52,25 +48,25 @@ class Due:
 
 @dataclass(slots=True)
 class Work:
-    """What came of it: what is told, and what is to be stored."""
+    """A new translation: what to report and what to store."""
 
     upgrade: Upgrade
     changed: dict[str, list[tuple[int, tuple[Chunk, ...]]]] = field(default_factory=dict[str, list[tuple[int, tuple[Chunk, ...]]]])
-    """By exchange, in the order of the log."""
+    """By exchange, in log order."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """First and last event of each exchange."""
     endings: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     converters: dict[str, str] = field(default_factory=dict[str, str])
     ended_otherwise: int = 0
     message: tuple[bytes, bytes] | None = None
-    """Parts and metadata, when they become others."""
+    """Changed parts and metadata; None = unchanged."""
 
 
 def due(queries: Queries, conversation: tuple[int, str], translators: Translators) -> Iterator[Due]:
-    """Each run of the conversation with an exchange that a newer converter is here for, in order; then the calls beside the runs."""
+    """Yield the conversation's runs that have an exchange with a newer converter, in order; then its calls outside runs."""
     no, id = conversation
     found: Any = queries.execute(
-        f"SELECT {_EXCHANGE} LEFT JOIN run AS r ON r.id = e.run WHERE e.conversation = ? AND e.ended IS NOT NULL ORDER BY r.no, e.rowid",
+        f"SELECT {EXCHANGE} LEFT JOIN run AS r ON r.id = e.run WHERE e.conversation = ? AND e.ended IS NOT NULL ORDER BY r.no, e.rowid",
         (no,),
     )
     by_run: dict[str, list[Exchange]] = {}
@@ -78,7 +74,7 @@ def due(queries: Queries, conversation: tuple[int, str], translators: Translator
         try:
             exchange = exchange_of(row)
         except ValueError:
-            continue  # `moot verify` names it
+            continue  # `moot verify` reports it
         if _newer(queries, exchange, translators) is not None:
             by_run.setdefault(exchange.run, []).append(exchange)
     for exchanges in by_run.values():
@@ -97,17 +93,17 @@ def _due(queries: Queries, no: int, id: str, exchanges: tuple[Exchange, ...]) ->
 
 
 def _newer(queries: Queries, exchange: Exchange, translators: Translators) -> Translator[Any] | None:
-    """The converter that is here, when it is newer than the one whose chunks are shown."""
+    """Return the available converter if it is newer than the one whose chunks are shown."""
     translator = translators(exchange.converter)
-    if translator is None or "redacted" in exchange.request:  # what is left of its raw gives other chunks
+    if translator is None or "redacted" in exchange.request:  # redacted raw produces different chunks
         return None
     shown = newest_of(queries, exchange.id)
     version = converter_of(exchange.converter if shown is None else shown.converter).version
     return translator if version < translator.version else None
 
 
-class _Anew:
-    """One exchange on its way through its newer converter."""
+class _Retranslation:
+    """An exchange being translated by a newer converter."""
 
     def __init__(self, queries: Queries, exchange: Exchange, translators: Translators) -> None:
         translator = translators(exchange.converter)
@@ -118,7 +114,7 @@ class _Anew:
         self._again = Again(translator, exchange.options)
 
     def made(self, event: Event, work: Work) -> tuple[Chunk, ...] | None:
-        """The event's chunks by the newer converter; None for what moot added itself. Raises TranslatorFailed."""
+        """Return the event's new chunks; None for events that moot itself added. Raise TranslatorFailed."""
         first, last = work.ranges.get(self.exchange.id, (event.seq, event.seq))
         work.ranges[self.exchange.id] = (min(first, event.seq), max(last, event.seq))
         if event.kind == "raw" and event.raw is not None:
@@ -130,23 +126,24 @@ class _Anew:
             return None
         chunks, ending = self._again.close(ended)
         work.endings[self.exchange.id] = kept_object(dumps(ending.to_json()))
-        if not OURS.items() <= event.body.items():  # an error of moot's own stands over whatever the converter says
-            told = {name: event.body.get(name) for name in _TOLD}
-            work.ended_otherwise += first_difference(told, {name: work.endings[self.exchange.id].get(name) for name in _TOLD}) is not None
+        if not OURS.items() <= event.body.items():  # an error detected by moot takes precedence over the converter's ending
+            old = {name: event.body.get(name) for name in _REPORTED}
+            new = {name: work.endings[self.exchange.id].get(name) for name in _REPORTED}
+            work.ended_otherwise += first_difference(old, new) is not None
         marks = [chunk for chunk in event.chunks[-1:] if chunk.get("type") == "data-attempt"]
         return (*chunks, *marks)
 
 
-def worked(queries: Queries, events: Events, what: Due, translators: Translators) -> Work:
-    """What the newer converters make of it; nothing to be stored where it is left as it is."""
+def translate(queries: Queries, events: Events, what: Due, translators: Translators) -> Work:
+    """Translate with the newer converters; the result has nothing to store if the run must stay unchanged."""
     steps = tuple(dict.fromkeys(f"{one.converter} → {_to(one, translators)}" for one in what.exchanges))
-    told = Upgrade(what.conversation, what.run, tuple(one.id for one in what.exchanges), steps)
+    report = Upgrade(what.conversation, what.run, tuple(one.id for one in what.exchanges), steps)
     try:
-        return _Working(queries, events, what, translators, told).work()
+        return _Translation(queries, events, what, translators, report).work()
     except TranslatorFailed as error:
-        return Work(_skipped(told, str(error)))
+        return Work(_skipped(report, str(error)))
     except ValueError as error:
-        return Work(_skipped(told, f"it is damaged: {error}; see `moot verify`"))
+        return Work(_skipped(report, f"it is damaged: {error}; see `moot verify`"))
 
 
 def _to(exchange: Exchange, translators: Translators) -> str:
@@ -154,27 +151,27 @@ def _to(exchange: Exchange, translators: Translators) -> str:
     return "" if translator is None else f"{translator.name}/{translator.version}"
 
 
-def _skipped(told: Upgrade, why: str) -> Upgrade:
-    return Upgrade(told.conversation, told.run, told.exchanges, told.converters, skipped=why)
+def _skipped(report: Upgrade, why: str) -> Upgrade:
+    return Upgrade(report.conversation, report.run, report.exchanges, report.converters, skipped=why)
 
 
-class _Working:
-    """Two folds side by side: what is shown now, and what the newer converters give."""
+class _Translation:
+    """Two parallel folds: the current content, and the content with the newer converters."""
 
-    def __init__(self, queries: Queries, events: Events, what: Due, translators: Translators, told: Upgrade) -> None:
+    def __init__(self, queries: Queries, events: Events, what: Due, translators: Translators, report: Upgrade) -> None:
         self._queries = queries
         self._events = events
         self._what = what
-        self._told = told
+        self._report = report
         self._now, self._then = Folder(), Folder()
-        self._anew = {one.id: _Anew(queries, one, translators) for one in what.exchanges}
+        self._newer = {one.id: _Retranslation(queries, one, translators) for one in what.exchanges}
         self._others: dict[str, Translated | None] = {}
-        self._aside = {row[0] for row in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (what.run,))}
+        self._auxiliary = auxiliary_exchanges(queries, what.run)
         self._chunks = [0, 0]
-        self.result = Work(told)
+        self.result = Work(report)
 
     def work(self) -> Work:
-        """Raises TranslatorFailed, and ValueError for what is damaged."""
+        """Raise TranslatorFailed, or ValueError for damaged data."""
         for event in self._log():
             self._event(event)
         self._judge()
@@ -187,36 +184,36 @@ class _Working:
                 if event.run != (what.run or None):
                     continue
                 if event.kind == "meta" and isinstance(event.body, dict) and event.body.get("damaged") is True:
-                    raise ValueError(f"event {event.seq} does not fit its check")
-                if what.run or event.exchange in self._anew:
+                    raise ValueError(f"event {event.seq} does not match its checksum")
+                if what.run or event.exchange in self._newer:
                     yield event
             after = page[-1].seq
             if after >= what.last_seq:
                 return
 
     def _event(self, event: Event) -> None:
-        anew = self._anew.get(event.exchange or "")
-        shown = self._shown(event, anew)
+        newer = self._newer.get(event.exchange or "")
+        shown = self._shown(event, newer)
         now = event.chunks if shown is None else shown
         then = now
-        if anew is not None:
-            made = anew.made(event, self.result)
+        if newer is not None:
+            made = newer.made(event, self.result)
             if made is not None:
                 then = made
                 if dumps(then) != dumps(event.chunks):
-                    self.result.changed.setdefault(anew.exchange.id, []).append((event.seq, then))
+                    self.result.changed.setdefault(newer.exchange.id, []).append((event.seq, then))
                 self._chunks[0] += len(now)
                 self._chunks[1] += len(then)
-        if event.exchange not in self._aside:
+        if event.exchange not in self._auxiliary:
             self._now.feed_all(now)
             self._then.feed_all(then)
 
-    def _shown(self, event: Event, anew: _Anew | None) -> tuple[Chunk, ...] | None:
-        """What readers get of it now, when that is not what the log has."""
+    def _shown(self, event: Event, newer: _Retranslation | None) -> tuple[Chunk, ...] | None:
+        """Return the chunks that readers currently see, if they differ from the log."""
         if event.exchange is None:
             return None
-        if anew is not None:
-            translated = anew.shown
+        if newer is not None:
+            translated = newer.shown
         elif event.exchange in self._others:
             translated = self._others[event.exchange]
         else:
@@ -224,19 +221,19 @@ class _Working:
         return None if translated is None else translated.chunks(self._queries, event.seq)
 
     def _judge(self) -> None:
-        told, then = self._told, self._then.parts()
+        report, then = self._report, self._then.parts()
         now = self._now.parts()
         if (lost := _lost(now, then)) and self._what.run:
-            self.result = Work(_skipped(told, f"calls would lose what came of them: {', '.join(sorted(lost)[:3])}"))
+            self.result = Work(_skipped(report, f"tool calls would lose their outputs: {', '.join(sorted(lost)[:3])}"))
             return
-        self.result.converters = {id: anew.converter for id, anew in self._anew.items()}
+        self.result.converters = {id: newer.converter for id, newer in self._newer.items()}
         places = islice(differences(_stored(now), _stored(then)), _SHOWN) if self._what.run else iter(())
         shown: list[Difference] = list(places)
         self.result.upgrade = Upgrade(
-            told.conversation,
-            told.run,
-            told.exchanges,
-            told.converters,
+            report.conversation,
+            report.run,
+            report.exchanges,
+            report.converters,
             sum(len(events) for events in self.result.changed.values()),
             (self._chunks[0], self._chunks[1]),
             self.result.ended_otherwise,
@@ -251,7 +248,7 @@ def _stored(parts: Sequence[Part]) -> Json:
 
 
 def _lost(before: Sequence[Part], after: Sequence[Part]) -> set[str]:
-    """Calls that had come to an end and would not have any more: moot's own outputs name them by the ids that the first converter gave."""
+    """Return calls whose output would be lost: moot's own outputs refer to calls by the ids of the original converter."""
     return _settled(before) - _settled(after)
 
 

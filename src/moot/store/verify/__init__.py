@@ -1,25 +1,14 @@
-"""Is what is stored what it was, and does it follow from the raw bytes? Everything here only reads.
+"""Verifying stored data against its checksums and raw bytes. Read-only.
 
-One pass over a conversation's log judges all that hangs on it, in stretches of one snapshot each, on the thread that reads:
+One pass over a conversation's log checks everything that depends on it, on the reader thread, in batches of one snapshot each:
 
-* every seq is there, every event fits its own `check`;
-* an exchange's raw bytes, given once more to the converter that made its chunks, give the same chunks and the same end, as long as that
-  converter is here in that version; else it is counted by the converter that made it;
-* a run's events fold to its message, and its calls add up to its sums; a live one is judged as far as its message is folded;
-* rows of exchanges, runs and messages say what their events say; a request's pieces are there.
+* the seqs have no gaps, and every event matches its `check`;
+* an exchange's raw bytes, fed again to the converter that made its chunks, give the same chunks and ending; if that version of the
+  converter is not available, the exchange is only counted;
+* a run's events fold to its message, and its calls add up to its sums; a live run is checked as far as its message is folded;
+* rows of exchanges, runs and messages match their events, and the pieces of requests exist.
 
-Then every blob is hashed. The search index is not judged: it is made from messages, and made again when it is lost.
-
-| file | what it holds |
-|---|---|
-| `verifier.py` | the stretches, over one conversation or all of the store |
-| `conversations.py` | the pass over one conversation's log |
-| `exchanges.py` | an exchange translated again |
-| `runs.py` | a run folded again |
-| `growing.py` | messages that came in pieces |
-| `blobs.py` | blobs hashed again |
-| `rows.py` | the rows of the log as they are stored |
-| `findings.py` | where what is found goes |
+Then every blob is hashed. The search index is not checked, because it can be rebuilt from messages.
 """
 
 from moot.store.verify.verifier import StoreVerifier

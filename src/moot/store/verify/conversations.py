@@ -1,4 +1,4 @@
-"""One conversation: a single pass over its log, in stretches of one snapshot each, and what is derived from it on the way."""
+"""Checking one conversation: a single pass over its log, in batches of one snapshot each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 
 from moot.store.connect import Queries
 from moot.store.library import sqlite
+from moot.store.rows import auxiliary_exchanges
 from moot.store.stored import former
 from moot.store.verify.exchanges import ExchangeJudge, exchange_row
 from moot.store.verify.findings import Findings
@@ -23,11 +24,11 @@ from moot.types.verify import Receipt, Translators
 __all__ = ["ConversationJudge"]
 
 _STRETCH = 0.1
-"""Seconds of one snapshot: as long as another reader may have to wait."""
+"""Seconds per snapshot, which is how long another reader may have to wait."""
 _LOOK = 64
-"""Rows between two looks at the clock."""
+"""Rows between two checks of the clock."""
 _NAMED = 500
-"""Blobs looked for in one statement."""
+"""Blobs looked up in one statement."""
 _BLOB = re.compile(rb"blob:([0-9a-f]{64})")
 
 _COUNTED: dict[str, LiteralString] = {
@@ -37,7 +38,7 @@ _COUNTED: dict[str, LiteralString] = {
 
 
 class ConversationJudge:
-    """What is known on the way through a conversation. Each method is called within one snapshot, on the store's reading thread."""
+    """The state of a pass over a conversation. Each method runs within one snapshot, on the store's reader thread."""
 
     def __init__(self, no: int, id: str, receipt: Receipt, translators: Translators) -> None:
         self._no = no
@@ -46,23 +47,23 @@ class ConversationJudge:
         self._translators = translators
         self._last = 0
         self._runs: dict[int, RunJudge] = {}
-        """Those that have begun and not ended."""
+        """Runs that have started and not ended."""
         self._ended: set[int] = set()
         self._exchanges: dict[str, ExchangeJudge] = {}
-        """Those that have begun and not ended."""
+        """Exchanges that have started and not ended."""
         self._growing = GrowthJudge(no, self._findings)
         self._counted = dict.fromkeys(_COUNTED, 0)
-        """Rows that the log speaks of, by table."""
+        """Number of rows according to the log, by table."""
         self._lost = 0
-        """The first of the events that lie in a broken frame, as far as they have come; 0 = the last one did not."""
+        """First event of the current series of lost events in a damaged frame; 0 = the last event was readable."""
         self._blind: set[int] = set()
-        """Runs with such events: what they gave can't be judged."""
+        """Runs with lost events, which can't be checked."""
         self.blobs: set[str] = set()
-        """Those that are named and there."""
+        """Referenced blobs that exist."""
         receipt.conversations += 1
 
     def stretch(self, queries: Queries) -> bool:
-        """Judges what comes next; True when that was the end of the log, and with it of the conversation."""
+        """Check the next batch; return True at the end of the conversation."""
         until = time.monotonic() + _STRETCH
         try:
             for count, row in enumerate(log_rows(queries, self._no, self._last), 1):
@@ -71,7 +72,7 @@ class ConversationJudge:
                     return False
             self._finish(queries)
         except sqlite.DatabaseError as error:
-            self._findings.add("file", f"the log behind event {self._last}", "pages that can be read", str(error), self._last + 1)
+            self._findings.add("file", f"the log after event {self._last}", "readable pages", str(error), self._last + 1)
         return True
 
     # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +88,7 @@ class ConversationJudge:
         self._pass_by(queries, seq - 1)
         receipt.events += 1
         if not row.is_sound():
-            self._findings.add("changed", f"event {seq}", "bytes that fit its check", f"others, in an event of kind {row.kind!r}", seq)
+            self._findings.add("changed", f"event {seq}", "bytes that match the checksum", f"others, in a {row.kind!r} event", seq)
         row = self._left_of(row)
         run = self._run(queries, row)
         exchange = self._exchange(queries, row, run)
@@ -96,14 +97,14 @@ class ConversationJudge:
         if run is not None and (exchange is None or exchange.exchange.purpose == "answer"):
             run.feed(chunks)
         if row.kind != "raw" and row.body is not None:
-            self._said(queries, row, run, exchange)
+            self._body(queries, row, run, exchange)
 
     def _pass_by(self, queries: Queries, last: int) -> None:
-        """Names the events that were lost up to that one, if there are, and judges no run any more that they are of."""
+        """Report lost events up to `last`, if any, and stop checking the runs they belong to."""
         if not self._lost:
             return
         where = f"event {last}" if last == self._lost else f"events {self._lost} to {last}"
-        self._findings.add("changed", where, "frames of a segment that fit their digests", "others", self._lost)
+        self._findings.add("changed", where, "frames of a segment that match their checksums", "others", self._lost)
         found: Any = queries.execute(
             "SELECT no, id FROM run WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?", (self._no, last, self._lost)
         ).fetchall()
@@ -115,18 +116,18 @@ class ConversationJudge:
         self._lost = 0
 
     def _left_of(self, row: Row) -> Row:
-        """What a tombstone has left of the event that it was: that is judged as the event would be."""
+        """Return what remains of the event behind a tombstone, which is checked like an event."""
         if row.kind != "tombstone":
             return row
         self._receipt.redacted += 1
         try:
             return former(row)
         except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "a tombstone's body as JSON", str(error), row.seq)
+            self._findings.add("unreadable", f"event {row.seq}", "a tombstone body in JSON", str(error), row.seq)
             return row
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
-        """The event's chunks as readers get them, made again from its raw bytes when it has any."""
+        """Return the event's chunks as readers see them, rebuilt from raw if there is any."""
         if row.raw:
             self._receipt.raw_events += 1
             self._receipt.raw_bytes += len(row.raw)
@@ -137,15 +138,15 @@ class ConversationJudge:
         try:
             return read_chunks(row.chunks)
         except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "its chunks as a JSON array", str(error), row.seq)
+            self._findings.add("unreadable", f"event {row.seq}", "chunks as a JSON array", str(error), row.seq)
             return ()
 
-    def _said(self, queries: Queries, row: Row, run: RunJudge | None, exchange: ExchangeJudge | None) -> None:
-        """What an event says that is no raw one: the end of an exchange or a run, a message, a place in the tree."""
+    def _body(self, queries: Queries, row: Row, run: RunJudge | None, exchange: ExchangeJudge | None) -> None:
+        """Check the body of an event: the end of an exchange or run, a message, a tree change."""
         try:
             body = read_object(row.body)
         except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "its body as JSON", str(error), row.seq)
+            self._findings.add("unreadable", f"event {row.seq}", "a body in JSON", str(error), row.seq)
             return
         self.blobs.update(found.decode() for found in _BLOB.findall(row.body or b""))
         if run is not None:
@@ -154,7 +155,7 @@ class ConversationJudge:
             exchange.end(queries, row, body)
             del self._exchanges[exchange.exchange.id]
         elif row.kind == "message" and is_growth(body):
-            self._growing.go_on(queries, row, body)
+            self._growing.extend(queries, row, body)
         elif row.kind == "message":
             self._message(queries, row, body)
         elif row.kind == "tree" and body.get("op") == "answer":
@@ -170,27 +171,27 @@ class ConversationJudge:
         if judge is None:
             judge = None if row.run in self._ended else RunJudge.of(queries, row.run, self._no, self._findings)
             if judge is None:
-                words = "none, for it had ended" if row.run in self._ended else f"run number {row.run}, which is none of its"
-                self._findings.add("record", f"event {row.seq}", "a run of that conversation that goes on", words, row.seq)
+                words = "none, because it had ended" if row.run in self._ended else f"run number {row.run} of another conversation"
+                self._findings.add("record", f"event {row.seq}", "an unfinished run of this conversation", words, row.seq)
                 return None
             self._receipt.runs += 1
             self._runs[row.run] = judge
         return judge
 
     def _exchange(self, queries: Queries, row: Row, run: RunJudge | None) -> ExchangeJudge | None:
-        """The exchange that the event belongs to; its start opens it."""
+        """Return the exchange to which the event belongs; a start event opens it."""
         id = row.exchange_id(run.id if run is not None else None)
         if (row.run or 0) in self._blind:
             return None
         if id is None:
             if row.kind == "raw":
-                self._findings.add("record", f"event {row.seq}", "an exchange", "raw bytes of none", row.seq)
+                self._findings.add("record", f"event {row.seq}", "an exchange", "raw bytes without one", row.seq)
             return None
         if row.kind == "exchange" and row.phase == "start":
             self._begin(queries, row, id, run)
         judge = self._exchanges.get(id)
         if judge is None and row.kind in ("raw", "exchange"):
-            self._findings.add("record", f"event {row.seq}", f"the exchange {id} begun before it", "one that is not open", row.seq)
+            self._findings.add("record", f"event {row.seq}", f"a preceding start of exchange {id}", "no open exchange", row.seq)
         return judge
 
     def _begin(self, queries: Queries, row: Row, id: str, run: RunJudge | None) -> None:
@@ -198,11 +199,11 @@ class ConversationJudge:
         try:
             exchange = exchange_row(queries, id)
         except ValueError as error:
-            self._findings.add("unreadable", f"exchange {id}", "its options and request as JSON", str(error), row.seq)
+            self._findings.add("unreadable", f"exchange {id}", "options and request in JSON", str(error), row.seq)
             return
         if exchange is None or exchange.run != owner:
-            found = "no row" if exchange is None else f"the run {exchange.run!r}"
-            self._findings.add("record", f"exchange {id}", f"a row of the run {owner!r}, for event {row.seq} begins it", found, row.seq)
+            found = "no row" if exchange is None else f"run {exchange.run!r}"
+            self._findings.add("record", f"exchange {id}", f"a row of run {owner!r}, because event {row.seq} starts it", found, row.seq)
             return
         self._counted["exchange"] += 1
         self._same(row, exchange)
@@ -210,19 +211,19 @@ class ConversationJudge:
         self._request(queries, row, id, exchange.request)
 
     def _same(self, row: Row, exchange: Exchange) -> None:
-        """Whether the exchange's row says what it said at its start; older events don't tell."""
+        """Check that the exchange's row is unchanged since its start; events of old versions have no digest."""
         try:
             digest = read_object(row.body).get("row")
         except ValueError:
-            return  # found where its body is read
+            return  # reported when the body is read
         if digest is not None and digest != row_digest(exchange):
-            expected = f"options, request and converter with the digest {digest}, as event {row.seq} says"
-            self._findings.add("record", f"exchange {exchange.id}", expected, f"others: {row_digest(exchange)}", row.seq)
+            expected = f"options, request and converter with digest {digest}, according to event {row.seq}"
+            self._findings.add("record", f"exchange {exchange.id}", expected, f"digest {row_digest(exchange)}", row.seq)
 
     # ── what is derived ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _request(self, queries: Queries, row: Row, exchange: str, manifest: JsonObject) -> None:
-        """Whether the request can be put together again; that each piece has its own bytes is seen where blobs are hashed."""
+        """Check that all pieces of the request exist; their contents are checked with the blobs."""
         pieces = manifest.get("pieces")
         names = [str(piece) for piece in pieces] if isinstance(pieces, list) else []
         wanted = [name for name in dict.fromkeys(names) if name not in self.blobs]
@@ -234,14 +235,14 @@ class ConversationJudge:
         if names and not missing:
             self._receipt.requests += 1
         elif missing or pieces is not None:
-            words = f"{len(missing)} of them are gone, such as {missing[0]}" if missing else f"{pieces!r}"
+            words = f"{len(missing)} missing, such as {missing[0]}" if missing else f"{pieces!r}"
             self._findings.add("missing", f"the request of exchange {exchange}", "all its pieces", words, row.seq)
 
     def _message(self, queries: Queries, row: Row, body: JsonObject) -> None:
         id = str(body.get("id"))
         stored = message_row(queries, id)
         if stored is None:
-            self._findings.add("missing", f"message {id}", f"a row, for event {row.seq} says it", "none", row.seq)
+            self._findings.add("missing", f"message {id}", f"a row, because event {row.seq} contains it", "none", row.seq)
             return
         self._counted["message"] += 1
         self._receipt.messages += 1
@@ -254,7 +255,7 @@ class ConversationJudge:
         id = str(body.get("message"))
         stored = message_row(queries, id)
         if stored is None:
-            self._findings.add("missing", f"message {id}", f"a row, for event {row.seq} places it", "none", row.seq)
+            self._findings.add("missing", f"message {id}", f"a row, because event {row.seq} refers to it", "none", row.seq)
             return
         self._counted["message"] += 1
         self._receipt.messages += 1
@@ -262,15 +263,15 @@ class ConversationJudge:
         self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
 
     def _compare(self, id: str, row: Row, expected: tuple[Json, ...], found: tuple[Json, ...]) -> None:
-        """Role, parent, run, status and place of a message."""
+        """Compare role, parent, run, status and position of a message."""
         if expected != found:
-            self._findings.add("record", f"message {id}", f"{expected}, as event {row.seq} says", f"{found}", row.seq)
+            self._findings.add("record", f"message {id}", f"{expected}, according to event {row.seq}", f"{found}", row.seq)
 
     def _close(self, run: RunJudge) -> None:
         del self._runs[run.no]
         self._ended.add(run.no)
         for id in [id for id, judge in self._exchanges.items() if judge.exchange.run == run.id]:
-            del self._exchanges[id]  # given up: a crash or a new prompt came between
+            del self._exchanges[id]  # abandoned because of a crash or a new prompt
 
     # ── the end of the log ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -291,30 +292,30 @@ class ConversationJudge:
                 continue
             self._receipt.runs += 1
             if status in TERMINAL:
-                self._findings.add("missing", f"run {id}", "its events in the log", f"none, though it is {status}", None, id)
+                self._findings.add("missing", f"run {id}", "events in the log", f"none, although it is {status}", None, id)
             else:
                 self._receipt.live += 1
         for table, counted in self._counted.items():
             (stored,) = queries.execute(_COUNTED[table], (self._no,)).fetchone()
             if stored != counted and not self._blind:
-                self._findings.add("record", f"the {table}s", f"{counted}, as the log says", f"{stored} rows")
+                self._findings.add("record", f"the {table}s", f"{counted}, according to the log", f"{stored} rows")
 
     def _live(self, queries: Queries, judge: RunJudge) -> None:
-        """Folds a run that goes on once more: the stored message may be behind the log, and says how far it goes."""
+        """Fold an unfinished run again up to where its stored message is folded."""
         message = judge.live(queries)
         if message is None:
             return
         self._receipt.live += 1
         fresh = RunJudge(judge.id, judge.no, judge.message, self._findings)
-        aside = {id for (id,) in queries.execute("SELECT id FROM exchange WHERE run = ? AND purpose <> 'answer'", (judge.id,))}
+        others = auxiliary_exchanges(queries, judge.id)
         for row in log_rows(queries, self._no, message[9] - 1, message[11]):
-            if row.run == judge.no and row.exchange_id(judge.id) not in aside:
+            if row.run == judge.no and row.exchange_id(judge.id) not in others:
                 try:
                     fresh.feed(read_chunks(row.chunks))
                 except ValueError:
-                    continue  # found on the way
+                    continue  # already reported
         fresh.compare(message, message[11])
 
     def _missing(self, first: int, last: int) -> None:
         where = f"event {first}" if first == last else f"events {first} to {last}"
-        self._findings.add("missing", where, "every seq from 1 on", "no row", first)
+        self._findings.add("missing", where, "seqs from 1 without gaps", "no row", first)

@@ -1,4 +1,4 @@
-"""One exchange: its chunks made again from the raw bytes, its end and its row beside what the log says."""
+"""Checking one exchange: its chunks are rebuilt from raw, and its ending and row compared with the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ExchangeJudge"]
 
 _ENDED = ("eof", "cut", "cancelled")
 _ALWAYS = ("raw_reason", "usage", "cost", "metadata")
-"""Of an ending: what only the translator knows."""
+"""Fields of an ending that only the translator knows."""
 
 
 def exchange_row(queries: Queries, id: str) -> Exchange | None:
@@ -37,18 +37,18 @@ class ExchangeJudge:
         self._again: Again | None = None
         self._translated = newest_of(queries, exchange.id)
         self._of_newest = False
-        """It is the newest translation that is compared, not what was made when the exchange took place."""
+        """True if the newest translation is compared instead of the original one."""
         receipt = findings.receipt
         receipt.exchanges += 1
         receipt.translated += self._translated is not None
-        if "redacted" in exchange.request:  # what is left of its raw gives other chunks
+        if "redacted" in exchange.request:  # redacted raw produces different chunks
             receipt.redacted_exchanges += 1
             return
         translator = translators(exchange.converter)
-        here = 0 if translator is None else translator.version
-        if self._translated is not None and here == converter_of(self._translated.converter).version:
+        version = 0 if translator is None else translator.version
+        if self._translated is not None and version == converter_of(self._translated.converter).version:
             self._of_newest = True
-        elif translator is None or here != converter_of(exchange.converter).version:
+        elif translator is None or version != converter_of(exchange.converter).version:
             receipt.not_rebuilt[exchange.converter] = receipt.not_rebuilt.get(exchange.converter, 0) + 1
             return
         assert translator is not None
@@ -59,11 +59,11 @@ class ExchangeJudge:
             self._give_up(error, f"exchange {exchange.id}", None)
 
     def shown(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
-        """The event's chunks in the newest translation; None where they are those of the log."""
+        """Return the event's chunks in the newest translation; None if they are those of the log."""
         return None if self._translated is None else self._translated.chunks(queries, row.seq)
 
     def raw(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
-        """The chunks that readers get of this frame; None where those of the log are to be read, because nobody has made them again."""
+        """Check a frame's chunks and return them as readers see them; None = use those of the log, because they can't be rebuilt."""
         newer = self.shown(queries, row)
         if self._again is None or row.raw is None:
             return newer
@@ -80,11 +80,11 @@ class ExchangeJudge:
         return made if newer is None else newer
 
     def end(self, queries: Queries, row: Row, body: JsonObject) -> None:
-        """Compares how it ended: the closing chunks, the Ending, and the row as it is now."""
+        """Compare the closing chunks, the ending, and the row."""
         ended = body.get("ended")
         kept: Any = queries.execute("SELECT ended FROM exchange WHERE id = ?", (self.exchange.id,)).fetchone()
         if kept != (ended,):
-            expected = f"ended {ended!r}, as event {row.seq} says"
+            expected = f"ended {ended!r}, according to event {row.seq}"
             self._findings.add("record", f"exchange {self.exchange.id}", expected, f"{kept and kept[0]!r}", row.seq)
         if self._again is None or ended not in _ENDED:
             return
@@ -106,10 +106,10 @@ class ExchangeJudge:
         try:
             stored = list(read_chunks(data))
         except ValueError:
-            return  # that they can't be read is found already
+            return  # already reported as unreadable
         if closing and stored and stored[-1].get("type") == "data-attempt":
-            stored.pop()  # moot's own mark behind an attempt that was given up
-        # through our own JSON, so that only what can be stored is compared
+            stored.pop()  # moot's own mark after an abandoned attempt
+        # serialized and parsed again, so that only what can be stored is compared
         found = first_difference(list[Json](read_chunks(dumps(made))), list[Json](stored))
         if found is not None:
             where = f"{'translation, ' if self._of_newest else ''}chunks{found.where}"
@@ -117,11 +117,11 @@ class ExchangeJudge:
 
     def _give_up(self, error: Exception, where: str, seq: int | None) -> None:
         self._again = None
-        self._findings.add("unreadable", where, "the chunks that its raw bytes stand for", str(error), seq)
+        self._findings.add("unreadable", where, "chunks from its raw bytes", str(error), seq)
 
 
 def _ending(made: Ending, stored: JsonObject) -> Difference | None:
-    """Where the Ending differs. Why a connection broke only moot knows: an error of its own stands over what the translator says."""
+    """Return the first difference of the ending. Errors detected by moot, such as a broken connection, are not the translator's."""
     names = _ALWAYS if OURS.items() <= stored.items() else ("finish_reason", "error", *_ALWAYS)
-    expected = kept_object(dumps(made.to_json()))  # as it comes back from the store
+    expected = kept_object(dumps(made.to_json()))  # in stored form
     return first_difference({name: expected.get(name) for name in names}, {name: stored.get(name) for name in names})

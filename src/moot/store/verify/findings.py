@@ -1,4 +1,4 @@
-"""Where what is found in one conversation goes."""
+"""Recording the damages found in one conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Findings"]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The receipt, as one conversation's judges write into it."""
+    """The receipt, with the conversation whose damages are added."""
 
     receipt: Receipt
     conversation: str = ""

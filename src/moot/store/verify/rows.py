@@ -1,4 +1,4 @@
-"""The rows of the log as they are stored, wherever they lie, and what they hold."""
+"""The rows of the log in stored form, from segments and the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Row", "log_rows", "read_chunks", "read_object"]
 
 
 def log_rows(queries: Queries, conversation: int, after: int, through: int = LAST_SEQ) -> Iterator[Row]:
-    """The rows behind `after`, in order: of sealed segments first, then of the table. To be taken within one snapshot."""
+    """Yield the rows after `after`, in order: first from segments, then from the table. Consume it within one snapshot."""
     head: Any = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)).fetchone()
     sealed = head[0] if head is not None else 0
     if sealed > after:
@@ -32,16 +32,16 @@ def log_rows(queries: Queries, conversation: int, after: int, through: int = LAS
 
 
 def read_chunks(data: bytes) -> tuple[Chunk, ...]:
-    """Raises ValueError for what is no list of chunks."""
+    """Raise ValueError if the data is not a list of chunks."""
     if data == b"[]":
         return ()
     value = kept(data)
     if not isinstance(value, list) or not all(isinstance(chunk, dict) and isinstance(chunk.get("type"), str) for chunk in value):
-        raise ValueError("a list of chunks was expected")
+        raise ValueError("expected a list of chunks")
     return tuple(cast("list[Chunk]", value))
 
 
 def read_object(data: bytes | None) -> JsonObject:
-    """A body that is an object; empty for any other. Raises ValueError for what is no JSON."""
+    """Return a body if it is an object, else an empty one. Raise ValueError for invalid JSON."""
     value: Json = kept(data) if data is not None else None
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""One run: its message folded again from its events, its sums counted again, its row beside what the log says."""
+"""Checking one run: its message is folded again, its sums recomputed, and its row compared with the log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RUN = "id, no, message, status, usage, cost, result_seq, last_seq, conversation
 
 
 def message_row(queries: Queries, id: str) -> Any:
-    """A row of `MESSAGE`; None when there is none."""
+    """Return a row of `MESSAGE`, or None."""
     return queries.execute(
         f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?", (id,)
     ).fetchone()
 
 
 def compare_json(findings: Findings, where: str, expected: Json, stored: bytes, seq: int, run: str | None = None) -> None:
-    """Adds a damage when the stored JSON says something else."""
+    """Add a damage if the stored JSON differs."""
     if dumps(expected) == stored:
         return
     try:
@@ -52,11 +52,11 @@ class RunJudge:
         self._findings = findings
         self._folder = Folder()
         self._journal: list[Event] = []
-        """Starts and ends of model calls, which is what its sums are made of."""
+        """Starts and ends of model calls, from which the sums are computed."""
 
     @staticmethod
     def of(queries: Queries, no: int, conversation: int, findings: Findings) -> RunJudge | None:
-        """None when that conversation has no such run."""
+        """Return None if the conversation has no such run."""
         row: Any = queries.execute(f"SELECT {_RUN} FROM run WHERE no = ?", (no,)).fetchone()
         return None if row is None or row[8] != conversation else RunJudge(row[0], row[1], row[2], findings)
 
@@ -64,12 +64,12 @@ class RunJudge:
         self._folder.feed_all(chunks)
 
     def note(self, row: Row, body: JsonObject) -> None:
-        """Takes up an event of the journal."""
+        """Collect an event of the journal."""
         if row.key is not None and row.key.startswith("llm:") and row.phase in ("start", "end"):
             self._journal.append(Event(row.kind, phase=row.phase, key=row.key, body=body))  # type: ignore[arg-type]
 
     def end(self, queries: Queries, row: Row, body: JsonObject) -> None:
-        """Compares all that a run leaves behind with what is stored; `row` is its last event."""
+        """Compare the run's final state with what is stored; `row` is its last event."""
         status = body.get("status")
         stored: Any = queries.execute(f"SELECT {_RUN} FROM run WHERE no = ?", (self.no,)).fetchone()
         usage, cost, _ = totals(self._journal)
@@ -79,14 +79,14 @@ class RunJudge:
         try:
             found: JsonObject = {"status": stored[3], "usage": kept(stored[4]), "cost": stored[5]}
         except ValueError as error:
-            self._add("unreadable", where, "its usage as JSON", str(error), row.seq)
+            self._add("unreadable", where, "usage in JSON", str(error), row.seq)
             return
         found |= {"result_seq": stored[6], "last_seq": stored[7]}
         if (apart := first_difference(expected, found)) is not None:
             self._add("record", where, f"{apart.where}: {apart.expected}", f"{apart.where}: {apart.found}", row.seq)
         message = message_row(queries, self.message)
         if message is None:
-            self._add("missing", f"message {self.message}", "the message of that run", "no row", row.seq)
+            self._add("missing", f"message {self.message}", "the run's message", "no row", row.seq)
             return
         if (message[7], message[11]) != (status, row.seq):
             words = f"{status}, folded through {row.seq}"
@@ -94,18 +94,18 @@ class RunJudge:
         self.compare(message, row.seq)
 
     def live(self, queries: Queries) -> Any:
-        """The row of the message of a run that has not ended; None, with a damage, when it has or there is none."""
+        """Return the message row of an unfinished run; None, with a damage, if it has ended or has no message."""
         row: Any = queries.execute("SELECT status FROM run WHERE no = ?", (self.no,)).fetchone()
         if row[0] in TERMINAL:
-            self._add("missing", f"run {self.id}", "the event that ends it", f"none, though it is {row[0]}", None)
+            self._add("missing", f"run {self.id}", "the event that ends it", f"none, although it is {row[0]}", None)
             return None
         message = message_row(queries, self.message)
         if message is None:
-            self._add("missing", f"message {self.message}", "the message of that run", "no row", None)
+            self._add("missing", f"message {self.message}", "the run's message", "no row", None)
         return message
 
     def compare(self, message: Any, seq: int) -> None:
-        """Compares the fold as it stands with a message's row."""
+        """Compare the fold so far with a message's row."""
         where = f"message {self.message}"
         compare_json(self._findings, f"{where}, its parts", list[Json](self._folder.parts()), message[2], seq, self.id)
         compare_json(self._findings, f"{where}, its metadata", self._folder.metadata(), message[3], seq, self.id)

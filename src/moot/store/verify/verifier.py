@@ -1,4 +1,4 @@
-"""Verifies a store stretch by stretch, so that others can read and write in between."""
+"""Verifying a store in batches, so that others can read and write in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["StoreVerifier"]
 
 _CONVERSATIONS = 200
 _BLOBS = 32
-"""Hashed in one go: as many as lie in the database have 8 MiB at most."""
+"""Blobs hashed at a time; those in the database have at most 8 MiB together."""
 
 
 class StoreVerifier:
@@ -69,7 +69,7 @@ class StoreVerifier:
         await self._reader.read(partial(hash_blobs, files=self._files, names=names, findings=findings))
 
     async def _check_file(self, receipt: Receipt) -> None:
-        """The database's own structure: tables against their indexes, pages against their places."""
+        """Check the structure of the database file: tables, indexes and pages."""
 
         def look(connection: Connection) -> list[str]:
             try:
@@ -78,10 +78,10 @@ class StoreVerifier:
                 return [str(error)]
 
         for words in await self._reader.read(look):
-            Findings(receipt).add("file", "the database", "a sound file", words)
+            Findings(receipt).add("file", "the database", "an undamaged file", words)
 
 
 def _conversations(queries: Connection, after: int) -> list[tuple[int, str]]:
-    """Also the deleted ones: nothing is lost until a purge."""
+    """Return conversations including deleted ones, because nothing is lost until a purge."""
     found: Any = queries.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
     return found.fetchall()

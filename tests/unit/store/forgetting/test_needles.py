@@ -24,7 +24,7 @@ AROUND = st.text(" ,.()XYZ", max_size=20)
 
 
 @given(WORDS, AROUND, AROUND, st.booleans(), st.integers(0, 3))
-def test_it_is_found_however_deep_it_is_escaped(secret: str, before: str, behind: str, ascii: bool, depth: int) -> None:
+def test_strings_are_found_at_any_escaping_depth(secret: str, before: str, behind: str, ascii: bool, depth: int) -> None:
     assume(not any(piece in before + behind for piece in (secret,)))
     text = before + secret + behind
     for _ in range(depth):
@@ -38,12 +38,12 @@ def test_it_is_found_however_deep_it_is_escaped(secret: str, before: str, behind
 
 
 @given(WORDS)
-def test_it_is_found_in_addresses(secret: str) -> None:
+def test_strings_are_found_in_urls(secret: str) -> None:
     assert MARK in Needles(Secret((secret,))).text(f"https://host/?q={urllib.parse.quote(secret, safe='')}&x=1")
 
 
 @given(st.binary(max_size=40), st.text(string.ascii_letters + "äöü €", min_size=8, max_size=30), st.binary(max_size=40), st.booleans())
-def test_it_is_found_in_base64_and_the_rest_of_that_stays(before: bytes, secret: str, behind: bytes, url: bool) -> None:
+def test_strings_are_found_in_base64_and_the_rest_stays(before: bytes, secret: str, behind: bytes, url: bool) -> None:
     assume(secret.encode() not in before + behind)
     data = before + secret.encode() + behind
     encoded = (base64.urlsafe_b64encode(data) if url else base64.b64encode(data)).decode()
@@ -71,7 +71,7 @@ LINES = st.sampled_from(["\n", "\r\n", "\n    "])
     LINES,
     st.integers(0, 2),
 )
-def test_it_is_found_in_base64_over_several_lines(before: bytes, secret: str, behind: bytes, width: int, end: str, depth: int) -> None:
+def test_strings_are_found_in_multiline_base64(before: bytes, secret: str, behind: bytes, width: int, end: str, depth: int) -> None:
     assume(secret.encode() not in before + behind)
     text = f"Look:\n{wrapped(before + secret.encode() + behind, width, end)}\nthat is all"
     needles = Needles(Secret((secret,)))
@@ -102,7 +102,7 @@ def test_patterns_are_found_in_base64(width: int, depth: int) -> None:
     assert needles.spans(text)
 
 
-def test_patterns_make_nothing_of_ids_and_long_words() -> None:
+def test_patterns_ignore_ids_and_long_words() -> None:
     needles = Needles(Secret(patterns=("[^A-Za-z0-9_-]{2,9}",)))
     text = "toolu_01A09q90qw90lq917835lq9-0193a4c5-1111-7222-8333-0123456789ab-internationalization"
     assert needles.text(text) == text
@@ -113,7 +113,7 @@ def test_patterns_make_nothing_of_ids_and_long_words() -> None:
     st.sampled_from(["named", "decimal", "hexadecimal"]),
     st.booleans(),
 )
-def test_it_is_found_in_a_page(secret: str, how: str, in_json: bool) -> None:
+def test_strings_are_found_in_html(secret: str, how: str, in_json: bool) -> None:
     text = {
         "named": html.escape(secret),
         "decimal": "".join(f"&#{ord(letter)};" for letter in secret),
@@ -125,7 +125,7 @@ def test_it_is_found_in_a_page(secret: str, how: str, in_json: bool) -> None:
 
 
 @given(WORDS, st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
-def test_what_holds_nothing_of_it_stays_as_it_is(secret: str, text: str) -> None:
+def test_text_without_a_match_is_unchanged(secret: str, text: str) -> None:
     assume(secret not in text and not Needles(Secret((secret,))).spans(text))
     assert Needles(Secret((secret,))).text(text) == text
 
@@ -136,22 +136,22 @@ def test_json_stays_json_and_numbers_are_found_too() -> None:
     assert loads(needles.json(dumps(value))) == {"card": MARK, MARK: ["now", f"{MARK}, now"], "n": 42.5, "yes": True, "no": None}
 
 
-def test_a_part_stays_what_it_is() -> None:
+def test_a_part_keeps_its_type() -> None:
     needles = Needles(Secret(("text", "done")))
     parts = [{"type": "text", "text": "some text, done", "state": "done"}]
     assert loads(needles.json(dumps(parts), structured=True)) == [{"type": "text", "text": f"some {MARK}, {MARK}", "state": "done"}]
 
 
 @pytest.mark.parametrize("secret", ["", "abc"])
-def test_what_stands_everywhere_is_refused(secret: str) -> None:
-    with pytest.raises(UsageError, match="stands everywhere"):
+def test_too_short_strings_are_refused(secret: str) -> None:
+    with pytest.raises(UsageError, match="would match everywhere"):
         Needles(Secret((secret,)))
 
 
 @pytest.mark.parametrize(
     "pattern", [r"sk-[A-Za-z0-9]{20,64}", r"\d{4}(?: |-)\d{4}", "colou?r", r"[\w.]{1,64}@[\w.]{1,64}", r"a\+b|c", "[]+*]{2,3}x"]
 )
-def test_patterns_with_bounds_are_taken(pattern: str) -> None:
+def test_bounded_patterns_are_accepted(pattern: str) -> None:
     assert bounded(pattern) == pattern
 
 
@@ -164,22 +164,22 @@ def test_patterns_with_bounds_are_taken(pattern: str) -> None:
         (r"(ab){1,5}", "group is repeated"),
         (r"(?:a{1,9})?", "group is repeated"),
         (r"a{1,3}{1,3}", "multiple repeat|repetition is repeated"),
-        (r"(a)\1", "refers back"),
+        (r"(a)\1", "backreference"),
         (r"(?=secret)", "allowed"),
         (r"(?i)secret", "allowed"),
-        (r"a?", "nothing at all"),
+        (r"a?", "matches the empty string"),
         (r"a{0,200}a{0,200}a{0,200}", "too many ways"),
         (r"(", "unterminated|missing"),
-        ("x" * 201, "more than 200"),
+        ("x" * 201, "longer than 200"),
     ],
 )
-def test_patterns_that_could_take_for_ever_are_refused(pattern: str, why: str) -> None:
+def test_unbounded_patterns_are_refused(pattern: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         bounded(pattern)
 
 
 @pytest.mark.parametrize("piece", ["A" * 40 + "\n", "A", "\\", "\\u002b", "%2B", "A" * 31 + "\n", "&amp;", "Zmlu\n"])
-def test_what_looks_like_base64_stays_in_step_with_the_text(piece: str) -> None:
+def test_text_like_base64_takes_linear_time(piece: str) -> None:
     needles = Needles(Secret(("a secret of some length",), ("b[a-z]{1,9}z",)))
 
     def took(size: int) -> float:
@@ -191,7 +191,7 @@ def test_what_looks_like_base64_stays_in_step_with_the_text(piece: str) -> None:
     assert took(80_000) < 40 * max(took(8_000), 0.001)
 
 
-def test_the_worst_pattern_that_is_taken_stays_in_step_with_the_text() -> None:
+def test_the_worst_accepted_pattern_takes_linear_time() -> None:
     needles = Needles(Secret(patterns=("a{0,99}a{0,99}b",)))
 
     def took(size: int) -> float:
@@ -203,7 +203,7 @@ def test_the_worst_pattern_that_is_taken_stays_in_step_with_the_text() -> None:
     assert took(40_000) < 40 * max(took(4_000), 0.001)
 
 
-def test_long_runs_of_backslashes_cost_no_time() -> None:
+def test_long_runs_of_backslashes_are_searched_fast() -> None:
     needles = Needles(Secret(("\\" * 30 + "x",)))
     began = time.process_time()
     assert needles.text("\\" * 20_000) == "\\" * 20_000

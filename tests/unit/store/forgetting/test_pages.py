@@ -30,20 +30,20 @@ def shown(page: bytes) -> str:
 
 
 @pytest.mark.parametrize("language", ["", "bash", "python", "javascript"])
-def test_it_is_found_in_code_whose_words_are_coloured(language: str) -> None:
+def test_strings_are_found_in_highlighted_code(language: str) -> None:
     page = block(f"export KEY={KEY} # and 'more'", language).encode()
     found = without(Needles(Secret((KEY,))), page)
     assert shown(found) == f"export KEY={MARK} # and 'more'"
     assert found.count(b"<") == page.count(b"<")
 
 
-def test_a_pattern_is_found_in_code_whose_words_are_coloured() -> None:
+def test_patterns_are_found_in_highlighted_code() -> None:
     found = without(Needles(Secret(patterns=("sk-[a-z0-9-]{4,20}",))), block(f"KEY={KEY}", "bash").encode())
     assert shown(found) == f"KEY={MARK}Zebra_Finch/42"
 
 
 @pytest.mark.parametrize("secret", ["pa*ss*word", "a_long_ *secret* `name`", "back\\_slash_es", "two\nlines of it"])
-def test_it_is_found_where_markdown_took_its_signs_away(secret: str) -> None:
+def test_strings_are_found_where_markdown_removed_characters(secret: str) -> None:
     page = rendered(f"The word is {secret}, and so on.").encode()
     found = without(Needles(Secret((secret,))), page)
     bare = "".join(letter for letter in secret if letter.isalnum())
@@ -53,14 +53,14 @@ def test_it_is_found_where_markdown_took_its_signs_away(secret: str) -> None:
 
 
 @given(st.text(string.printable + "äß€😀", max_size=60), st.text(string.ascii_letters, min_size=4, max_size=9))
-def test_a_page_that_does_not_show_it_stays_as_it_is(said: str, secret: str) -> None:
+def test_a_page_without_a_match_is_unchanged(said: str, secret: str) -> None:
     page = f"<p>{text(said.replace(secret[:4], ''))}</p>".encode()
     if secret not in shown(page) and not Needles(Secret((secret,))).spans(page.decode()):
         assert MARK.encode() not in without(Needles(Secret((secret,))), page) or secret in re.sub(r"[\s*_~`\\]", "", shown(page))
 
 
 @pytest.mark.anyio
-async def test_a_stored_page_is_reached(tmp_path: Path) -> None:
+async def test_stored_pages_are_redacted(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path))
     conversation = await store.conversations.create(Conversation("c"))
     share = Share("s", conversation.id, f"About {KEY}", 1 << 50)

@@ -22,7 +22,7 @@ def tables(connection: Connection) -> dict[str, dict[str, str]]:
     return {name: {row[1]: row[2] for row in connection.execute(f'PRAGMA table_info("{name}")')} for name in own}
 
 
-async def test_every_table_and_every_column_of_words_is_listed(store: SqliteStore, settings: Settings) -> None:
+async def test_every_table_and_text_column_is_listed(store: SqliteStore, settings: Settings) -> None:
     reader = Reader(settings.database)
     found = await reader.read(tables)
     await reader.close()
@@ -34,7 +34,7 @@ async def test_every_table_and_every_column_of_words_is_listed(store: SqliteStor
         assert listed <= set(found[table]), f"{table} has no {sorted(listed - set(found[table]))}"
 
 
-async def test_what_hangs_on_a_conversation_is_listed_as_such(store: SqliteStore, settings: Settings) -> None:
+async def test_tables_of_conversations_are_listed_as_such(store: SqliteStore, settings: Settings) -> None:
     reader = Reader(settings.database)
     found = await reader.read(tables)
     await reader.close()

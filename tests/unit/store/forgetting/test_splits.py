@@ -50,7 +50,7 @@ def shown(stored: Sequence[Row]) -> str:
 
 
 @given(AROUND, AROUND, st.lists(st.integers(0, 60), max_size=12), st.booleans())
-def test_a_string_split_over_deltas_is_gone_from_chunks_and_raw(before: str, behind: str, cuts: list[int], twice: bool) -> None:
+def test_a_string_split_over_deltas_is_redacted_in_chunks_and_raw(before: str, behind: str, cuts: list[int], twice: bool) -> None:
     text = before + SECRET + behind + (SECRET if twice else "")
     pieces = split(text, cuts)
     frames: list[tuple[bytes | None, list[dict[str, Any]]]] = [
@@ -71,7 +71,7 @@ def test_a_string_split_over_deltas_is_gone_from_chunks_and_raw(before: str, beh
 
 
 @given(AROUND, AROUND, st.lists(st.integers(0, 200), max_size=12))
-def test_a_string_split_over_reads_of_a_body_is_gone(before: str, behind: str, cuts: list[int]) -> None:
+def test_a_string_split_over_socket_reads_is_redacted(before: str, behind: str, cuts: list[int]) -> None:
     body = json.dumps({"error": before + SECRET + behind}, ensure_ascii=False).encode()
     left = redacted(rows([(piece, []) for piece in split(body, cuts)]))
     assert "Zq7" not in b"".join(row.raw or b"" for row in left).decode("utf-8", "replace")
@@ -79,7 +79,7 @@ def test_a_string_split_over_reads_of_a_body_is_gone(before: str, behind: str, c
 
 
 @given(AROUND, AROUND, st.lists(st.integers(0, 80), max_size=12), st.integers(0, 2))
-def test_a_string_split_over_the_arguments_of_a_call_is_gone(before: str, behind: str, cuts: list[int], depth: int) -> None:
+def test_a_string_split_over_tool_arguments_is_redacted(before: str, behind: str, cuts: list[int], depth: int) -> None:
     arguments = json.dumps({"command": before + SECRET + behind})
     for _ in range(depth):
         arguments = json.dumps({"inner": arguments})
@@ -92,7 +92,7 @@ def test_a_string_split_over_the_arguments_of_a_call_is_gone(before: str, behind
 
 
 @given(st.integers(1, 40), st.data())
-def test_what_was_held_back_by_the_translator_is_gone_from_the_frames_too(size: int, data: st.DataObject) -> None:
+def test_text_buffered_by_the_translator_is_redacted_in_frames_too(size: int, data: st.DataObject) -> None:
     pieces = split(SECRET, data.draw(st.lists(st.integers(0, 20), max_size=size)))
     frames: list[tuple[bytes | None, list[dict[str, Any]]]] = [
         (json.dumps({"delta": {"text": piece}}).encode() + b"\n", []) for piece in pieces
@@ -101,7 +101,7 @@ def test_what_was_held_back_by_the_translator_is_gone_from_the_frames_too(size: 
     assert not any(row.raw for row in left[:-1]) and shown(left) == MARK
 
 
-def test_redacting_again_keeps_what_was_taken_out_before() -> None:
+def test_repeated_redaction_keeps_earlier_redactions() -> None:
     first = redacted(rows([(b"data: x", [{"type": "text-delta", "id": "0", "delta": f"{SECRET} and other words"}])]))
     other = Needles(Secret(("other",)))
     scan = Scan(other)

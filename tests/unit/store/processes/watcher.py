@@ -13,7 +13,7 @@ async def main(*arguments: str) -> None:
     home, conversation, count = arguments
     store = await open_store(Settings(home=Path(home)))
     seen: list[int] = []
-    async with aclosing(store.others()) as others:  # type: ignore[type-var]
+    async with aclosing(store.foreign_commits()) as others:  # type: ignore[type-var]
         looking = asyncio.ensure_future(anext(others))
         await asyncio.sleep(0.05)
         sys.stderr.write("ready\n")

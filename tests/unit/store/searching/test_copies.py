@@ -10,7 +10,7 @@ from moot.types.part import text_part
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("best", [False, True])
-async def test_what_was_copied_is_found_once_for_as_long_as_it_is_where_it_was_said(store: SqliteStore, best: bool) -> None:
+async def test_copies_are_hidden_as_long_as_the_original_exists(store: SqliteStore, best: bool) -> None:
     await store.conversations.create(Conversation("a"))
     for number, parent in enumerate((None, "m0")):
         await store.conversations.add_message(Message(f"m{number}", "user", (text_part("apple"),), conversation="a", parent=parent))

@@ -26,7 +26,7 @@ from moot.types.part import text_part
         ("Tiếng Việt rất hay", "tieng viet Việt", "thai"),
     ],
 )
-async def test_runs_without_spaces_are_found_beside_and_between_words(store: SqliteStore, text: str, found: str, missed: str) -> None:
+async def test_text_without_spaces_is_found_next_to_words(store: SqliteStore, text: str, found: str, missed: str) -> None:
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("m", "user", (text_part(text),), conversation="a"))
     for query in (*found.split(), *(f'"{one}"' for one in found.split())):

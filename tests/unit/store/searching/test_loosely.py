@@ -46,21 +46,19 @@ async def filled(store: SqliteStore) -> SqliteStore:
         ('"quantum" soup', []),
     ],
 )
-async def test_where_nothing_has_all_words_what_has_some_is_found_the_best_first(
-    filled: SqliteStore, query: str, expected: list[str], best: bool
-) -> None:
+async def test_without_full_matches_partial_matches_are_ranked(filled: SqliteStore, query: str, expected: list[str], best: bool) -> None:
     page = await filled.search.search(query, best=best, limit=len(expected) or 5)
     assert [hit.message for hit in page.hits][: len(expected) or None] == expected or {hit.message for hit in page.hits} == set(expected)
     assert page.loose is bool(expected)
     assert page.next_cursor is None
 
 
-async def test_what_has_all_words_is_found_alone(filled: SqliteStore) -> None:
+async def test_full_matches_exclude_partial_matches(filled: SqliteStore) -> None:
     page = await filled.search.search("soup the")
     assert ([hit.message for hit in page.hits], page.loose) == (["m4", "m3"], False)
 
 
-async def test_common_words_do_not_push_what_is_old_out_of_the_ranking(filled: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_common_words_do_not_push_old_messages_out_of_the_ranking(filled: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "RANKED", 3)
     page = await filled.search.search("the quantum container")
     assert [hit.message for hit in page.hits] == ["m0"]

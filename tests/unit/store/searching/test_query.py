@@ -53,13 +53,13 @@ def ms(*when: int) -> int:
         ("", (), ()),
     ],
 )
-def test_words_and_phrases_are_what_has_to_occur(text: str, terms: tuple[str, ...], without: tuple[str, ...]) -> None:
+def test_words_and_phrases_are_required(text: str, terms: tuple[str, ...], without: tuple[str, ...]) -> None:
     query = meant(text)
     assert (query.terms, query.without, query.conditions) == (terms, without, ())
     assert bool(query) is bool(terms)
 
 
-def test_each_operator_is_a_condition_and_minus_turns_it_round() -> None:
+def test_each_operator_is_a_condition_and_minus_negates_it() -> None:
     query = meant(
         'agent:claude -model:"gpt 4" role:user role:system has:image has:code -has:error status:failed project:"My shop" in:reasoning'
     )
@@ -101,11 +101,11 @@ def test_each_operator_is_a_condition_and_minus_turns_it_round() -> None:
         ("７d", None),
     ],
 )
-def test_a_time_is_the_beginning_of_what_it_names(text: str, moment: int | None) -> None:
+def test_a_time_is_the_start_of_its_period(text: str, moment: int | None) -> None:
     assert parse_moment(text, NOW) == moment
 
 
-def test_a_span_is_from_its_first_moment_up_to_its_last() -> None:
+def test_a_time_range_includes_its_start_and_excludes_its_end() -> None:
     query = meant("after:2026-10 before:2026-11 after:2025")
     assert (query.after, query.before) == (ms(2026, 10, 1), ms(2026, 11, 1))
     assert (meant("-after:2026").before, meant("-before:2026").after) == (ms(2026, 1, 1), ms(2026, 1, 1))
@@ -128,21 +128,21 @@ def test_costs_are_exact(text: str, cost: Cost) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("agnet:x", "did you mean agent:"),
-        ("models:x", "did you mean model:"),
-        ("since:7d", "did you mean after:"),
-        ("role:bob", "known: user, assistant, system"),
-        ("has:legs", "known: image, file, code, tool, reasoning, error"),
-        ("status:done", "known: finished, failed, cancelled"),
-        ("in:title", "known: text, tools, reasoning"),
+        ("agnet:x", "Did you mean agent:"),
+        ("models:x", "Did you mean model:"),
+        ("since:7d", "Did you mean after:"),
+        ("role:bob", "Known values: user, assistant, system"),
+        ("has:legs", "Known values: image, file, code, tool, reasoning, error"),
+        ("status:done", "Known values: finished, failed, cancelled"),
+        ("in:title", "Known values: text, tools, reasoning"),
         ("after:soon", "2026-11-01"),
         ("cost:5", "cost:>0.05"),
         ("model:---", "a name"),
-        ("in:text -in:text", "nothing is left"),
-        (" ".join(f"w{number}" for number in range(33)), "at most 32"),
+        ("in:text -in:text", "excludes every column"),
+        (" ".join(f"w{number}" for number in range(33)), "more than 32"),
     ],
 )
-def test_what_can_not_be_meant_is_said_with_what_can(text: str, said: str) -> None:
+def test_invalid_queries_are_reported_with_valid_values(text: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         meant(text)
     assert said in error.value.message
@@ -150,7 +150,7 @@ def test_what_can_not_be_meant_is_said_with_what_can(text: str, said: str) -> No
 
 
 @given(QUERIES)
-def test_no_text_makes_it_raise_anything_else(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         query = meant(text)
     except UsageError as error:
@@ -172,7 +172,7 @@ INDEX = empty_index()
 
 
 @given(QUERIES)
-def test_nothing_typed_is_syntax(text: str) -> None:
+def test_typed_text_is_never_fts_syntax(text: str) -> None:
     try:
         query = meant(text)
     except UsageError:
@@ -182,7 +182,7 @@ def test_nothing_typed_is_syntax(text: str) -> None:
     assert found == []  # and so whoever owns it can't be typed away
 
 
-def test_a_snippet_shows_the_match_and_its_surroundings() -> None:
+def test_a_snippet_shows_the_match_in_context() -> None:
     text = "hay " * 100 + "a NEEDLE\nwith thread " + "hay " * 100
     shown = Marker(("needle", "thread")).snippet(text)
     assert "a \x02NEEDLE\x03 with \x02thread\x03 hay" in shown
@@ -200,5 +200,5 @@ def test_a_snippet_shows_the_match_and_its_surroundings() -> None:
         ("İx", "an İx", "an \x02İx\x03"),
     ],
 )
-def test_matches_are_marked_as_the_index_saw_them(term: str, text: str, shown: str) -> None:
+def test_matches_are_marked_like_in_the_index(term: str, text: str, shown: str) -> None:
     assert Marker((term,)).snippet(text) == shown
