@@ -1,4 +1,4 @@
-"""What Gemini CLI and the programs made from it keep of a turn: content in Google's shape (reference: Gemini API, Content and Part)."""
+"""Content in Google's shape, as Gemini CLI and its forks store it (reference: Gemini API, Content and Part)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["counts", "outputs_of", "parts_of", "usage_of"]
 
 
 def parts_of(content: Json) -> tuple[Part, ...]:
-    """The parts but for answers to calls; pieces of one thought are joined."""
+    """Return the parts without tool outputs. Consecutive pieces of reasoning are joined."""
     if isinstance(content, str):
         return (text_part(content),) if content else ()
     parts: list[Part] = []
@@ -29,7 +29,7 @@ def parts_of(content: Json) -> tuple[Part, ...]:
 
 
 def outputs_of(content: Json) -> tuple[Output, ...]:
-    """The answers to calls."""
+    """Return the tool outputs."""
     found: list[Output] = []
     for piece in objects({"all": content}, "all"):
         answer = piece.get("functionResponse")
@@ -42,7 +42,7 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 
 
 def usage_of(prompt: int | None, answer: int | None, cached: int | None, thoughts: int | None, total: int | None) -> Usage:
-    """Thoughts are counted beside the answer, but by some that only wrap another's counts: the total tells."""
+    """Return the usage. Reasoning tokens are added to the output tokens if the total shows that they are counted separately."""
     beside = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
     output = (answer or 0) + (thoughts or 0) if beside else answer
     return Usage(prompt, output, cached, None, thoughts)
@@ -67,5 +67,4 @@ def _part(piece: JsonObject, number: int) -> Part | None:
 
 
 def counts(value: JsonObject, *names: str) -> list[int | None]:
-    """Counts by their names."""
     return [whole_number(value, name) for name in names]

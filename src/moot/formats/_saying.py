@@ -1,8 +1,8 @@
-"""What people and agents said, record by record, made into messages: what every reader of another program's sessions shares.
+"""Conversion of the records of other programs' sessions to messages.
 
-A prompt is a user message. What was done for it until the next prompt is one assistant message: a `step-start` before each model call,
-tool calls with their outputs. In a session that branches, an answer that goes on from the middle of another one begins with the same
-records, so each branch can be read by itself.
+A prompt becomes a user message. Everything that follows until the next prompt becomes one assistant message: a `step-start` before each
+model call, and tool calls with their outputs. If a branch starts in the middle of an assistant message, its first message repeats the
+shared records, so that each branch can be read on its own.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ from moot.types.part import Part, is_settled, is_tool
 __all__ = ["Branches", "Output", "Said", "branches", "call", "counted", "entries_of", "file", "reasoning", "step", "told"]
 
 _PREFIX = "~"
-"""Ends the id of an answer that is the beginning of another one."""
+"""Suffix of the id of a message that repeats the beginning of another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What came of a tool call, in a record behind it."""
+    """The output of a tool call, stored in a later record than the call."""
 
     call: str
     value: Json
     error: bool = False
     name: str = ""
-    """Of the tool, where the record says it."""
+    """Name of the tool, if the record contains it."""
     denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One record of a source."""
+    """One record of a session."""
 
     id: str
-    """Unique in the source; a record with the id of an earlier one is given a new one."""
+    """Unique in the source. A repeated id is replaced by a new one."""
     role: Role
-    """user = a prompt; assistant = a model call, or outputs; system = instructions."""
+    """user: a prompt · assistant: a model call or tool outputs · system: instructions."""
     raw: bytes
     parts: tuple[Part, ...] = ()
     outputs: tuple[Output, ...] = ()
     parent: str | None = None
-    """In a session that branches: the record before it."""
+    """Id of the preceding record, in sessions with branches."""
     at: int = 0
     step: JsonObject | None = None
-    """What is known of the model call, as `step` makes it; None = the record is none."""
+    """Facts about the model call as returned by `step`. None if the record is not a model call."""
     metadata: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """How the records of a session hang together."""
+    """The tree structure of a session."""
 
     forks: frozenset[str]
-    """Records that another one follows than the next: what they stand in is held until the end."""
+    """Records with more than one successor. Their messages are kept in memory until the end."""
     behind: dict[str, str | None]
-    """Record that is no speech → the nearest one before it that is."""
+    """Record that is not part of a message → the nearest earlier one that is."""
 
 
 def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
-    """A thought; `metadata`: dialect → its signature."""
+    """Return a reasoning part. `metadata` maps a dialect to its signature."""
     part: Part = {"type": "reasoning", "text": text, "state": "done"}
     return {**part, "providerMetadata": metadata} if metadata else part
 
 
 def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
-    """A tool call without its output."""
+    """Return a tool call without an output."""
     part: Part = {"type": "dynamic-tool", "toolName": name or "unknown", "toolCallId": id}
     if title:
         part["title"] = title
@@ -79,19 +79,19 @@ def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
 
 
 def file(url: str, media_type: str, name: str = "") -> Part:
-    """A file by its address, which may be one that only its program can open."""
+    """Return a file part. Only the source's own program may be able to open its URL."""
     part: Part = {"type": "file", "mediaType": media_type or _media_type(url), "url": url}
     return {**part, "filename": name} if name else part
 
 
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
-    """What is known of a model call: finish_reason, usage, cost, ms; what is None is left out."""
+    """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
     given: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
     return given | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
 def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
-    """What a first look at a session that branches has to find out, of (id, parent, whether it is speech) in the source's order."""
+    """Find the branches of a session in a first pass over (id, parent, belongs to a message) in the source's order."""
     forks: set[str] = set()
     behind: dict[str, str | None] = {}
     last: str | None = None
@@ -109,12 +109,14 @@ def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
 def entries_of(
     said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
 ) -> Iterator[Entry]:
-    """The entries of a conversation, counted; without `tree` each record follows the one before. `head`: the record shown last."""
+    """Yield the entries of a conversation and their counts. Without `tree`, each record follows the one before it. `head` is the last
+    record shown.
+    """
     return counted(told(said, tree, head))
 
 
 def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Records as messages; what is no record of speech passes by."""
+    """Convert session records to messages. Other entries are yielded unchanged."""
     talk = _Linear() if tree is None else _Branching(tree)
     for one in said:
         if isinstance(one, Said):
@@ -127,7 +129,7 @@ def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches |
 
 
 def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The same, with what was kept and lost counted at the end."""
+    """Yield the entries unchanged, then the counts of what was kept and lost."""
     kept, lost = Counter[str](), Counter[str]()
     titled = False
     for entry in entries:
@@ -143,13 +145,13 @@ def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 class _Group:
-    """The records of a message to be."""
+    """The records of one message."""
 
     def __init__(self, id: str, parent: str | None, inherited: tuple[Said, ...] = ()) -> None:
         self.id = id
         self.parent = parent
         self.inherited = inherited
-        """Records of the answer that this one goes on from, which are told here once more."""
+        """Repeated records of the message that this one branches from."""
         self.own: list[Said] = []
 
     @property
@@ -184,7 +186,7 @@ def _parts(said: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[J
 
 
 def _unique(part: Part, taken: set[str], step: int, at: int) -> Part:
-    """A call under an id that is alone in the message: programs and vendors use some twice."""
+    """Return the call with an id that is unique in the message. Some programs and vendors reuse ids."""
     id = str(part.get("toolCallId") or "")
     own = id if id and id not in taken else f"{id}#{step}.{at}"
     taken.add(own)
@@ -192,7 +194,7 @@ def _unique(part: Part, taken: set[str], step: int, at: int) -> Part:
 
 
 def _settle(parts: list[Part], output: Output, taken: set[str], step: int) -> None:
-    """Gives the output to its call: the oldest of that id which has none; a call that nobody saw is made up from it."""
+    """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
     for index, part in enumerate(parts):
         if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
             parts[index] = _with_output(part, output)
@@ -238,7 +240,7 @@ def _metadata(said: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
 
 
 class _Linear:
-    """One record after the other."""
+    """Sessions without branches."""
 
     def __init__(self) -> None:
         self._open: _Group | None = None
@@ -255,7 +257,7 @@ class _Linear:
         self._open.own.append(one)
 
     def message_of(self, record: str) -> str | None:
-        """In what is linear the last one is shown."""
+        """Return None: a session without branches always shows its last message."""
         return None
 
     def close(self) -> Iterator[Entry]:
@@ -266,16 +268,16 @@ class _Linear:
 
 
 class _Branching:
-    """Records that name the one before them."""
+    """Sessions whose records name their predecessor."""
 
     def __init__(self, tree: Branches) -> None:
         self._tree = tree
         self._open: _Group | None = None
         self._seen: dict[str, int] = {}
         self._in: dict[str, tuple[str, bool]] = {}
-        """Record → the message it is in, and whether it is an answer's."""
+        """Record → its message, and whether that is an assistant message."""
         self._kept: dict[str, _Group] = {}
-        """Messages with a record that several follow."""
+        """Messages with a record that has several successors."""
         self._ends: dict[str, str] = {}
         """Message → its last record."""
 
@@ -292,7 +294,7 @@ class _Branching:
         self._add(self._open, one)
 
     def message_of(self, record: str) -> str | None:
-        """The message that a record is in."""
+        """Return the message that contains a record."""
         found = self._in.get(self._tree.behind.get(record) or record)
         return found[0] if found is not None else None
 
@@ -309,7 +311,7 @@ class _Branching:
             self._kept[group.id] = group
 
     def _behind(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
-        """The message that this record stands behind, and what it has of an answer that it goes on from in the middle."""
+        """Return the parent message of a record, and the records that it shares with a message whose middle it continues."""
         if one.parent is None:
             return None, ()
         message, is_answer = self._in[one.parent]
@@ -328,7 +330,7 @@ class _Branching:
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:
-    """The id, or one made of it when it is taken."""
+    """Return the id, or a variant of it if it is already used."""
     count = seen.get(id, 0)
     seen[id] = count + 1
     return id if not count else _fresh(seen, f"{id}#{count}")

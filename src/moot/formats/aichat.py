@@ -1,6 +1,6 @@
-"""The format `aichat`: sessions of aichat, `sessions/NAME.yaml`, and its log `messages.md`, where each chat is a prompt with its answer.
+"""The format `aichat`: sessions of aichat (`sessions/NAME.yaml`) and its log `messages.md`, where each chat is one prompt and answer.
 
-A session that was compressed has its older messages under `compressed_messages`. Facts: `src/config/session.rs`, `src/config/mod.rs` and
+Compressed sessions keep their older messages under `compressed_messages`. Reference: `src/config/session.rs`, `src/config/mod.rs` and
 `src/client/message.rs` of https://github.com/sigoden/aichat, as of February 2026.
 """
 
@@ -79,28 +79,28 @@ class Aichat(ReadOnly):
 
 
 def _name(path: Path) -> str:
-    """As the program calls it, with its agent."""
+    """Return the program's own name of the session, including its agent."""
     parts = [part for part in path.with_suffix("").parts[-5:] if part not in ("sessions", "_")]
     owned = "agents" in parts and parts.index("agents") < len(parts) - 2
     return f"{parts[-2]}/{parts[-1]}" if owned else parts[-1]
 
 
 def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]]:
-    """What it says, and where in the text each message stands."""
+    """Return the session and the position of each message in the text."""
     written = data.decode("utf-8", "surrogateescape")
     try:
         yaml: Any = YAML(typ="safe", pure=True)
         value: Json = parsed(dumps(yaml.load(written)))
         root: Any = yaml.compose(written)
     except (YAMLError, ValueError, RecursionError, TypeError) as error:
-        raise UsageError(f"{str(path)!r} is no YAML that can be read: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"Can't read {str(path)!r} as YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(value, dict) or root is None or root.id != "mapping":
-        raise UsageError(f"{str(path)!r} is no session of aichat: expected a mapping with messages")
+        raise UsageError(f"{str(path)!r} is not a session of aichat: expected a mapping with 'messages'.")
     return value, [place for name in ("compressed_messages", "messages") for place in _places(root, name)]
 
 
 def _places(root: Any, name: str) -> Iterator[tuple[int, int]]:
-    """Where the items of a list stand in the text; YAML's nodes have no types."""
+    """Return the positions of a list's items in the text. YAML nodes are untyped."""
     for key, found in root.value:
         if key.value == name and found.id == "sequence":
             yield from ((item.start_mark.index, item.end_mark.index) for item in found.value)
@@ -137,7 +137,7 @@ def _content(content: Json) -> tuple[list[Part], list[Output]]:
 
 
 def _calls(results: list[JsonObject], words: str) -> tuple[list[Part], list[Output]]:
-    """Calls and what came of them, which the program keeps together."""
+    """Return tool calls and their outputs, which aichat stores together."""
     parts = [text_part(words)] if words else []
     outputs: list[Output] = []
     for number, result in enumerate(results, 1):
@@ -160,7 +160,7 @@ def _piece(piece: JsonObject) -> Part:
 
 
 def _log(data: bytes) -> Iterator[ImportedConversation]:
-    """Each chat of the log. A chat is told again by when it was, and which it was of those of that second."""
+    """Yield each chat of the log. Its id is its time and its number within that second."""
     found = list(_CHAT.finditer(data))
     seen: dict[str, int] = {}
     for number, chat in enumerate(found):
@@ -179,7 +179,7 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[Said | ImportedRecord |
     asked = raw[begin : middle if middle >= 0 else len(raw)].decode("utf-8", "replace")
     yield Said("1", "user", raw[: middle + len(_BETWEEN)] if middle >= 0 else raw, (text_part(asked),), at=when)
     if middle < 0:
-        yield ImportedRecord(b"", problem="the chat is cut off behind what was asked")
+        yield ImportedRecord(b"", problem="the chat ends after the prompt")
         return
     rest = raw[middle + len(_BETWEEN) :]
     body = rest.rstrip(b"\n").removesuffix(b"--------").removesuffix(b"\n")

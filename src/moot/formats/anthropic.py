@@ -1,7 +1,7 @@
-"""The format `anthropic`: messages as Anthropic's API takes them (reference: Claude API, create a message).
+"""The format `anthropic`: messages in the shape of Anthropic's API (reference: Claude API, create a message).
 
-An object with `messages` and `system`, or anything in which a block of Anthropic's own stands: a JSON array of messages, an object with
-`messages`, lines of either. Whoever writes it gives `system` too, even an empty one: texts alone count as `openai`.
+An object with `messages` and `system`, or a JSON array, object or JSON Lines with at least one block that only Anthropic has. Written files
+always contain `system`, because messages with text only are recognized as `openai`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Anthropic:
     name = "anthropic"
     version = 1
     suffix = ".json"
-    words = "the messages of a request to Anthropic's API, and to whoever speaks as it does"
+    words = "messages for Anthropic's API and compatible services"
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "signatures", "tool calls"), "approximated"),
@@ -88,7 +88,7 @@ def _said(document: Document) -> Iterator[Said | ImportedRecord | ImportedFacts]
 
 
 def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Said]:
-    """What it says; the outputs in a user's message belong to the answer before it, and what stands beside them is a prompt."""
+    """Yield the message. Tool outputs in a user message belong to the preceding answer; its other content is a prompt."""
     blocks = objects(value, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if role == "user" and results:

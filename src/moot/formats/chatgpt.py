@@ -1,7 +1,7 @@
-"""The format `chatgpt`: the data export of ChatGPT, its zip, the folder it unpacks to, or `conversations.json` alone.
+"""The format `chatgpt`: the data export of ChatGPT as a zip, an unpacked folder, or `conversations.json` alone.
 
-A conversation is a `mapping` of nodes, each with a message and its parent: a tree, whose shown branch ends at `current_node`. Messages to a
-recipient are calls, what tools say is their output; neither has an id. Facts: no official page describes it; observed by
+A conversation is a tree of nodes (`mapping`) whose active branch ends at `current_node`. Messages to a recipient are tool calls, and
+messages of tools are their outputs; neither has an id. There is no official description. Reference:
 https://github.com/mitkury/chatgpt-export-parser (docs/chatgpt-data-export-format.md) and
 https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 2026.
 """
@@ -83,7 +83,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """What stands around the nodes, and node → the bytes of its message. Those of the node change with every answer to it."""
+    """Return the bytes around the nodes, and node id → the bytes of its message. The nodes themselves change with every reply."""
     found: dict[str, bytes] = {}
     around = raw
     for way, span in along(raw, ("mapping", "*", "message")):
@@ -107,7 +107,7 @@ def _facts(value: JsonObject, cut: int) -> ImportedFacts:
 
 
 def _speaks(node: JsonObject) -> bool:
-    """Whether somebody says something with it: not the empty nodes that a conversation begins with, nor hidden ones."""
+    """Return whether a node has visible content. Root nodes and hidden nodes have none."""
     message = obj(node, "message")
     if text(message, "author", "role") not in _ROLES or flag(message, "metadata", "is_visually_hidden_from_conversation"):
         return False
@@ -131,7 +131,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
 
 
 def _arguments(parts: list[Part]) -> Json:
-    """What a message to a tool says: JSON, or words."""
+    """Return the content of a message to a tool: JSON, or text."""
     words = "".join(str(part.get("text", "")) for part in parts)
     return value_in(words) if words.lstrip().startswith("{") else words
 
@@ -143,7 +143,7 @@ def _output(parts: list[Part]) -> Json:
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
-    """Its parts, and what of it is not in the export."""
+    """Return the parts, and counts of files that are missing from the export."""
     content = obj(message, "content")
     parts: list[Part] = []
     wanted: list[tuple[str, str]] = []
@@ -172,7 +172,7 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
 
 
 def _piece(piece: Json) -> list[Part]:
-    """Words, or what was heard."""
+    """Return text, or data such as audio."""
     words = piece if isinstance(piece, str) else text(piece, "text")
     if words:
         return [text_part(words)]
@@ -180,7 +180,7 @@ def _piece(piece: Json) -> list[Part]:
 
 
 def _once(wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A picture is told of in the content and once more as an attachment, there with its name."""
+    """Remove duplicates: a picture is listed in the content and again as an attachment, there with its name."""
     return list({id or name: (id, name) for id, name in wanted}.values())
 
 

@@ -1,7 +1,7 @@
-"""The format `claude-ai`: the data export of Claude.ai, its zip, the folder it unpacks to, or `conversations.json` alone.
+"""The format `claude-ai`: the data export of Claude.ai as a zip, an unpacked folder, or `conversations.json` alone.
 
-A conversation has `chat_messages` with blocks of content, results of calls among them, and the texts of attachments; the files themselves
-are not in an export. Newer exports name each message's parent: a tree. Facts: no official page describes it; observed by
+A conversation has `chat_messages` with content blocks, including tool outputs, and the text of attachments, but not the files. In newer
+exports each message names its parent, which forms a tree. There is no official description. Reference:
 https://whychose.com/seo/claude-conversation-export-format and https://github.com/Sinity/polylogue (docs/providers/claude-ai.md), 2025 and
 2026.
 """
@@ -60,7 +60,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
     linked = any(text(one.value, "parent_message_uuid") for one in found)
     nodes = [(text(one.value, "uuid") or f"message-{one.number}", text(one.value, "parent_message_uuid") or None, one) for one in found]
-    placed, _ = in_order(nodes)  # the first one's parent is an id of zeros
+    placed, _ = in_order(nodes)  # the first message's parent is an all-zero id
     tree = branches((id, parent, _role(one) is not None) for id, parent, one in placed) if linked else None
 
     def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
@@ -99,7 +99,7 @@ def _facts(value: JsonObject) -> ImportedFacts:
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], int]:
-    """Its parts, and how many files are not in the export."""
+    """Return the parts, and the number of files missing from the export."""
     blocks = objects(message, "content")
     parts = [part for block in blocks if (part := _block(block)) is not None]
     if not blocks and text(message, "text"):
@@ -128,7 +128,7 @@ def _block(block: JsonObject) -> Part | None:
 
 
 def _output(block: JsonObject) -> Output:
-    """Of what has no id the tool's name tells which call it answers."""
+    """Return a tool output. Without an id, it answers a call with the same tool name."""
     name = text(block, "name")
     content = block.get("content")
     texts = objects(block, "content")

@@ -1,8 +1,8 @@
 """The format `gemini`: chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`, and the older `.json`.
 
-A log of patches: a header, messages (the same id later again with more in it: the last one counts), `{"$set": …}` of the header's fields
-(with `messages`: what they are from here on) and `{"$rewindTo": id}`. Sub-agents' chats lie in a folder by their parent's id. Answers to
-calls stand in the call's record and once more as a user's message. What was taken back is kept as a branch of its own. Facts:
+The file is a log of changes: a header, messages (a repeated id replaces the earlier one), `{"$set": …}` for header fields (with `messages`:
+the new list of messages) and `{"$rewindTo": id}`. Chats of sub-agents are in a folder named by their parent's id. Tool outputs are stored
+with the call and again as a user message. Rewound messages are kept as a branch. Reference:
 `packages/core/src/services/chatRecordingService.ts` and `chatRecordingTypes.ts` of https://github.com/google-gemini/gemini-cli, and chats
 of Gemini CLI 0.61.0.
 """
@@ -49,13 +49,13 @@ _OLDER = b"""{"sessionId": "s0", "projectHash": "p1", "startTime": "2025-11-21T2
 
 @dataclass(slots=True)
 class _Message:
-    """A message with the records that told of it."""
+    """A message and the records about it."""
 
     value: JsonObject
     raws: list[bytes] = field(default_factory=list[bytes])
     parent: str | None = None
     context: bool = False
-    """What the program itself begins with: told of among the header's fields alone."""
+    """True for initial context that the program wrote in a header change."""
 
 
 class Gemini(ReadOnly):
@@ -83,7 +83,7 @@ class Gemini(ReadOnly):
         first = first_object(next(bytes_of(path), b""))
         records = list(log.document(path) if first is None or "messages" in first else log.lines(path))
         if not text(log.facts, "sessionId"):
-            raise UsageError(f"{str(path)!r} is no chat of Gemini CLI: nothing in it names a session")
+            raise UsageError(f"{str(path)!r} is not a chat of Gemini CLI: it contains no session id.")
         tree = branches((id, message.parent, True) for id, message in log.messages.items())
         is_part = path.parent.parent.name == "chats"
         project = path.parent.parent.parent if is_part else path.parent.parent
@@ -92,14 +92,14 @@ class Gemini(ReadOnly):
 
 
 class _Log:
-    """What the patches come to."""
+    """The result of applying the log."""
 
     def __init__(self) -> None:
         self.facts: JsonObject = {}
         self.messages: dict[str, _Message] = {}
-        """All that there ever were, in the order they were first told of."""
+        """All messages, including rewound ones, in the order of their first record."""
         self.last: str | None = None
-        """The newest that was not taken back."""
+        """The newest message that was not rewound."""
 
     def lines(self, path: Path) -> Iterator[ImportedRecord]:
         for line in json_lines(path):
@@ -122,7 +122,7 @@ class _Log:
         yield ImportedRecord(data if span is None else data[: span.begin] + data[span.end :], self.facts)
 
     def _take(self, raw: bytes, value: JsonObject) -> bool:
-        """Whether it tells of a message."""
+        """Apply a record. Return whether it belongs to a message."""
         if "$rewindTo" in value:
             known = self.messages.get(text(value, "$rewindTo"))
             self.last = known.parent if known is not None else None
@@ -135,7 +135,7 @@ class _Log:
         return False
 
     def _set(self, raw: bytes, fields: JsonObject) -> bool:
-        """New fields; messages that are all of it from here on, most of which are known."""
+        """Apply header changes, and a new list of messages, most of which are already known."""
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None
@@ -164,7 +164,7 @@ class _Log:
 
 
 def _within(raw: bytes) -> Iterator[Piece]:
-    """The messages in a line that sets fields, each with its own bytes."""
+    """Yield the messages in a header change, each with its own bytes."""
     fields = member(raw, "$set")
     inner = member(raw, "messages", fields.begin) if fields is not None else None
     yield from array([raw[inner.begin : inner.end]]) if inner is not None else ()
@@ -188,7 +188,7 @@ def _said(id: str, message: _Message, settled: frozenset[str]) -> Said:
 
 
 def _settled(messages: dict[str, _Message]) -> frozenset[str]:
-    """Calls whose answers stand in their own records."""
+    """Return the calls whose outputs are stored with them."""
     calls = (one for message in messages.values() for one in objects(message.value, "toolCalls"))
     return frozenset(text(one, "id") for one in calls if one.get("result") or one.get("resultDisplay"))
 
@@ -202,7 +202,7 @@ def _answer(value: JsonObject) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
 
 
 def _thoughts(value: JsonObject) -> Iterator[Part]:
-    """Pieces of a thought have no subject and are joined as they came."""
+    """Yield the reasoning. Pieces without a subject are joined."""
     told = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
     words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in told)
     if words:
@@ -234,7 +234,7 @@ def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Iterator
 
 
 def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
-    """The folder of the project stands beside its chats, where a newer version has written it."""
+    """Return the conversation's facts. Newer versions store the project's directory next to its chats."""
     directories = [one for one in items(facts, "directories") if isinstance(one, str)]
     with suppress(OSError, UnicodeDecodeError), plain(folder / ".project_root", links=False) as file:
         directories.append(file.read(_PATH).decode().strip())

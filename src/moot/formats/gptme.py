@@ -1,8 +1,8 @@
 """The format `gptme`: conversations of gptme, `~/.local/share/gptme/logs/NAME/conversation.jsonl`.
 
-A message on each line; `branches/NAME.jsonl` beside it are whole copies that went another way, each read as a conversation of its own. What
-a tool gave is a system message with the call's id, or, in the formats that have no ids, just the system message behind the answer. Facts:
-the modules `gptme.message`, `gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and conversations of it.
+Each line is a message. Files in `branches/` are complete copies that diverged; each is read as a conversation. A tool output is a system
+message with the call's id or, in formats without ids, the system message after the answer. Reference: the modules `gptme.message`,
+`gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and its conversations.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Gptme(ReadOnly):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
-            raise UsageError(f"{str(path)!r} is no conversation of gptme: no line has a role")
+            raise UsageError(f"{str(path)!r} is not a conversation of gptme: no line has a role.")
         beside = path.parent.parent if path.parent.name == "branches" else path.parent
         id = beside.name if path.name == "conversation.jsonl" else f"{beside.name}/{path.stem}"
         yield ImportedConversation(id, entries_of(_said(path, beside)))
@@ -83,7 +83,7 @@ def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | Imported
             continue
         begun |= role == "user"
         if role == "system" and begun and flag(value, "hide"):
-            yield ImportedRecord(line.raw, value)  # a notice to the model, in the middle
+            yield ImportedRecord(line.raw, value)  # a notice to the model in mid-conversation
             continue
         yield _message(line, value, role, answered=answered)
         answered = role == "assistant" or (answered and role == "system")
@@ -92,7 +92,7 @@ def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | Imported
 
 
 def _facts(folder: Path) -> ImportedFacts:
-    """What `config.toml` beside it says."""
+    """Return the facts in `config.toml` of the conversation's folder."""
     try:
         with plain(folder / "config.toml", links=False) as file:
             found = cast("JsonObject", tomllib.load(file))
@@ -115,7 +115,7 @@ def _message(line: Line, value: JsonObject, role: Role, *, answered: bool) -> Sa
 
 
 def _parts(content: str) -> Iterator[Part]:
-    """Thoughts, words and calls, as they stand in what the model wrote."""
+    """Return reasoning, text and tool calls in the order of the model's output."""
     thought = _THOUGHT.match(content)
     if thought is not None:
         yield reasoning(thought[1])
@@ -135,7 +135,7 @@ def _parts(content: str) -> Iterator[Part]:
 
 
 def _step(metadata: JsonObject) -> JsonObject:
-    """Its own count of input tokens leaves the cached ones out."""
+    """Return the facts of a model call. gptme's input count excludes cached tokens."""
     cached = [whole_number(metadata, "usage", name) for name in ("cache_read_tokens", "cache_creation_tokens")]
     fresh = whole_number(metadata, "usage", "input_tokens")
     total = None if fresh is None else fresh + sum(count or 0 for count in cached)

@@ -1,4 +1,4 @@
-"""The format `ipynb`: a notebook whose cells are what was said; code of an answer in Python stands in cells of its own."""
+"""The format `ipynb`: a notebook with the messages as cells. Python code of answers is put into code cells."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$
 
 
 class Ipynb:
-    """`Format` that is only written. Nothing in it has run: what a model wanted done is text, and no cell that somebody may run."""
+    """`Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't repeat them."""
 
     name = "ipynb"
     version = 1
     suffix = ".ipynb"
-    words = "a notebook, with the Python of the answers in cells that run"
+    words = "a notebook with the answers' Python code in runnable cells"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
@@ -37,7 +37,7 @@ class Ipynb:
         return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("a notebook can't be read back", fix="export with -f json to take a conversation elsewhere")
+        raise UsageError("Notebooks can't be imported.", fix="Use moot export -f json to move a conversation.")
 
     def write(self, exported: ExportedConversation) -> Written:
         conversation = exported.conversation
@@ -59,7 +59,7 @@ class Ipynb:
 
 
 def _cells(message: Message, number: int) -> Iterator[JsonObject]:
-    """A message as cells: text between its Python as Markdown."""
+    """Yield a message as cells. Text between Python blocks becomes Markdown."""
     about: JsonObject = {
         "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
     }
@@ -89,7 +89,7 @@ def _cells(message: Message, number: int) -> Iterator[JsonObject]:
 
 
 def _said(part: Part, pictures: dict[str, Json]) -> str:
-    """A part as Markdown; a picture is attached to the cell."""
+    """Return a part as Markdown. Pictures are attached to the cell."""
     kind = str(part.get("type", ""))
     if is_tool(part):
         return _call(part)

@@ -1,8 +1,8 @@
-"""The format `llm`: `logs.db` of the command line tool llm.
+"""The format `llm`: the database `logs.db` of the command-line tool llm.
 
-Since 0.32 it keeps messages by their content, each with the one before it, and threads that name their last one; a turn says what a model
-call used. Before, a row of `responses` held a prompt and its answer; what was logged then is still there. Facts: `llm.migrations` of llm
-0.36 on PyPI, and databases that it made.
+Since version 0.32 messages are stored by content hash, each with its predecessor; a thread names its last message, and a turn contains the
+usage of a model call. Older versions stored a prompt and its answer in one row of `responses`; these rows still exist. Reference:
+`llm.migrations` of llm 0.36 on PyPI, and databases created by it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Llm(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _has(found, _OLDER) and not _has(found, _NEWER):
-                raise UsageError(f"{str(path)!r} is no database of llm")
+                raise UsageError(f"{str(path)!r} is not a database of llm.")
             if _has(found, _NEWER):
                 for row in rows(connection, "SELECT * FROM threads ORDER BY id"):
                     yield _conversation(row, lambda one, raw: _thread(connection, one, raw))
@@ -150,7 +150,7 @@ def _older(connection: Connection, value: JsonObject, raw: bytes, found: frozens
 
 
 def _response(connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str], problems: list[str]) -> Iterator[Said]:
-    """A row: what was asked or what tools gave, and the answer."""
+    """Yield the prompt or tool outputs of a row, then its answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
     attached = [object_of(one) for one in readable(connection, problems, _ATTACHED, id)] if "prompt_attachments" in found else []
     asked = [text_part(words)] if (words := text(response, "prompt")) else []

@@ -1,7 +1,7 @@
-"""The format `ollama`: the database of Ollama's app, `db.sqlite`. The server and `ollama run` keep no conversations.
+"""The format `ollama`: the database `db.sqlite` of Ollama's app. The server and `ollama run` store no conversations.
 
-Rows of a chat are written anew whenever it is saved, so a message's place in its chat is what tells it again. Facts: schema and queries in
-`app/store/database.go` (schema version 18) and the place in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
+The app rewrites all rows of a chat when it saves, so messages are identified by their position. Reference: schema and queries in
+`app/store/database.go` (schema version 18) and the location in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Ollama"]
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
 _CALL = "call"
-"""Of every call: the rows have no ids, and an output answers the first call that has none."""
+"""Id of every call. Rows have no ids, so an output answers the first call without one."""
 _MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
 _CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
 _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
@@ -46,7 +46,7 @@ class Ollama(ReadOnly):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
-        yield home / ".ollama" / "db.sqlite"  # on any other system
+        yield home / ".ollama" / "db.sqlite"  # on other systems
         if folder := environ.get("LOCALAPPDATA"):
             yield Path(folder) / "Ollama" / "db.sqlite"
 
@@ -57,7 +57,7 @@ class Ollama(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is no database of Ollama's app")
+                raise UsageError(f"{str(path)!r} is not a database of Ollama's app.")
             for row in rows(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id"):
                 if isinstance(row, str):
                     yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))

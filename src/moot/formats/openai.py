@@ -1,8 +1,8 @@
-"""The format `openai`: messages as OpenAI's chat completions take them (reference: OpenAI API, create chat completion; fine-tuning).
+"""The format `openai`: messages in the shape of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
 
-A JSON array of messages, an object with `messages`, or lines of either: `{"messages": […]}` on a line is a conversation of its own, as
-in files for fine-tuning; a message on a line is one of the conversation that the file is. What is just as well `anthropic` (texts and
-nothing else) counts as this.
+A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a conversation of its own, as in
+fine-tuning files; lines with single messages form one conversation. Messages with text only, which could also be `anthropic`, are
+recognized as this format.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OpenAI:
     name = "openai"
     version = 1
     suffix = ".json"
-    words = "the messages of a request to OpenAI's API, and to whoever speaks as it does"
+    words = "messages for OpenAI's API and compatible services"
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls"), "approximated"),
@@ -67,7 +67,7 @@ class OpenAI:
         seen = glance(head)
         if seen is None or not seen.messages or "anthropic_version" in seen.about:
             return False
-        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's, and others that keep such messages
+        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's requests, and programs with similar messages
             return False
         return all(_is_message(message) for message in seen.messages[:-1]) and _is_message(seen.messages[-1], cut=len(head) >= 1 << 16)
 
@@ -80,7 +80,7 @@ class OpenAI:
 
 
 def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
-    """Whether it can be nothing else than a message of ours; of one that is cut off less is seen."""
+    """Return whether the value can only be a message of this format. Less of a truncated message is checked."""
     if value.get("role") not in _ROLES or "parts" in value or "timestamp" in value or "type" in value:
         return False
     content = value.get("content")

@@ -1,8 +1,8 @@
-"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and what `opencode export` gives.
+"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and the output of `opencode export`.
 
-Rows of `session`, `message` and `part` say how things stand, rows of `event` how they came to: they only grow, and so are the raw of a
-message where there are any. A session of a sub-agent names its parent, and the parent's `task` call names the session. Facts: schema, rows
-and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
+Rows of `session`, `message` and `part` are the current state, and rows of `event` its history. Events are append-only, so they are used as
+a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. Reference: schema,
+rows and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
 https://github.com/anomalyco/opencode.
 """
 
@@ -36,7 +36,7 @@ _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, i
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
 _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
     THEN json_extract(data, '$.part.messageID') ELSE json_extract(data, '$.info.id') END FROM event WHERE aggregate_id = ? ORDER BY seq"""
-"""Each event with the message that it tells of, if it does."""
+"""Selects each event with the id of its message, if any."""
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
@@ -59,7 +59,7 @@ class OpenCode(ReadOnly):
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
         if (named := environ.get("OPENCODE_DB", "")) != ":memory:":
             yield data / (named or "opencode.db")
-        yield from sorted(data.glob("opencode-*.db"))  # of versions that are no releases
+        yield from sorted(data.glob("opencode-*.db"))  # of development versions
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if _is_own(columns(path, head)):
@@ -74,7 +74,7 @@ class OpenCode(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is no database of OpenCode")
+                raise UsageError(f"{str(path)!r} is not a database of OpenCode.")
             for row in rows(connection, _SESSIONS):
                 if isinstance(row, str):
                     yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
@@ -90,7 +90,7 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _call(connection: Connection, parent: str | None, id: str) -> str | None:
-    """The call in the parent's session that this one answers."""
+    """Return the call in the parent's session that this one answers."""
     row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
     return row[0] if row is not None and isinstance(row[0], str) else None
 
@@ -111,7 +111,7 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
         raws = raws or [raw_of(row), *map(raw_of, parts)]
         info = object_in(text(message, "data"))
         if not info:
-            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is no JSON")
+            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is not valid JSON")
         else:
             yield _said(text(message, "id"), info, said, b"".join(raws))
     for seq in sorted(seq for left in told.values() for seq in left):
@@ -121,7 +121,7 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
 
 
 def _events(connection: Connection, session: str, problems: list[str]) -> dict[str, list[int]]:
-    """Message → the events that tell of it; "" = those of none."""
+    """Return message → its events. The key "" holds events without a message."""
     found: dict[str, list[int]] = {}
     for row in readable(connection, problems, _EVENTS, session):
         found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
@@ -180,7 +180,7 @@ def _output(part: JsonObject) -> Output | None:
 
 
 def _step(info: JsonObject) -> JsonObject:
-    """Its count of input tokens leaves the cached ones out, that of output the thoughts where the total says so."""
+    """Return the facts of a model call. Input excludes cached tokens; output excludes reasoning tokens if the total shows it."""
     tokens = obj(info, "tokens")
     fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))
     read, written = whole_number(tokens, "cache", "read"), whole_number(tokens, "cache", "write")
@@ -194,7 +194,7 @@ def _step(info: JsonObject) -> JsonObject:
         text(info, "providerID"),
         finish_reason=finish(text(info, "finish")),
         usage=Usage(everything, output, read, written, thoughts).to_json(),
-        cost=money(info, "cost") or None,  # 0 is what it writes for a price that it does not know
+        cost=money(info, "cost") or None,  # OpenCode writes 0 for unknown prices
         ms=done - begun if begun and done >= begun else None,
         error=text(info, "error", "data", "message") or text(info, "error", "name") or None,
     )
@@ -206,7 +206,7 @@ def _exported(path: Path) -> ImportedConversation:
     span = spans.get("messages")
     info = obj(beginning(data[spans["info"].begin : spans["info"].end])) if "info" in spans else {}
     if not text(info, "id"):
-        raise UsageError(f"{str(path)!r} is no session that OpenCode exported")
+        raise UsageError(f"{str(path)!r} is not a session exported by OpenCode.")
     return ImportedConversation(text(info, "id"), _export_entries(data, info, span.begin if span else None), text(info, "parentID") or None)
 
 
@@ -219,7 +219,7 @@ def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterato
             if text(about, "id"):
                 yield _said(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
             else:
-                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is no message")
+                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
 
     return entries_of(said())
 

@@ -1,8 +1,8 @@
 """The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
 
-A header, then records that name the one before them: a tree that only grows. Facts: `packages/coding-agent/src/core/session-manager.ts` and
-`packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono, and `config.js` and sessions of pi 0.73.1. Sessions of its first version
-name nothing; there each record follows the one before.
+A header, then records that name their predecessor: an append-only tree. In version 1 records have no ids, and each follows the one before
+it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
+and `config.js` and sessions of pi 0.73.1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pi(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
-            raise UsageError(f"{str(path)!r} is no session of pi: its first line says nothing of one")
+            raise UsageError(f"{str(path)!r} is not a session of pi: it has no session header.")
         linked = any(text(line.value, "parentId") for line in json_lines(path))
         tree = branches((*_link(line.value), _speaks(line.value)) for line in json_lines(path) if line.value) if linked else None
         yield ImportedConversation(text(header, "id") or path.stem, entries_of(_said(path, tree), tree))
@@ -105,7 +105,7 @@ def _message(line: Line, value: JsonObject) -> Said:
         case "toolResult":
             output = Output(text(message, "toolCallId"), _output(message), flag(message, "isError"), text(message, "toolName"))
             return Said(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
-        case "bashExecution":  # what a person typed behind an exclamation mark
+        case "bashExecution":  # a shell command that the user typed after an exclamation mark
             words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
             return Said(id, "user", line.raw, (text_part(words),), parent=parent, at=at)
         case "assistant":
@@ -147,7 +147,7 @@ def _output(message: JsonObject) -> Json:
 
 
 def _step(message: JsonObject) -> JsonObject:
-    """Its own count of input tokens leaves the cached ones out."""
+    """Return the facts of a model call. pi's input count excludes cached tokens."""
     cached = [whole_number(message, "usage", name) for name in ("cacheRead", "cacheWrite")]
     fresh = whole_number(message, "usage", "input")
     total = None if fresh is None else fresh + sum(count or 0 for count in cached)
@@ -157,6 +157,6 @@ def _step(message: JsonObject) -> JsonObject:
         text(message, "provider"),
         finish_reason=finish(text(message, "stopReason")),
         usage=usage.to_json(),
-        cost=money(message, "usage", "cost", "total") or None,  # 0 is what it writes for a price that it does not know
+        cost=money(message, "usage", "cost", "total") or None,  # pi writes 0 for unknown prices
         error=text(message, "errorMessage") or None,
     )

@@ -1,8 +1,8 @@
 """The format `qwen`: sessions of Qwen Code, `~/.qwen/projects/CWD/chats/ID.jsonl`.
 
-Records that name the one before them by `parentUuid`, with content in Google's shape; what is no speech (`system`: telemetry, snapshots,
-titles) stands between and is kept as it is. Facts: `packages/core/src/services/chatRecordingService.ts` of
-https://github.com/QwenLM/qwen-code, places as Qwen Code 0.15.10 and 0.24.4 on npm choose them, and sessions of 0.15.10.
+Records name their predecessor by `parentUuid` and have content in Google's shape. Records of the type `system` (telemetry, snapshots,
+titles) are kept unchanged. Reference: `packages/core/src/services/chatRecordingService.ts` of https://github.com/QwenLM/qwen-code,
+locations used by Qwen Code 0.15.10 and 0.24.4 on npm, and sessions of 0.15.10.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Qwen(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
         if first is None:
-            raise UsageError(f"{str(path)!r} is no session of Qwen Code: none of its lines has a uuid")
+            raise UsageError(f"{str(path)!r} is not a session of Qwen Code: none of its lines has a uuid.")
         tree = branches(
             (text(one, "uuid"), text(one, "parentUuid") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)
         )
@@ -66,7 +66,7 @@ class Qwen(ReadOnly):
 
 
 def _is_ours(value: JsonObject) -> bool:
-    """Others name their records like that too; ours alone have content in parts."""
+    """Return whether the record is Qwen Code's. Other programs use similar records, but without content parts."""
     kind = value.get("type")
     return (kind in _SPEECH and isinstance(at(value, "message", "parts"), list)) or (
         kind == "system" and "subtype" in value and "userType" not in value
@@ -106,7 +106,7 @@ def _record(line: Line, value: JsonObject) -> Said:
         return Said(id, "assistant", line.raw, (), outputs, parent, when)
     if value["type"] == "assistant":
         return Said(id, "assistant", line.raw, parts, outputs, parent, when, _step(value))
-    if value.get("subtype") == "mid_turn_user_message":  # said while the agent worked: it belongs to the answer
+    if value.get("subtype") == "mid_turn_user_message":  # sent while the agent was working: part of the answer
         return Said(id, "assistant", line.raw, ({"type": "steering-message", "id": id, "parts": list[Json](parts)},), (), parent, when)
     role: Role = "system" if value.get("subtype") == "notification" else "user"
     return Said(id, role, line.raw, parts, outputs, parent, when)

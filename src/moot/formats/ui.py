@@ -1,6 +1,6 @@
-"""The format `ui`: messages as the AI SDK's user interfaces keep them, `UIMessage` (reference: AI SDK UI, UIMessage).
+"""The format `ui`: `UIMessage`s of the AI SDK (reference: AI SDK UI, UIMessage).
 
-A JSON array of them, an object with `messages` as such a client posts it, or one on each line.
+A JSON array of messages, an object with `messages` as clients post it, or JSON Lines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ui:
     name = "ui"
     version = 1
     suffix = ".json"
-    words = "messages as the AI SDK's user interfaces take them"
+    words = "messages for user interfaces built with the AI SDK"
     holds: ClassVar[Mapping[str, Keeping]] = dict.fromkeys(
         (
             *("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts"),

@@ -1,4 +1,4 @@
-"""The newest messages of a file that grows, as long as records may still belong to them; of all others what finds them again."""
+"""Messages of a growing file. The newest ones stay open because later records may belong to them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["NOWHERE", "Draft", "Drafts", "Growing"]
 
 _HELD = 4
 _LARGEST = 16 << 20
-"""Bytes of lines behind which an answer goes on in another message."""
+"""Size in bytes after which an assistant message is continued in another message."""
 NOWHERE = -1
-"""The place of what hangs on nothing."""
+"""Index of the parent of a first message."""
 
 
 class Growing(Protocol):
-    """An answer while its records come in."""
+    """The content of an assistant message while its records are read."""
 
     @property
     def waits(self) -> bool:
-        """Whether a call has no output yet."""
+        """True while a tool call has no output."""
         ...
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """The parts as they are now; `over`: nothing more is to come."""
+        """Return the current parts. `over` means that no more records follow."""
         ...
 
     def metadata(self) -> JsonObject:
-        """What it was made with."""
+        """Return the message's metadata."""
         ...
 
 
@@ -51,30 +51,30 @@ class Draft(Generic[A]):
     parent: str | None
     at: int
     said: tuple[Part, ...] | None
-    """A person's words; None = an answer."""
+    """The parts of a prompt; None for an assistant message."""
     answer: A
     last: int = 0
-    """The newest line of the tree that belongs to it."""
+    """The newest line of the tree that belongs to the message."""
     raws: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     role: Role = "user"
-    """Whose words they are, of a message that is no answer."""
+    """Role of a message that is not an assistant message."""
 
     def grow(self, raw: bytes) -> None:
-        """Takes the source's own words for it."""
+        """Append raw bytes of the source."""
         self.raws.append(raw)
         self.size += len(raw)
 
     def is_full(self) -> bool:
-        """Whether it is so large that the next model call begins another message."""
+        """Return whether the message is so large that the next model call starts another one."""
         return self.size > _LARGEST and not self.answer.waits
 
 
 class Drafts(Generic[A]):
-    """Messages by their places, which are numbers in the order of their beginnings."""
+    """Messages by index, in the order in which they start."""
 
     def __init__(self, answer: Callable[[int], A]) -> None:
-        """`answer` makes an empty one for a prompt of that time."""
+        """`answer` creates an empty answer to a prompt of that time."""
         self._new = answer
         self.kept: Counter[str] = Counter()
         self.approximated: Counter[str] = Counter()
@@ -89,21 +89,21 @@ class Drafts(Generic[A]):
         return len(self._made)
 
     def held(self, place: int | None) -> Draft[A] | None:
-        """The message at that place, if it may still grow."""
+        """Return the message at an index if it may still grow."""
         return self._held.get(place) if place is not None else None
 
     def answer(self, place: int) -> Draft[A] | None:
-        """The answer at that place, if it may still grow."""
+        """Return the assistant message at an index if it may still grow."""
         draft = self._held.get(place)
         return draft if draft is not None and draft.said is None else None
 
     def answer_to(self, place: int) -> Draft[A] | None:
-        """The newest answer to the prompt at that place, if it may still grow."""
+        """Return the newest answer to a prompt if it may still grow."""
         is_prompt = place == NOWHERE or not self._made[place][1]
         return self._held.get(self._answers.get(place, NOWHERE)) if is_prompt else None
 
     def begin(self, id: str, parent: int, at: int, said: tuple[Part, ...] | None, line: int) -> Draft[A]:
-        """A new message below that place; `line`: which line of the tree it hangs on."""
+        """Start a message below the message at index `parent`. `line` is the line of the tree that it follows."""
         if parent in self._parents or (parent == NOWHERE and self._made):
             above = self._held.get(parent)
             (self.kept if above is None or above.last == line else self.approximated)["branches"] += 1
@@ -118,7 +118,7 @@ class Drafts(Generic[A]):
         return draft
 
     def finished(self, *, all: bool = False) -> Iterator[ImportedMessage]:
-        """Messages that nothing belongs to any more; at the end all that there are."""
+        """Yield the messages that can't grow any more, or all of them at the end."""
         while len(self._held) > (0 if all else _HELD):
             draft = self._held.pop(next(iter(self._held)))
             yield self._message(draft, over=bool(self._held))
@@ -133,7 +133,7 @@ class Drafts(Generic[A]):
         return message
 
     def fidelity(self) -> Fidelity:
-        """What became of what came since it was asked last."""
+        """Return the counts since the last call."""
         told = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()

@@ -1,4 +1,4 @@
-"""A block, as the first version kept what a message is made of, as a part."""
+"""Blocks of version 1 as parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", "
 
 
 def parts_of_blocks(blocks: Json) -> list[Part]:
-    """In the order of the blocks; one of a kind that is not known is kept as data."""
+    """Return the parts of the blocks in order. Unknown blocks are kept as data."""
     found: list[Part] = []
     for block in blocks if isinstance(blocks, list) else []:
         if isinstance(block, dict):
@@ -61,7 +61,7 @@ def _tool(block: JsonObject) -> Part:
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
-    """By its address, which may be one that only the program itself can open: a file's path is not followed."""
+    """Return a file part by URL. Local paths are not followed, so only Cherry Studio may be able to open it."""
     file = block.get("file")
     about = file if isinstance(file, dict) else {}
     fallback = "image/png" if is_picture else "application/octet-stream"

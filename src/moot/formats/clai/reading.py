@@ -1,4 +1,4 @@
-"""A chat of clai as a conversation."""
+"""Chats of clai as conversations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from moot.types.part import Part, text_part
 __all__ = ["read_chat"]
 
 _PREFIXES = {"ollama": "ollama", "or": "openrouter", "hf": "huggingface", "novita": "novita", "berget": "berget"}
-"""How clai marks a model → the provider that it means."""
+"""clai's model prefix → provider."""
 
 
 def read_chat(path: Path) -> Iterator[ImportedConversation]:
-    """The chat of a file; none of one that is only the copy of another. Raises UsageError."""
+    """Yield the chat of a file, or nothing if it is only a copy of another chat. Raise UsageError if it is not a chat."""
     found = document(path)
     if "messages" not in found or not found.text("id"):
-        raise UsageError(f"{str(path)!r} is no chat of clai")
+        raise UsageError(f"{str(path)!r} is not a chat of clai.")
     if path.name in COPIES:
         if not is_copy(path, found):
             yield ImportedConversation(f"globalScope:{_first_words(found)}", _Chat(path, found).entries())
@@ -36,7 +36,7 @@ def read_chat(path: Path) -> Iterator[ImportedConversation]:
 
 
 def _first_words(found: Document) -> str:
-    """What tells one last chat from the next: the file has the same id for all of them."""
+    """Return a hash that distinguishes latest chats, because the file uses one id for all of them."""
     for element in found.elements("messages"):
         if element.value is not None and element.value.get("role") == "user":
             return hashlib.sha256(element.raw).hexdigest()[:16]
@@ -44,7 +44,7 @@ def _first_words(found: Document) -> str:
 
 
 class _Chat:
-    """One chat, while its messages are read."""
+    """A reader of one chat."""
 
     def __init__(self, path: Path, found: Document) -> None:
         self._path = path
@@ -58,7 +58,7 @@ class _Chat:
                 index = query.get("current_index")
                 self._queries.setdefault(index if type(index) is int else -1, []).append(query)
         self._prompt = -1
-        """Where the prompt stands that is being answered."""
+        """Position of the prompt being answered."""
 
     def entries(self) -> Iterator[Entry]:
         for element in self._found.elements("messages"):
@@ -68,7 +68,7 @@ class _Chat:
                 yield from self._message(element, element.value)
         yield from self._turns.end()
         if not self._found.whole:
-            yield self._turns.broken(b"", "the file is cut off")
+            yield self._turns.broken(b"", "the file is truncated")
         yield self._facts()
 
     def _message(self, element: Element, value: JsonObject) -> Iterator[Entry]:
@@ -104,7 +104,7 @@ class _Chat:
 
     def _facts(self) -> ImportedFacts:
         found, tally = self._found, self._turns.tally
-        tally.weaken("times")  # that of a query is when its answer was there
+        tally.weaken("times")  # a query's time is that of its completed answer
         tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
         tally.lost = +tally.lost
         bound = bound_to(self._path, self._id)
@@ -166,7 +166,7 @@ def _sealed(item: Json) -> Part | None:
 
 
 def _took(query: JsonObject) -> JsonObject:
-    """A query as the facts of a model call."""
+    """Return a query as the facts of a model call."""
     model, provider = _model(text(query.get("model")))
     usage, cost = query.get("usage"), query.get("cost_usd")
     facts: JsonObject = {"model": model, "provider": provider, "usage": _usage(usage) if isinstance(usage, dict) else {}}
@@ -184,7 +184,7 @@ def _usage(usage: JsonObject) -> JsonObject:
 
 
 def _model(name: str) -> tuple[str, str]:
-    """The model and its provider, where the name says it."""
+    """Return the model, and its provider if the name contains it."""
     prefix, colon, rest = name.partition(":")
     return (rest, _PREFIXES[prefix]) if colon and prefix in _PREFIXES else (name, "")
 

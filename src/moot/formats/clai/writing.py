@@ -1,4 +1,4 @@
-"""A conversation as a chat of clai, which goes on with it once it lies in its `conversations/` and `chat_index.cache` is gone."""
+"""Conversations as chats of clai. To continue one, put it into `conversations/` and delete `chat_index.cache`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOLDS: dict[str, Keeping] = {
     "usage": "approximated",
     "costs": "kept",
 }
-"""Thoughts of one model call are joined; what a call gave is text; only answers have times; what was written to a cache is left out."""
+"""Reasoning of a model call is joined, tool outputs become text, only answers have times, and cache writes are left out."""
 
 
 def chat(exported: ExportedConversation) -> Written:
@@ -78,7 +78,7 @@ def _call(call: Part) -> JsonObject:
 
 
 def _content(message: Message) -> Json:
-    """Plain text, or parts as soon as there is a picture."""
+    """Return plain text, or parts if there is a picture."""
     pictures = [part for part in message.parts if _is_picture(part)]
     if not pictures:
         return text_of(message.parts)
@@ -92,7 +92,7 @@ def _content(message: Message) -> Json:
 
 
 def _left(message: Message) -> Iterator[Part]:
-    """Pictures that there is no place for: those of an answer."""
+    """Yield pictures of an answer, which clai can't store."""
     if message.role == "assistant":
         yield from (part for part in message.parts if _is_picture(part))
 

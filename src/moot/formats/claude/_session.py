@@ -1,7 +1,7 @@
-"""A session file as a conversation, line by line: the tree of its lines, cut into one message for each prompt and one for its answer.
+"""Session files as conversations: the tree of lines is divided into one message for each prompt and one for its answer.
 
-What a line becomes depends on the lines before it alone, so a file that has grown gives the same messages, some of them longer. Of each
-line of the tree a number is kept that finds its message, and nothing else.
+Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer. Memory holds
+one number for each line of the tree.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _TITLES = frozenset({"custom-title", "ai-title", "summary"})
 
 
 class Session:
-    """One conversation at work."""
+    """A reader of one session."""
 
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
         self._sidechains = sidechains
-        """Where lines of sub-agents go; None = these are the lines of one."""
+        """Receives the lines of sub-agents. None if the lines themselves belong to a sub-agent."""
         self._about = About()
         self._drafts = Drafts(Answer)
         self._places: dict[int, int] = {}
-        """Line of the tree → the place of its message."""
+        """Line of the tree → index of its message."""
         self._calls: dict[str, int] = {}
-        """Calls without an output → the place of their message."""
+        """Call without an output → index of its message."""
         self._written: dict[str, int] = {}
-        """Messages of ours → their places."""
+        """Id of a moot message → its index."""
         self._tail = NOWHERE
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """What the lines are; what they say of the conversation comes after its first message, and at the end."""
+        """Yield the entries of the lines. Facts about the conversation follow its first message and the end."""
         told = False
         for line in lines:
             yield from self._take(line)
@@ -75,7 +75,7 @@ class Session:
         if kind not in ENTRY_TYPES or not isinstance(uuid, str) or not uuid:
             kept = self._beside(line, value)
         elif hash(uuid) in self._places:
-            self._drafts.approximated["records"] += 1  # some versions wrote lines once more when they resumed
+            self._drafts.approximated["records"] += 1  # some versions repeated lines when they resumed a session
             yield ImportedRecord(line.raw, value)
             return
         else:
@@ -85,7 +85,7 @@ class Session:
             yield ImportedRecord(line.raw, value)
 
     def _in_tree(self, line: Line, value: JsonObject, uuid: str) -> bool:
-        """Takes a line of the tree; whether it is a part of a message."""
+        """Read a line of the tree. Return whether it belongs to a message."""
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         place = self._place_of(parent)
         at = milliseconds(value, "timestamp")
@@ -107,7 +107,7 @@ class Session:
         return draft is not None
 
     def _place_of(self, parent: object) -> int:
-        """Where the line hangs; one whose parent is not there hangs on what came before it."""
+        """Return the index of the parent message. A line with an unknown parent follows the previous line."""
         if not isinstance(parent, str):
             return NOWHERE
         found = self._places.get(hash(parent))
@@ -142,14 +142,14 @@ class Session:
             draft.role = "system" if _is_system(value) else "user"
             self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
-        else:  # a summary, an interruption
+        else:  # a summary or an interruption
             draft = self._drafts.answer(place) if value.get("isMeta") is not True else None
         if draft is not None:
             draft.grow(line.raw)
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[Answer] | None:
-        """The message of the call that the line answers, wherever in the tree it stands: calls run side by side."""
+        """Return the message of the answered call, wherever it is in the tree: calls run in parallel."""
         found: Draft[Answer] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))
@@ -165,7 +165,7 @@ class Session:
         return found
 
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[Answer] | None:
-        """The answer that the line says something about, if it does: a summary of the context, words of a person while it works."""
+        """Return the message that the line belongs to, if it is a context summary or a prompt sent while the agent was working."""
         if written_as(value):
             return self._said(line, value, uuid, place, 0)
         draft = self._drafts.answer(place)
@@ -185,14 +185,14 @@ class Session:
         return draft
 
     def _ours(self, line: Line, value: JsonObject) -> None:
-        """Takes a line that we wrote for a part."""
+        """Read a line that moot wrote for a part."""
         draft = self._said(
             line, value, f"{written_as(value)}-{line.number}", self._place_of(value.get("parent")), milliseconds(value, "timestamp")
         )
         self._tail = draft.place
 
     def _beside(self, line: Line, value: JsonObject) -> bool:
-        """Takes a line that is not in the tree; whether it is a part of a message."""
+        """Read a line outside the tree. Return whether it belongs to a message."""
         if value.get("type") in _TITLES:
             self._about.name(value)
         spent = value.get("totalCostUSD")

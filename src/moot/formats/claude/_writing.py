@@ -1,7 +1,7 @@
-"""A conversation as the lines of a session that the agent resumes.
+"""Conversations as sessions that Claude Code can resume.
 
-What the model's API would refuse, such as thoughts that nobody signed, stands in lines and fields of ours: the agent passes over them, and
-reading gives them back.
+Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and moot reads
+back.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from moot.types.part import Part, is_tool, tool_name
 __all__ = ["SPACE", "VERSION", "lines_of"]
 
 VERSION = "2.1.330"
-"""Whose lines these are like."""
+"""Version of Claude Code whose format is written."""
 SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
-"""What its ids are made in."""
+"""Namespace of generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """The lines of the file: sub-agents, then the messages, of which those of the shown branch end it, then the title."""
+    """Yield the lines of a session: sub-agents, then the messages with the active branch last, then the title."""
     for one, parent in reversed(list(families(exported))):
         yield from _Writing(one, session, _named(one.conversation.id) if parent is not None else "").lines()
     if exported.conversation.title:
@@ -47,7 +47,7 @@ class _Writing:
     exported: ExportedConversation
     session: str
     side: str
-    """The name of the sub-agent whose lines these are; empty = of the session itself."""
+    """Name of the sub-agent; empty for the session itself."""
     last: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Message → its last line."""
     at: int = 0
@@ -60,7 +60,7 @@ class _Writing:
             yield from self._message(message, before)
             before = message.id
         late = list[Message]()
-        for message in self.exported.others:  # what hangs on the last one comes behind it
+        for message in self.exported.others:  # children of the last message come after it
             if message.parent is None or message.parent in self.last:
                 yield from self._message(message, message.parent)
             else:
@@ -86,7 +86,7 @@ class _Writing:
         yield self._line("user", message, body, meta=message.role == "system")
 
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
-        """The next line of the tree."""
+        """Return the next line of the tree."""
         self.made += 1
         id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.made}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
@@ -150,7 +150,7 @@ class _Writing:
                 yield self._line("user", message, answered)
 
     def _child(self, part: Part) -> str:
-        """The sub-agent that a call has begun."""
+        """Return the sub-agent that a call started."""
         call = part.get("toolCallId")
         found = (one for one in self.exported.children if one.conversation.parent_tool_call == call)
         return next((_named(one.conversation.id) for one in found), "")
@@ -163,7 +163,7 @@ class _Step:
     told: JsonObject
 
     def head(self, *, last: bool) -> JsonObject:
-        """The model's message without its content; `last`: of the lines that say it."""
+        """Return the API message without its content. `last` marks the last line of the message."""
         usage = self.told.get("usage")
         counts: JsonObject = usage if isinstance(usage, dict) else {}
         read, written = _count(counts, "cache_read"), _count(counts, "cache_write")
@@ -191,7 +191,7 @@ def _count(counts: JsonObject, name: str) -> int:
 
 
 def _exact(part: Part, block: JsonObject) -> JsonObject:
-    """What of a part its block does not say."""
+    """Return the fields of a part that its block can't express."""
     if not is_tool(part):
         return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
     if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):
@@ -209,7 +209,7 @@ def _time(at: int) -> str:
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
-    """The model calls of an answer: what a person said before each, and what it said."""
+    """Yield each model call with the steering messages before it."""
     steering, current = list[Part](), list[Part]()
     begun = False
     for part in parts:

@@ -1,4 +1,4 @@
-"""Parts of ours as items of the model's API: what the agent can send to it again, and no more."""
+"""Parts as items of OpenAI's API, limited to what the agent can send again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def item_of(part: Part) -> JsonObject | None:
-    """The item of something that a model said; None for what its API would not take back."""
+    """Return the item of an assistant part, or None if the API would reject it."""
     if is_tool(part):
         given = part.get("input")
         name = _NAME.sub("_", tool_name(part))[:64] or "tool"
@@ -36,7 +36,7 @@ def item_of(part: Part) -> JsonObject | None:
 
 
 def says_it(part: Part, item: JsonObject) -> bool:
-    """Whether reading the item gives the part again."""
+    """Return whether reading the item gives the same part."""
     if is_tool(part):
         return (
             item["call_id"] == part.get("toolCallId")
@@ -53,7 +53,7 @@ def _call_id(part: Part) -> str:
 
 
 def content_of(parts: tuple[Part, ...]) -> list[Json]:
-    """What a person said; in place of a file that the model can't be shown stand words."""
+    """Return the content of a prompt. Unsupported files are replaced by a text."""
     return [_given(part) for part in parts if part.get("type") in ("text", "file")]
 
 
@@ -63,11 +63,11 @@ def _given(part: Part) -> Json:
     url, media_type = part.get("url"), str(part.get("mediaType"))
     if media_type.startswith("image/") and isinstance(url, str) and url.startswith((f"data:{media_type};base64,", "http://", "https://")):
         return {"type": "input_image", "image_url": url}
-    return {"type": "input_text", "text": f"[{part.get('filename') or 'a file'} ({media_type}): it does not go along]"}
+    return {"type": "input_text", "text": f"[{part.get('filename') or 'a file'} ({media_type}): not included]"}
 
 
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
-    """The item that answers a call, and what of the output it does not say."""
+    """Return the item with a call's output, and the fields of the output that the item can't express."""
     item: JsonObject = {"type": "function_call_output", "call_id": _call_id(part), "output": _output(part)}
     told: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
     if part.get("state") not in ("output-available", "output-error", "output-denied"):

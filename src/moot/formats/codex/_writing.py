@@ -1,7 +1,7 @@
-"""A conversation as the lines of a session that the agent resumes.
+"""Conversations as sessions that Codex can resume.
 
-What the model's API would refuse, such as thoughts that nobody sealed, stands in lines and fields of ours: the agent passes over them, and
-reading gives them back.
+Parts that the model's API would reject, such as reasoning without encrypted content, are written to lines and fields that Codex ignores and
+moot reads back.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from moot.types.part import Part, is_tool, text_of
 __all__ = ["SPACE", "lines_of"]
 
 _VERSION = "0.169.0"
-"""Whose lines these are like."""
+"""Version of Codex whose format is written."""
 SPACE = uuid.UUID("1b0de4a6-5c1f-5d0e-8a53-64f1a7b3c9d2")
-"""What its ids are made in."""
+"""Namespace of generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """The lines of the file: what the session is, its name, then the shown branch."""
+    """Yield the lines of a session: metadata, the active branch, and the title."""
     conversation = exported.conversation
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
     meta: JsonObject = {"id": session, "timestamp": _time(at), "cwd": conversation.directory or "/", "originator": "moot"}
@@ -57,7 +57,7 @@ def _time(at: int) -> str:
 class _Writing:
     message: Message
     total: dict[str, int]
-    """Tokens of the session so far."""
+    """Token counts of the session so far."""
 
     def lines(self) -> Iterator[bytes]:
         message = self.message
@@ -130,7 +130,7 @@ class _Writing:
 
 
 def _begun(part: Part) -> Part:
-    """A call before its output; any other part as it is."""
+    """Return a call without its output, and any other part unchanged."""
     if not is_tool(part):
         return part
     rest = {name: value for name, value in part.items() if name not in ("output", "errorText", "resultProviderMetadata")}

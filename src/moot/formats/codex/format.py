@@ -24,9 +24,9 @@ __all__ = ["CodexFormat"]
 
 AGENT = "codex"
 _LOOKED_AT = 20
-"""Lines in which a session has to show itself."""
+"""Number of lines in which a session must be recognized."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
-"""What a first line holds that is longer than what is looked at."""
+"""Keys in a first line that is longer than the examined beginning."""
 
 
 class CodexFormat:
@@ -38,7 +38,7 @@ class CodexFormat:
     samples = SAMPLES
     agent_type = AGENT
     resumable: Literal[True] = True
-    words = "a session that Codex resumes"
+    words = "a session that Codex can resume"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
         **dict.fromkeys(("times", "models", "usage", "costs", "titles"), "kept"),
@@ -77,7 +77,7 @@ class CodexFormat:
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
-    """The files of sessions in a folder of them, by day or not, or in the one that holds it."""
+    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day."""
     inside = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
     for one in inside or [folder]:
         for path in files_below(one, ".jsonl", depth=4):
@@ -103,7 +103,7 @@ def _is_ours(line: bytes) -> bool:
 
 
 def _meta_of(path: Path) -> JsonObject:
-    """What the session says of itself. Raises UsageError when no line is of a session."""
+    """Return the session's metadata. Raise UsageError if no line belongs to a session."""
     ours = False
     for number, line in enumerate(json_lines(path)):
         if line.value is not None:
@@ -114,5 +114,5 @@ def _meta_of(path: Path) -> JsonObject:
         if number > _LOOKED_AT:
             break
     if not ours:
-        raise UsageError(f"{str(path)!r} holds no session of Codex", fix="say which format it is with -f")
+        raise UsageError(f"{str(path)!r} is not a session of Codex.", fix="Specify the format with -f.")
     return {}

@@ -1,4 +1,4 @@
-"""The messages of a notebook of version 1: native blocks, with the usage of each model call."""
+"""Messages of notebooks of version 1: native blocks with the usage of each model call."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _block(block: JsonObject, message: JsonObject) -> Part | None:
 
 
 def _sealed(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
-    """What the provider signed: under its dialect where that is known, so that it can go back to it."""
+    """Return the provider's signatures, under its dialect if known, so that they can be sent back."""
     signed: JsonObject = {key: block[key] for key in (*SIGNATURES, "redacted") if block.get(key)}
     if not signed:
         return {}
@@ -97,7 +97,7 @@ def _facts(value: JsonObject) -> JsonObject:
         counts = {ours: count for theirs, ours in _COUNTS.items() if type(count := usage.get(theirs)) is int}
         cached = counts.get("cache_read", 0) + counts.get("cache_write", 0)
         if "input" in counts:
-            counts["input"] += cached  # theirs leaves out what was cached
+            counts["input"] += cached  # Mutsumi's count excludes cached tokens
         facts["usage"] = {name: count for name, count in counts.items() if count or name in ("input", "output")}
         cost = usage.get("cost")
         total = cost.get("total") if isinstance(cost, dict) else None

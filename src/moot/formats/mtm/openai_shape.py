@@ -1,4 +1,4 @@
-"""The messages of an unversioned notebook: those of OpenAI's chats, with pictures as links in the text."""
+"""Messages of unversioned notebooks: OpenAI's chat shape with pictures as links in the text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _calls(calls: Json) -> Iterator[Part]:
 
 
 def _given(arguments: Json) -> Json:
-    """The arguments as JSON; what is none stays text."""
+    """Return the arguments as JSON, or as text if they are not JSON."""
     return {} if isinstance(arguments, str) and not arguments.strip() else value_in(arguments)
 
 

@@ -1,4 +1,4 @@
-"""A conversation as an unversioned notebook."""
+"""Conversations as unversioned notebooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOLDS: dict[str, Keeping] = {
     "reasoning": "approximated",
     "tool calls": "approximated",
 }
-"""Files that are text become snapshots of context; thoughts of one model call are joined; what a call gave is text."""
+"""Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text."""
 
 
 def unversioned(exported: ExportedConversation) -> Written:
@@ -36,7 +36,7 @@ def unversioned(exported: ExportedConversation) -> Written:
 
 
 def metadata_of(exported: ExportedConversation) -> JsonObject:
-    """What a notebook says of itself. It may reach the conversation's folder, and nothing where there is none."""
+    """Return the notebook's metadata. It grants access to the conversation's directory only."""
     conversation = exported.conversation
     directory = conversation.directory
     facts: JsonObject = {

@@ -1,4 +1,4 @@
-"""A conversation as a notebook of version 1, whose reader refuses a file in which turns are out of order or a call has no output."""
+"""Conversations as notebooks of version 1. Their reader rejects files with messages out of order or calls without output."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ HOLDS_ONE: dict[str, Keeping] = {
     "usage": "approximated",
     "costs": "approximated",
 }
-"""Signatures of one provider stay signatures; model calls that nothing stands between become one, with the sum of what they took."""
+"""Only one provider's signatures are kept. Adjacent model calls are merged and their usage is added up."""
 _APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
 _OTHER_API = "openai-completions"
-_NONE = "no output was kept"
+_NONE = "no output was stored"
 
 
 def version_one(exported: ExportedConversation) -> Written:
@@ -45,7 +45,7 @@ def version_one(exported: ExportedConversation) -> Written:
 
 
 class _Book:
-    """The messages of a notebook while they are written."""
+    """Builder of a notebook's messages."""
 
     def __init__(self) -> None:
         self.context: list[JsonObject] = []
@@ -96,7 +96,7 @@ class _Book:
             content.append({"type": "text", "text": step.text})
         content += [_call(call) for call in step.calls]
         last = self.context[-1]
-        if last.get("role") == "assistant":  # two in a row are refused
+        if last.get("role") == "assistant":  # consecutive assistant messages are rejected
             self._join(last, content, took)
         else:
             record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
@@ -120,7 +120,7 @@ def _thought(part: Part, api: str, provider: str) -> JsonObject:
 
 
 def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
-    """What the provider of this message signed, as the notebook keeps it; nothing of anybody else's."""
+    """Return the signatures of this message's provider, and of no other."""
     noted = metadata if isinstance(metadata, dict) else {}
     own, theirs = noted.get("mutsumi"), noted.get("anthropic")
     if isinstance(own, dict) and own.get("provider") == provider:

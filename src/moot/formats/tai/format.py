@@ -1,4 +1,4 @@
-"""TAI's home as a source, and an `agent.db` for it."""
+"""TAI's folder and its `agent.db`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tai:
     name = "tai"
     version = 1
     suffix = ".db"
-    words = "a database for TAI, with the conversation as a session"
+    words = "a database for TAI with the conversation as a session"
     holds = HOLDS
 
     @property
@@ -48,7 +48,7 @@ class Tai:
         path = path / DATABASE if path.is_dir() else path
         with opened(path) as connection:
             if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is no database of TAI")
+                raise UsageError(f"{str(path)!r} is not a database of TAI.")
             yield from conversations(connection)
 
     def configuration(self, path: Path) -> ForeignConfiguration:

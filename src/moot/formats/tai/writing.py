@@ -1,4 +1,4 @@
-"""A conversation as a session in an `agent.db`, which TAI completes with its other tables when it opens it."""
+"""Conversations as sessions in an `agent.db`. TAI creates its other tables when it opens the file."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ CREATE INDEX idx_messages_session ON messages(session_id, id);
 _SESSION = "INSERT INTO sessions (id, key, model, provider, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _MESSAGE = "INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES (?, ?, ?, ?, ?, ?)"
 _PROVIDERS = ("ollama", "openai", "anthropic")
-"""Those that TAI has."""
+"""TAI's providers."""
 
 _LATEST = 253_402_300_799_999
-"""ms; the end of the year 9999."""
+"""ms: the end of the year 9999."""
 
 HOLDS: dict[str, Keeping] = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
-"""What a call gave becomes text, a time loses what is less than a second."""
+"""Tool outputs become text, and times are rounded to seconds."""
 _Row = tuple[str, str | None, str | None, str | None, int]
 """role, content, tool_calls, tool_call_id, ms."""
 
 
 def database(exported: ExportedConversation) -> Written:
-    """The session has no key, so that it takes nobody's place."""
+    """Return a database with one session. It has no key, so that it replaces no other session."""
     conversation = exported.conversation
     written = [row for message in exported.messages for row in _rows(message)]
     model, _, provider = conversation.model.rpartition("@")

@@ -23,7 +23,7 @@ _TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usag
 
 
 def conversations(connection: Connection, home: Path) -> Iterator[ImportedConversation]:
-    """Oldest first; those of messages whose task is gone come last, under the id that they name."""
+    """Yield tasks, oldest first. Messages of missing tasks come last, with the task id that they name."""
     there = frozenset(tables(connection))
     projects = {str(one["id"]): one for one in _all(connection, "SELECT * FROM projects")} if "projects" in there else {}
     for row in rows(connection, "SELECT * FROM conversations ORDER BY created_at, id"):
@@ -41,7 +41,7 @@ def _all(connection: Connection, query: str, *values: str) -> list[JsonObject]:
 
 
 class _Task:
-    """One task while its rows are read."""
+    """A reader of one task."""
 
     def __init__(
         self, connection: Connection, home: Path, there: frozenset[str], task: JsonObject, projects: dict[str, JsonObject]
@@ -103,7 +103,7 @@ class _Task:
         )
 
     def _note(self, until: int = 0) -> None:
-        """Gives the answer that there is the usage that was booked up to a time: rows and usage know nothing of each other."""
+        """Assign usage recorded before `until` to the open answer. Usage rows and messages don't reference each other."""
         while self._took and (not until or milliseconds(self._took[0].get("created_at")) < until):
             took = self._took.pop(0)
             if not self._turns.is_open():
@@ -115,7 +115,7 @@ class _Task:
             self._turns.note({**facts, "cost": round(cost * 1e9) if isinstance(cost, int | float) else None})
 
     def _beside(self) -> Iterator[Entry]:
-        """Its list of things to do, and the history as it was compacted last, which it goes on from."""
+        """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
         for row in self._of("todos", "SELECT * FROM todos WHERE conversation_id = ? ORDER BY created_at, rowid"):
             yield self._kept(row, {"todo": row})
         root = Path(str(self._project.get("root_path") or ""))

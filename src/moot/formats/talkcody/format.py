@@ -1,4 +1,4 @@
-"""TalkCody's folder as a source, and a snapshot as it shares them."""
+"""The format `talkcody`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TalkCody:
     name = "talkcody"
     version = 1
     suffix = ".json"
-    words = "a snapshot as TalkCody shares them"
+    words = "a snapshot for TalkCody"
     holds = HOLDS
 
     @property
@@ -59,11 +59,11 @@ class TalkCody:
             return
         with opened(path) as connection:
             if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is no database of TalkCody")
+                raise UsageError(f"{str(path)!r} is not a database of TalkCody.")
             yield from conversations(connection, path.parent)
 
     def configuration(self, path: Path) -> ForeignConfiguration:
-        """Of the database; a snapshot has none."""
+        """Convert the database's configuration. Snapshots have none."""
         path = path / DATABASE if path.is_dir() else path
         return configuration(path) if head_of(path).startswith(SQLITE) else ForeignConfiguration()
 

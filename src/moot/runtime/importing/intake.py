@@ -1,4 +1,4 @@
-"""One conversation on its way from the pieces of a source to the store."""
+"""Storage of one conversation from the pieces of a source."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from moot.types.store import Holdings
 __all__ = ["Intake", "Wanted"]
 
 _HELD = 8 << 20
-"""Bytes of raw that wait to see whether the conversation is wanted at all."""
+"""Bytes of raw buffered until it is known whether the conversation is wanted."""
 _METADATA = 16 << 10
-"""Bytes of what a source says besides that go into `origin`."""
+"""Maximum size of source metadata stored in `origin`."""
 YOUNG = 60
-"""Seconds for which a record that is cut off at the end of a source may still be written on."""
+"""Seconds during which a truncated record at the end of a source is assumed to be still being written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be brought in, and how."""
+    """Options of an import."""
 
     directory: str = ""
-    """Where conversations go on from here, when the source does not lie where its program keeps it."""
+    """Directory of imported conversations whose source is not in its program's own location."""
     home: Path = field(default_factory=Path.home)
     since: int = 0
-    """ms; conversations whose newest message is older are passed over. 0 = all."""
+    """ms; conversations whose newest message is older are skipped. 0 means all."""
     dry_run: bool = False
     agent_type: str = ""
-    """Whose words a capture holds; empty = that is found out."""
+    """Agent type of captures; empty to detect it."""
 
 
 @dataclass(slots=True)
 class Intake:
-    """A conversation while its pieces come; `finish` says what became of it."""
+    """The state of one conversation while its pieces are stored."""
 
     holdings: Holdings
     source: Source
@@ -59,10 +59,10 @@ class Intake:
     held_size: int = 0
     facts: ImportedFacts = field(default_factory=ImportedFacts)
     title: str = ""
-    """The first line of the first prompt."""
+    """First line of the first prompt."""
     messages: int = 0
     begun: bool = False
-    """Something is said in it: what a program puts into a session before anybody says a word is nothing yet."""
+    """True once there is content other than what a program writes into a new session."""
     unpriced: int = 0
     first_at: int = 0
     last_at: int = 0
@@ -72,10 +72,10 @@ class Intake:
     notes: list[str] = field(default_factory=list[str])
     taken: Taken = field(default_factory=Taken)
     unfinished: bool = False
-    """Its last record is still being written, as it seems; it is left for the next time."""
+    """True if the last record seems to be incomplete. It is left for the next import."""
 
     async def take(self, piece: Piece) -> None:
-        """Stores a piece, or keeps it until it is known whether the conversation is wanted."""
+        """Store a piece, or buffer it until it is known whether the conversation is wanted."""
         self.facts = piece.facts
         arrivals = tuple([arrival for arrival in piece.arrivals if self._look(arrival)])
         piece = replace(piece, arrivals=arrivals)
@@ -90,7 +90,7 @@ class Intake:
         self.held = []
 
     async def finish(self) -> Brought | None:
-        """What became of it, once the last piece was taken; None for one that is older than what is wanted."""
+        """Return the outcome after the last piece, or None if the conversation is older than `since`."""
         if self.received is None:
             return self._brought("empty", None) if not self.begun else None
         if self.received.closed:
@@ -106,7 +106,7 @@ class Intake:
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look(self, arrival: Arrival) -> bool:
-        """Takes note of an entry; False for one that is left for the next time."""
+        """Update the state from an entry. Return False if it is left for the next import."""
         if arrival.role is None:
             return self._look_at_record(arrival)
         self.messages += 1
@@ -166,7 +166,7 @@ class Intake:
         )
 
     def _directory(self) -> str:
-        """The source's own folder is believed only of what lies where its program keeps it: tools may reach what is below it."""
+        """Return the directory. A source's own directory is trusted only in its program's location, because tools may access it."""
         told = self.facts.directory
         if not self.source.placed or not told:
             return self.wanted.directory

@@ -1,7 +1,7 @@
-"""Follows the sources of programs that are at work: what they write comes in while they write it.
+"""Continuous import of sources while programs write them.
 
-The system tells which files change; nothing is looked at while nothing does. A source that was read is left alone for a multiple of the
-time that reading it took, so a large one that is written to all day costs a bounded share of a core.
+The operating system reports changed files; there is no polling without changes. After reading, a source is left alone for a multiple of the
+time it took, so a large, frequently written source uses a bounded share of a core.
 """
 
 from __future__ import annotations
@@ -27,47 +27,47 @@ from moot.types.store import Holdings
 __all__ = ["Watcher"]
 
 _STEP, _GATHER = 100, 300
-"""ms between two looks at what the system told; at most so long is gathered."""
+"""ms between checks for reported changes, and maximum ms to collect them."""
 _LOOK = 1.0
-"""Seconds between two looks whether places have come or gone."""
+"""Seconds between checks for new or removed locations."""
 _POLLED = 1000
-"""ms between two looks where the system can't tell of changes: too many folders for it, or a file system of another machine."""
+"""ms between polls where the operating system can't report changes: too many folders, or a network file system."""
 _REST = 4.0
-"""A reading that took t is followed by so many t without one of the same source."""
+"""After reading a source for t seconds, wait this many times t before reading it again."""
 _LEAST = 0.3
-"""Seconds between two readings of one source."""
+"""Minimum seconds between two reads of a source."""
 _INDEX = 1.0
 _ALL = Path()
-"""Stands for the search for new sources, which rests like the reading of one."""
+"""Key of the search for new sources, which is throttled like a source."""
 _BESIDE = ("-wal", "-journal", "-shm")
 
 
 @dataclass(slots=True)
 class Watcher:
-    """Imports once, then whatever changes, until it is cancelled."""
+    """A watcher that imports all sources once, then those that change, until it is cancelled."""
 
     holdings: Holdings
     places: Places
     wanted: Wanted
     told: Callable[[Report], None]
-    """Called after each import of which there is something to say."""
+    """Called after each import with something to report."""
     reading: Here = field(default_factory=Here)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
-    """Sources with news, oldest first."""
+    """Changed sources, oldest first."""
     _rest: dict[Path, float] = field(default_factory=dict[Path, float])
-    """Source → when it may be read again."""
+    """Source → earliest time of its next read."""
     _news: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
-    """Something changed that belongs to no source that is known."""
+    """True if something changed that belongs to no known source."""
 
     async def run(self, first: Report | None = None, ready: Callable[[Report], None] = lambda _: None) -> None:
-        """Never returns. `first` is the report of the import that comes before the watching, `ready` is called after it.
+        """Run forever. `first` is the report of the initial import; `ready` is called after it.
 
-        Raises StoreError.
+        Raise StoreError if storing fails.
         """
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._listen)  # before the first import: what changes meanwhile is news
+            tasks.start_soon(self._listen)  # before the first import, so that changes during it are noticed
             report = first or Report()
             await self._import(await self._found(), report)
             ready(report)
@@ -76,10 +76,10 @@ class Watcher:
                 self._news = anyio.Event()
                 await self._work_off()
 
-    # ── what has changed ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self) -> None:
-        """Takes note of what the system tells, and begins anew when places come or go."""
+        """Collect changes, and restart when locations appear or disappear."""
         while True:
             roots = await anyio.to_thread.run_sync(self._roots)
             with anyio.CancelScope() as scope:
@@ -91,7 +91,7 @@ class Watcher:
             self._news.set()
 
     async def _hear(self, roots: list[Path]) -> None:
-        """Returns when a place itself came or went: one that has come back under its name is another one."""
+        """Return when a location itself was created or removed: a new folder of the same name needs a new watch."""
         if not roots:
             await anyio.sleep_forever()
         polled = False
@@ -105,7 +105,7 @@ class Watcher:
             except OSError:
                 if polled:
                     raise
-                polled = True  # no more watches to be had
+                polled = True  # no more watches available
 
     async def _end_when_moved(self, roots: Mapping[Path, int | None], scope: anyio.CancelScope) -> None:
         while True:
@@ -115,7 +115,7 @@ class Watcher:
                 return
 
     def _roots(self) -> dict[Path, int | None]:
-        """Each place with the inode of what is there; of a file its folder, for programs put new files in the place of old ones."""
+        """Return each location with its inode. For a file its folder is used, because programs replace files."""
         found: dict[Path, int | None] = {}
         for place in self.places.roots():
             root = place if place.is_dir() or not place.parent.is_dir() or not place.suffix else place.parent
@@ -135,16 +135,16 @@ class Watcher:
         self._news.set()
 
     def _source_of(self, path: Path) -> Path | None:
-        """The source that a file is or belongs to; None when it belongs to none that is known."""
+        """Return the source that a file belongs to, or None."""
         for ending in _BESIDE:
             if path.name.endswith(ending) and (owner := path.with_name(path.name.removesuffix(ending))) in self.known:
                 return owner
         return next((one for one in (path, *path.parents) if one in self.known), None)
 
-    # ── bringing it in ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _work_off(self) -> None:
-        """Reads what has news, each source when it may be read again."""
+        """Read the changed sources, each when its waiting time is over."""
         while self._waiting or self._search_all:
             if self._search_all and self._rest.get(_ALL, 0.0) <= time.monotonic():
                 await self._search()
@@ -160,7 +160,7 @@ class Watcher:
                 self._news = anyio.Event()
 
     async def _search(self) -> None:
-        """Brings in what was not there before."""
+        """Import sources that did not exist before."""
         self._search_all = False
         before, began = set(self.known), time.monotonic()
         fresh = [source for source in await self._found() if source.path not in before]
@@ -174,7 +174,7 @@ class Watcher:
         return sources
 
     def _marked(self, paths: Iterable[Path]) -> Iterator[Source]:
-        """The sources as they stand now; what is gone is forgotten."""
+        """Yield the sources with their current state, and forget those that no longer exist."""
         for path in paths:
             source = self.known[path]
             try:
@@ -205,7 +205,7 @@ async def _changes(roots: list[Path], *, polled: bool) -> AsyncGenerator[list[st
         watch_filter=None,
         debounce=_GATHER,
         step=_STEP,
-        rust_timeout=_GATHER,  # a cancel waits so long
+        rust_timeout=_GATHER,  # maximum delay of a cancellation
         force_polling=polled or None,
         poll_delay_ms=_POLLED,
         ignore_permission_denied=True,

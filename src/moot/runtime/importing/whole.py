@@ -1,4 +1,4 @@
-"""Recordings, brought in: once, whatever is tried again; under ids of their own; without rights that the file gives itself."""
+"""Import of recordings: only once, under new ids, and without permissions from the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["recorded_in"]
 
 
 async def recorded_in(holdings: Holdings, source: Source, format: Recorder, wanted: Wanted) -> AsyncGenerator[Brought, None]:
-    """Each conversation of the file, once it is stored or found to be there already. Raises UsageError, StoreError."""
+    """Yield each conversation of the file after it is stored or found. Raise UsageError or StoreError."""
     recordings = format.recordings(source.path, wanted.agent_type)
     while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
         yield await _one(holdings, source, recording, wanted)
@@ -77,7 +77,7 @@ def _brought(outcome: Outcome, source: Source, recording: Recording, conversatio
 
 
 async def _known(holdings: Holdings, format: Format, recording: Recording) -> Conversation | None:
-    """What an earlier import made of it, or the very conversation that it is a recording of."""
+    """Return the result of an earlier import, or the original conversation of the recording."""
     if (found := await holdings.imports.find(format.name, recording.source_id)) is not None:
         return found
     try:
@@ -87,11 +87,11 @@ async def _known(holdings: Holdings, format: Format, recording: Recording) -> Co
     return own if own.id == recording.source_id and own.id else None
 
 
-# ── ids of its own ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── new ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _renamed(recording: Recording, directory: str) -> Recording:
-    """The same under new ids: what a file calls itself may be taken here, by somebody else too."""
+    """Return the recording under new ids, because the file's ids may already be used, even by another user."""
     old = recording.conversation
     ids = {old.id: new_id(), **{message.id: new_id() for message in recording.messages}, **{run.id: new_id() for run in recording.runs}}
     ids |= {exchange.id: _exchange_id(exchange, ids, old.id) for exchange in recording.exchanges}
@@ -102,7 +102,7 @@ def _renamed(recording: Recording, directory: str) -> Recording:
         agent=old.agent,
         agent_type=old.agent_type,
         model=old.model,
-        directory=directory,  # not the file's: what tools may reach is never said by what was brought in
+        directory=directory,  # not the file's: imported data must not decide what tools may access
         head=ids.get(old.head or ""),
         created_at=old.created_at,
         updated_at=old.updated_at,
@@ -122,7 +122,7 @@ def _renamed(recording: Recording, directory: str) -> Recording:
 
 
 def _exchange_id(exchange: Exchange, ids: dict[str, str], conversation: str) -> str:
-    """Derived from the run as it was, so that whoever derives it finds it."""
+    """Return an id derived from the run, as for original exchanges."""
     base = exchange.run or conversation
     rest = exchange.id[len(base) :] if exchange.id.startswith(base) else f":{exchange.id}"
     return ids[base] + rest
@@ -148,7 +148,7 @@ def _run(run: Run, ids: dict[str, str], conversation: str) -> Run:
         conversation=conversation,
         message=ids[run.message],
         trigger="import",
-        agent_session_id=None,  # nobody goes on in a session because a file names it
+        agent_session_id=None,  # a file must not make anyone resume a session that it names
         parent_run=None,
         settings={**run.settings, "recorded": recorded},
     )
@@ -176,7 +176,7 @@ def _told(chunk: Chunk, ids: dict[str, str]) -> Chunk:
 
 
 def _own(metadata: JsonObject) -> JsonObject:
-    """Without `source`: that names a message of this home, whose run and session are followed."""
+    """Return the metadata without `source`, which would refer to a message of this installation."""
     return {name: value for name, value in metadata.items() if name != "source"}
 
 
