@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from format_samples import samples_of
 from moot.errors import MootError, UsageError
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, Sampled, WholeConversation
+from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, WholeConversation
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
 
@@ -64,7 +65,7 @@ def written(format: Format, conversation: ExportedConversation) -> tuple[bytes, 
     try:
         made = format.write(conversation)
     except UsageError:
-        assert isinstance(format, Sampled) and format.samples, "it can't write, and has no samples to be read with"
+        assert samples_of(format), "a read-only format needs samples"
         return None
     return made.data, made.fidelity
 
@@ -278,5 +279,5 @@ def samples(format: Any) -> list[Sample]:
     if isinstance(format, Outward):
         return []
     made = written(format, exported(["hello", "hi there", "and?"]))
-    own: list[Sample] = list(format.samples.values()) if isinstance(format, Sampled) else []
+    own: list[Sample] = list(samples_of(format).values())
     return [*own, *([made[0]] if made else [])]

@@ -143,9 +143,9 @@ def test_broken_sources_are_told_of_and_cost_no_other(moot: MootProcess) -> None
 def test_moots_own_data_and_what_is_no_file_are_refused(moot: MootProcess) -> None:
     assert moot.run("chat", "list").returncode == 0
     own = moot.run("import", str(moot.home / "data"))
-    assert (own.returncode, b"its own data" in own.stderr) == (2, True)
+    assert (own.returncode, b"own data folder" in own.stderr) == (2, True)
     gone = moot.run("import", "nowhere.jsonl")
-    assert (gone.returncode, b"there is no" in gone.stderr) == (2, True)
+    assert (gone.returncode, b"does not exist" in gone.stderr) == (2, True)
     os.mkfifo(moot.work / "pipe")
     assert moot.run("import", "pipe").returncode == 2
     assert moot.run("import").returncode == 2

@@ -61,11 +61,13 @@ class Case:
 
 CASES: dict[str, Case] = {
     "whole": Case(talk("whole", 0, 4), said("whole", 0, 1, 2, 3)),
-    "cut off": Case(talk("cut", 0, 2) + line("cut", 2)[:50], said("cut", 0, 1), ("line 3, the last, is cut off",)),
-    "NULs": Case(talk("nul", 0, 2) + bytes(4096) + b"\n" + line("nul", 2), said("nul", 0, 1, 2), ("line 3 has NUL bytes",)),
-    "ends in NULs": Case(talk("tail", 0, 2) + bytes(100_000), said("tail", 0, 1), ("line 3 has NUL bytes",)),
+    "cut off": Case(talk("cut", 0, 2) + line("cut", 2)[:50], said("cut", 0, 1), ("the last line, line 3, is truncated",)),
+    "NULs": Case(talk("nul", 0, 2) + bytes(4096) + b"\n" + line("nul", 2), said("nul", 0, 1, 2), ("line 3 contains NUL bytes",)),
+    "ends in NULs": Case(talk("tail", 0, 2) + bytes(100_000), said("tail", 0, 1), ("line 3 contains NUL bytes",)),
     "one bad line of many": Case(
-        talk("many", 0, 300) + b'{"type": "user", ]\n' + talk("many", 300, 600), said("many", *range(600)), ("line 301 is no JSON object",)
+        talk("many", 0, 300) + b'{"type": "user", ]\n' + talk("many", 300, 600),
+        said("many", *range(600)),
+        ("line 301 is not a JSON",),
     ),
     "a circle of parents": Case(line("circle", 0, parent=2) + line("circle", 1) + line("circle", 2), said("circle", 0, 1, 2)),
     "one id twice": Case(talk("twice", 0, 2) + line("twice", 1) + line("twice", 2), said("twice", 0, 1, 2)),
@@ -77,10 +79,10 @@ CASES: dict[str, Case] = {
         said("clock", 0, 1, 2, 3),
     ),
     "no bottom": Case(
-        talk("deep", 0, 2) + b'{"a":' * 100_000 + b"\n" + line("deep", 2), said("deep", 0, 1, 2), ("line 3 is no JSON object",)
+        talk("deep", 0, 2) + b'{"a":' * 100_000 + b"\n" + line("deep", 2), said("deep", 0, 1, 2), ("line 3 is not a JSON object",)
     ),
     "no UTF-8": Case(
-        talk("byte", 0, 2) + b'{"type": "user\xff"}\n' + line("byte", 2), said("byte", 0, 1, 2), ("line 3 is no JSON object",)
+        talk("byte", 0, 2) + b'{"type": "user\xff"}\n' + line("byte", 2), said("byte", 0, 1, 2), ("line 3 is not a JSON object",)
     ),
 }
 HUGE = "11111111-2222-4333-8444-999999999999"
@@ -206,10 +208,10 @@ def test_nothing_is_opened_that_is_no_file(stage: Stage) -> None:
 
 
 FAILED = {
-    "bomb.zip": "unpacks to more than 200 times its size",
-    "newer.mtm": "is of version 99 of the notebooks; this moot knows 1",
-    "two/.local": "can't be read as a database",
-    "three/.local": "can't be read as a database",
+    "bomb.zip": "expands to more than 200 times its size",
+    "newer.mtm": "has the unsupported notebook version 99. Supported: 1",
+    "two/.local": "as a database: ",
+    "three/.local": "as a database: ",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -32,14 +32,6 @@ _CHAT = re.compile(rb"^# CHAT: (.*) \[([^\]\n]+)\](?: \((.*)\))?\n", re.MULTILIN
 _BETWEEN = b"\n--------\n"
 _CALLS = re.compile(rb"<tool_calls>\n(.*?)(\[.*\])\n</tool_calls>\n+", re.DOTALL)
 _TIMED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)-(.*)")
-_SESSION = b"""model: openai:gpt-4o
-messages:
-- role: user
-  content: What is here?
-- role: assistant
-  content: One file.
-"""
-_LOG = b"# CHAT: What is here? [2025-11-21T20:31:32+00:00]\nWhat is here?\n--------\nOne file.\n--------\n\n"
 
 
 class Aichat(ReadOnly):
@@ -48,7 +40,6 @@ class Aichat(ReadOnly):
     name = "aichat"
     version = 1
     suffix = ".yaml"
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SESSION, "log": _LOG}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         base = environment_folder(environ.get("XDG_CONFIG_HOME"), home / ".config") / "aichat"

@@ -25,15 +25,6 @@ __all__ = ["Anthropic"]
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use", "search_result"})
 
-_SAMPLE = b"""{"model": "claude-sonnet-4-5", "max_tokens": 500, "system": "Be brief.", "messages": [
-  {"role": "user", "content": "What is here?"},
-  {"role": "assistant", "content": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"},
-    {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {"command": "ls"}}]},
-  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt"}]},
-  {"role": "assistant", "content": [{"type": "text", "text": "One file: a.txt"}]}
-]}
-"""
-
 
 class Anthropic:
     """`Format`."""
@@ -46,7 +37,6 @@ class Anthropic:
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "signatures", "tool calls"), "approximated"),
     }
-    samples: ClassVar[Mapping[str, bytes]] = {"request": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)

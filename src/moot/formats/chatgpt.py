@@ -8,9 +8,8 @@ https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 20
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from moot.formats._exports import Export, conversations_of, first_of, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
@@ -27,16 +26,6 @@ __all__ = ["ChatGPT"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "assistant", "system": "system"}
 _WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instructions")
-_SAMPLE = b"""[{"title": "Lists", "create_time": 1700000000.5, "update_time": 1700000060.0, "mapping": {
-  "n0": {"id": "n0", "message": null, "parent": null, "children": ["n1"]},
-  "n1": {"id": "n1", "message": {"id": "n1", "author": {"role": "user"}, "create_time": 1700000001.0,
-    "content": {"content_type": "text", "parts": ["What is here?"]}}, "parent": "n0", "children": ["n2", "n3"]},
-  "n2": {"id": "n2", "message": {"id": "n2", "author": {"role": "assistant"}, "recipient": "all",
-    "content": {"content_type": "text", "parts": ["One file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []},
-  "n3": {"id": "n3", "message": {"id": "n3", "author": {"role": "assistant"}, "recipient": "all",
-    "content": {"content_type": "text", "parts": ["A file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []}
-}, "current_node": "n3", "conversation_id": "c1"}]
-"""
 
 
 class ChatGPT(ReadOnly):
@@ -45,7 +34,6 @@ class ChatGPT(ReadOnly):
     name = "chatgpt"
     version = 1
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         first = first_of(path, head)

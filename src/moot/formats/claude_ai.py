@@ -8,9 +8,8 @@ https://whychose.com/seo/claude-conversation-export-format and https://github.co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from moot.formats._exports import Export, conversations_of, first_of, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
@@ -26,14 +25,6 @@ from moot.types.part import Part, text_part
 __all__ = ["ClaudeAi"]
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "system": "system"}
-_SAMPLE = b"""[{"uuid": "c1", "name": "Lists", "created_at": "2025-11-21T20:31:32.637Z", "chat_messages": [
-  {"uuid": "m1", "sender": "human", "text": "What is here?", "content": [{"type": "text", "text": "What is here?"}],
-   "created_at": "2025-11-21T20:31:32.637Z", "attachments": [{"file_name": "a.txt", "extracted_content": "one"}], "files": []},
-  {"uuid": "m2", "sender": "assistant", "text": "One file.", "created_at": "2025-11-21T20:31:40.637Z", "content": [
-    {"type": "thinking", "thinking": "I look."}, {"type": "tool_use", "name": "ls", "input": {}},
-    {"type": "tool_result", "name": "ls", "content": [{"type": "text", "text": "a.txt"}]}, {"type": "text", "text": "One file."}]}
-]}]
-"""
 
 
 class ClaudeAi(ReadOnly):
@@ -42,7 +33,6 @@ class ClaudeAi(ReadOnly):
     name = "claude-ai"
     version = 1
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         first = first_of(path, head)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -34,17 +34,6 @@ _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
 _FILES = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
-_SAMPLE = b"""\
-{"sessionId":"s1","projectHash":"p1","startTime":"2026-11-21T20:31:32.637Z","lastUpdated":"2026-11-21T20:31:32.637Z","kind":"main"}
-{"id":"m1","timestamp":"2026-11-21T20:31:32.673Z","type":"user","content":[{"text":"What is here?"}]}
-{"id":"m2","timestamp":"2026-11-21T20:31:32.846Z","type":"gemini","content":"I look.","thoughts":[],"model":"gemini-2.5-flash"}
-{"$set":{"lastUpdated":"2026-11-21T20:31:32.846Z"}}
-"""
-_OLDER = b"""{"sessionId": "s0", "projectHash": "p1", "startTime": "2025-11-21T20:31:32.637Z", "messages": [
-  {"id": "m1", "timestamp": "2025-11-21T20:31:32.673Z", "type": "user", "content": "What is here?"},
-  {"id": "m2", "timestamp": "2025-11-21T20:31:32.846Z", "type": "gemini", "content": "One file.", "model": "gemini-2.5-pro"}
-]}
-"""
 
 
 @dataclass(slots=True)
@@ -64,7 +53,6 @@ class Gemini(ReadOnly):
     name = "gemini"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"chat": _SAMPLE, "older": _OLDER}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("GEMINI_CLI_HOME"), home) / ".gemini" / "tmp"

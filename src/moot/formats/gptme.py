@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, reasoning, step
@@ -32,12 +32,6 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
 _FILES = ("conversation.jsonl", "branches/*.jsonl")
-_SAMPLE = b"""\
-{"role": "system", "content": "Be brief.", "timestamp": "2026-11-21T20:44:49.756617", "pinned": true, "hide": true}
-{"role": "user", "content": "What is here?", "timestamp": "2026-11-21T20:44:49.667063"}
-{"role": "assistant", "content": "I look.\\n@shell(call_1): {\\"command\\":\\"ls\\"}", "timestamp": "2026-11-21T20:44:53.523074"}
-{"role": "system", "content": "a.txt", "timestamp": "2026-11-21T20:44:54.147928", "call_id": "call_1", "metadata": {"tool": "shell"}}
-"""
 
 
 class Gptme(ReadOnly):
@@ -45,7 +39,6 @@ class Gptme(ReadOnly):
 
     name = "gptme"
     version = 1
-    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")

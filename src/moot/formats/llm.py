@@ -13,7 +13,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder
-from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, Row, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, text, whole_number
 from moot.formats._source.pieces import object_in
 from moot.types.canonical import JsonObject, empty
@@ -45,10 +45,6 @@ class Llm(ReadOnly):
     name = "llm"
     version = 1
     suffix = ".db"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"older": _database()}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         if named := environ.get("LLM_USER_PATH"):
@@ -193,20 +189,3 @@ def _file(attachment: JsonObject) -> Part:
     if url := text(attachment, "url"):
         return file(url, kind)
     return {"type": "data-file", "data": {"path": text(attachment, "path"), "mediaType": kind}}
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    schema = """
-        CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
-        CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT,
-            duration_ms INTEGER, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT);
-    """
-    told = [("r1", "gpt-4o", "What is here?", "One file.", "c1", 500, "2025-11-21T20:31:32", 20, 5)]
-    return made(
-        schema,
-        [
-            ("INSERT INTO conversations VALUES (?, ?, ?)", [("c1", "Lists", "gpt-4o")]),
-            ("INSERT INTO responses VALUES (?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, NULL)", told),
-        ],
-    )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
@@ -30,16 +29,6 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _FILES = ("*.conversation.json",)
 _PROMPT = "llm.prediction.systemPrompt"
 _TIME = re.compile(r"\d{13}")
-_SAMPLE = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"identifier": "qwen3"}, "messages": [
-  {"currentlySelected": 0, "versions": [{"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "What is here?"}]}]},
-  {"currentlySelected": 1, "versions": [
-    {"type": "multiStep", "role": "assistant", "steps": [{"type": "contentBlock", "content": [{"type": "text", "text": "A file."}]}]},
-    {"type": "multiStep", "role": "assistant", "steps": [
-      {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "I look."}]},
-      {"type": "contentBlock", "content": [{"type": "text", "text": "One file."}], "genInfo": {"identifier": "qwen3",
-        "stats": {"stopReason": "eosFound", "promptTokensCount": 20, "predictedTokensCount": 5, "totalTimeSec": 1.5}}}]}]}
-]}
-"""
 
 
 class LmStudio(ReadOnly):
@@ -48,7 +37,6 @@ class LmStudio(ReadOnly):
     name = "lmstudio"
     version = 2
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / ".lmstudio" / "conversations"

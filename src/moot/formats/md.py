@@ -92,7 +92,6 @@ class Markdown:
         **dict.fromkeys(("tool calls", "other parts"), "approximated"),
     }
     legible: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"written down": b"# Lists\n\n## User\n\nWhat is here?\n\n## Assistant\n\nOne file: a.txt\n"}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if path.suffix.lower() not in (".md", ".markdown") or head.startswith(b"# CHAT: "):  # a log of aichat

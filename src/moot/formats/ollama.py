@@ -13,7 +13,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import value_in
 from moot.types.canonical import JsonObject
@@ -39,10 +39,6 @@ class Ollama(ReadOnly):
     name = "ollama"
     version = 1
     suffix = ".sqlite"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": _database()}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
@@ -108,15 +104,3 @@ def _file(name: object, data: object) -> Part:
     content = data if isinstance(data, bytes) else str(data or "").encode()
     kind = next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "text/plain")
     return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    schema = """
-        CREATE TABLE chats (id TEXT PRIMARY KEY, title TEXT, created_at TIMESTAMP);
-        CREATE TABLE messages (id INTEGER PRIMARY KEY, chat_id TEXT, role TEXT, content TEXT, thinking TEXT, model_name TEXT,
-            created_at TIMESTAMP, tool_result TEXT);
-    """
-    message = "INSERT INTO messages (chat_id, role, content, model_name, created_at) VALUES ('c1', ?, ?, ?, '2025-11-21 20:31:32')"
-    told = [("user", "What is here?", None), ("assistant", "One file.", "qwen3")]
-    return made(schema, [("INSERT INTO chats VALUES (?, ?, ?)", [("c1", "Lists", "2025-11-21 20:31:32")]), (message, told)])

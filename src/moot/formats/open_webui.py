@@ -14,7 +14,7 @@ from moot.errors import UsageError
 from moot.formats._answers_of_open_webui import REACHABLE, Answer, answer_of
 from moot.formats._saying import Said, branches, entries_of, file, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats._source.pieces import along, array, beginning, bytes_of, member, parsed, value_in
 from moot.formats._source.tree import in_order
@@ -42,11 +42,6 @@ class OpenWebUi(ReadOnly):
     name = "open-webui"
     version = 2
     suffix = ".json"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        chat = ("c1", "u1", "Lists", _CHAT.decode(), 1700000000, 1700000060)
-        return {"export": b'[{"id": "c1", "title": "Lists", "archived": false, "chat": ' + _CHAT + b"}]\n", "database": _database(chat)}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         if folder := environ.get("DATA_DIR"):
@@ -221,16 +216,3 @@ def _usage(value: JsonObject) -> Usage:
         )
     )
     return Usage(given[0], given[1], cached, None, thoughts)
-
-
-_CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "messages": {
-  "m1": {"id": "m1", "parentId": null, "childrenIds": ["m2"], "role": "user", "content": "What is here?", "timestamp": 1700000001},
-  "m2": {"id": "m2", "parentId": "m1", "childrenIds": [], "role": "assistant", "model": "llama3", "timestamp": 1700000002,
-    "content": "<details type=\\"reasoning\\" done=\\"true\\">\\n<summary>Thought</summary>\\n> I look.\\n</details>\\nOne file."}
-}}}"""
-
-
-def _database(chat: tuple[str | int, ...]) -> bytes:
-    """A small one, to try reading with."""
-    schema = "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at BIGINT, updated_at BIGINT)"
-    return made(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])

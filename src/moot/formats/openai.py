@@ -35,17 +35,6 @@ _PIECES = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 _SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
-_SAMPLE = b"""{"model": "gpt-4o", "messages": [
-  {"role": "system", "content": "Be brief."},
-  {"role": "user", "content": [{"type": "text", "text": "What is here?"},
-    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}]},
-  {"role": "assistant", "content": null, "tool_calls": [
-    {"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": "{\\"command\\": \\"ls\\"}"}}]},
-  {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
-  {"role": "assistant", "reasoning_content": "One file.", "content": "One file: a.txt"}
-]}
-"""
-
 
 class OpenAI:
     """`Format`."""
@@ -57,10 +46,6 @@ class OpenAI:
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls"), "approximated"),
-    }
-    samples: ClassVar[Mapping[str, bytes]] = {
-        "request": _SAMPLE,
-        "fine-tuning": b'{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"}]}\n' * 2,
     }
 
     def sniff(self, path: Path, head: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish
-from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import SQLITE, Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.pieces import array, beginning, members, object_in, whole
 from moot.formats._source.plain import head_of
@@ -50,10 +50,6 @@ class OpenCode(ReadOnly):
     version = 1
     resumable: Literal[True] = True
     suffix = ".db"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": _database(), "export": _EXPORT}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
@@ -222,33 +218,3 @@ def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterato
                 yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
 
     return entries_of(said())
-
-
-_SCHEMA = """
-CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, directory text, title text, model text,
-    time_created integer, time_updated integer, time_archived integer);
-CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
-CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);
-"""
-_EXPORT = b"""{"info": {"id": "ses_2", "directory": "/home/user/project", "title": "Lists"}, "messages": [
-  {"info": {"id": "msg_1", "role": "user", "time": {"created": 1795293173351}}, "parts": [{"type": "text", "text": "What is here?"}]},
-  {"info": {"id": "msg_2", "role": "assistant", "modelID": "mock-1", "providerID": "mock", "finish": "stop"}, "parts": [
-    {"type": "step-start"}, {"type": "text", "text": "One file."}]}
-]}
-"""
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    told = [
-        ("msg_1", '{"role":"user","time":{"created":1795293173351}}', "prt_1", '{"type":"text","text":"What is here?"}'),
-        ("msg_2", '{"role":"assistant","modelID":"mock-1","providerID":"mock"}', "prt_2", '{"type":"text","text":"One file."}'),
-    ]
-    return made(
-        _SCHEMA,
-        [
-            ("INSERT INTO session (id, directory, title) VALUES (?, ?, ?)", [("ses_1", "/home/user/project", "Lists")]),
-            ("INSERT INTO message (id, session_id, data) VALUES (?, 'ses_1', ?)", [one[:2] for one in told]),
-            ("INSERT INTO part (message_id, session_id, id, data) VALUES (?, 'ses_1', ?, ?)", [(one[0], *one[2:]) for one in told]),
-        ],
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from moot.errors import UsageError
 from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, reasoning, step
@@ -25,14 +24,6 @@ __all__ = ["Pi"]
 
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _FILES = ("*_*.jsonl",)
-_SAMPLE = b"""\
-{"type":"session","version":3,"id":"s1","timestamp":"2026-11-21T20:44:43.782Z","cwd":"/home/user/project"}
-{"type":"message","id":"a1","parentId":null,"timestamp":"2026-11-21T20:44:43.855Z","message":{"role":"user","content":"What is here?"}}
-{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-11-21T20:44:44.014Z","message":{"role":"assistant","content":\
-[{"type":"toolCall","id":"c1","name":"bash","arguments":{"command":"ls"}}],"provider":"mock","model":"mock-1","stopReason":"toolUse"}}
-{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-11-21T20:44:44.041Z","message":{"role":"toolResult","toolCallId":"c1",\
-"toolName":"bash","content":[{"type":"text","text":"a.txt"}],"isError":false}}
-"""
 
 
 class Pi(ReadOnly):
@@ -40,7 +31,6 @@ class Pi(ReadOnly):
 
     name = "pi"
     version = 1
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"

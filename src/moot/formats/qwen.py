@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -26,12 +26,6 @@ __all__ = ["Qwen"]
 _SPEECH = frozenset({"user", "assistant", "tool_result"})
 _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
 _FILES = ("chats/*.jsonl",)
-_SAMPLE = b"""\
-{"uuid":"a1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-21T20:37:24.594Z","type":"user","cwd":"/home/user/project",\
-"version":"0.15.10","message":{"role":"user","parts":[{"text":"What is here?"}]}}
-{"uuid":"a2","parentUuid":"a1","sessionId":"s1","timestamp":"2026-11-21T20:37:24.850Z","type":"assistant","cwd":"/home/user/project",\
-"version":"0.15.10","model":"mock-1","message":{"role":"model","parts":[{"text":"One file."}]}}
-"""
 
 
 class Qwen(ReadOnly):
@@ -40,7 +34,6 @@ class Qwen(ReadOnly):
     name = "qwen"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         runtime = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")

@@ -21,15 +21,6 @@ __all__ = ["Ui"]
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
-_SAMPLE = b"""[
-  {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "What is here?"}]},
-  {"id": "m2", "role": "assistant", "metadata": {"model": "mock-1"}, "parts": [{"type": "step-start"},
-    {"type": "reasoning", "text": "I look.", "state": "done"},
-    {"type": "tool-shell", "toolCallId": "c1", "state": "output-available", "input": {"command": "ls"}, "output": "a.txt"},
-    {"type": "text", "text": "One file: a.txt"}]}
-]
-"""
-
 
 class Ui:
     """`Format`."""
@@ -45,10 +36,6 @@ class Ui:
         ),
         "kept",
     )
-    samples: ClassVar[Mapping[str, bytes]] = {
-        "messages": _SAMPLE,
-        "lines": b'{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}\n' * 2,
-    }
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
@@ -27,22 +27,6 @@ from moot.types.usage import Usage
 __all__ = ["Vibe"]
 
 _STORE = "mistral.vibe.unified-session-store/"
-
-_SAMPLE = {
-    "CURRENT": b'{"generation":"0000000000000002","session_id":"s1","store_format":"mistral.vibe.unified-session-store/v1"}',
-    "meta.json": b'{"session_id":"s1","title":"Lists","origin_directory":"/home/user/project","config":{"model_name":"mock-1"}}',
-    "generations/0000000000000002/manifest.json": b'{"snapshot_sequence":2,"projection_state":{"chunks":["aa"]}}',
-    "chunks/aa.json": b"""[
- {"type": "message", "id": "u1", "role": "user", "createdAt": 1795294171477, "content": [{"type": "text", "text": "What is here?"}]},
- {"type": "reasoning", "id": "reasoning-a1-0", "createdAt": 1795294171609, "text": "I look."},
- {"type": "effect", "id": "effect-1", "createdAt": 1795294171619, "detail": {"toolName": "bash", "input": {"command": "ls"}},
-  "state": {"status": "completed", "output": {"type": "success", "structured_content": {"stdout": "a.txt"}}}}
-]
-""",
-    "journal/0000000000000003.jsonl": b"""{"type":"projection_delta","sequence":3,"payload":{"delta":[{"op":"append_entry","entry":\
-{"type":"message","id":"assistant-a2","role":"assistant","content":[{"type":"text","text":"One file."}]}}]}}
-""",
-}
 
 
 @dataclass(slots=True)
@@ -69,7 +53,6 @@ class Vibe(ReadOnly):
     name = "vibe"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, Mapping[str, bytes]]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("VIBE_HOME"), home / ".vibe") / "logs" / "session" / "unified"

@@ -40,5 +40,5 @@ def test_prompts_of_a_pipe_become_messages_and_each_has_its_run() -> None:
 
 
 def test_a_type_that_does_not_fit_the_file_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UsageError, match=r"no converter reads .* 'telepathy'; known: "):
+    with pytest.raises(UsageError, match=r"No converter reads .* 'telepathy'. Known agent types: "):
         list(RecordingFormat().recordings(RECORDED / "codex" / "exec-json-list.jsonl", "telepathy"))

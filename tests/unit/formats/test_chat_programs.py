@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from format_samples import samples_of
 from moot.errors import UsageError
 from moot.formats.aichat import Aichat
 from moot.formats.lmstudio import LmStudio
@@ -76,7 +77,7 @@ def test_a_session_of_aichat_is_read_with_what_was_compressed(tmp_path: Path) ->
 def test_yaml_that_makes_objects_makes_none(tmp_path: Path) -> None:
     path = tmp_path / "evil.yaml"
     path.write_text('model: a\nmessages:\n- role: user\n  content: !!python/object/apply:os.system ["touch /tmp/evil"]\n')
-    with pytest.raises(UsageError, match="no YAML"):
+    with pytest.raises(UsageError, match="as YAML"):
         read(Aichat(), path)
 
 
@@ -215,7 +216,7 @@ def test_a_message_without_a_row_is_read_from_the_chat_when_a_row_hangs_on_it(tm
 
 def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> None:
     path = tmp_path / "1700000000000.conversation.json"
-    path.write_bytes(LmStudio().samples["conversation"])
+    path.write_bytes(samples_of(LmStudio())["conversation"])
     [conversation] = read(LmStudio(), path)
     assert conversation.conversation.source_id == "1700000000000"
     assert said(conversation) == [("1.0", None, "What is here?"), ("2.0", "1.0", "A file."), ("2.1", "1.0", "One file.")]
@@ -257,7 +258,7 @@ def test_each_model_call_in_lm_studio_is_a_step_with_its_tool_calls_paired(tmp_p
 def test_a_damaged_table_beside_the_messages_is_told_of_and_costs_no_message(tmp_path: Path) -> None:
     path = tmp_path / "db.sqlite"
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(Ollama().samples["database"])
+        connection.deserialize(samples_of(Ollama())["database"])
         connection.execute("CREATE TABLE attachments (id INTEGER PRIMARY KEY, message_id INT, filename TEXT, data BLOB)")
         connection.executemany(
             "INSERT INTO attachments (message_id, filename, data) VALUES (1, ?, ?)", [(f"{n}.txt", b"x" * 900) for n in range(40)]
@@ -277,7 +278,7 @@ def test_a_damaged_table_beside_the_messages_is_told_of_and_costs_no_message(tmp
 def test_ollama_pairs_outputs_with_the_calls_before_them(tmp_path: Path) -> None:
     path = tmp_path / "db.sqlite"
     with closing(sqlite3.connect(path)) as connection:
-        connection.deserialize(Ollama().samples["database"])
+        connection.deserialize(samples_of(Ollama())["database"])
         connection.execute(
             "CREATE TABLE tool_calls (id INT, message_id INT, function_name TEXT, function_arguments TEXT, function_result TEXT)"
         )

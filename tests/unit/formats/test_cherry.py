@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from format_samples.cherry import samples
 from moot.errors import UsageError
 from moot.formats.cherry.format import Cherry
-from moot.formats.cherry.sample import samples
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 
@@ -116,5 +116,5 @@ def test_content_that_is_no_json_is_told_of_and_costs_no_other(tmp_path: Path) -
 
 
 def test_it_is_only_read() -> None:
-    with pytest.raises(UsageError, match="only read"):
+    with pytest.raises(UsageError, match="read-only"):
         CHERRY.write(ExportedConversation(Conversation("c"), ()))

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from format_samples.apps import CLAI as SAMPLE
 from moot.formats.clai.format import Clai
-from moot.formats.clai.writing import SAMPLE
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message
@@ -89,7 +89,7 @@ def test_a_chat_that_is_cut_off_keeps_its_whole_messages(tmp_path: Path) -> None
     path.write_bytes(SAMPLE[: SAMPLE.index(b'"milk')])
     [one] = read(path)
     assert [message.role for message in one.messages] == ["system", "user", "assistant"]
-    assert any("cut off" in entry.problem for entry in one.entries if isinstance(entry, ImportedRecord))
+    assert any("truncated" in entry.problem for entry in one.entries if isinstance(entry, ImportedRecord))
 
 
 def test_an_answer_that_grew_begins_with_the_bytes_that_it_had(tmp_path: Path) -> None:

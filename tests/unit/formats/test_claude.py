@@ -292,7 +292,7 @@ def test_a_first_line_longer_than_the_look_at_it_is_known(tmp_path: Path) -> Non
 def test_a_file_of_other_lines_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="no session of Claude Code"):
+    with pytest.raises(UsageError, match="not a session of Claude Code"):
         list(FORMAT.read(path))
 
 

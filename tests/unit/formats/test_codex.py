@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.formats import check_read, read_whole
+from format_samples.codex import SAMPLES
 from moot.errors import UsageError
 from moot.formats.claude.format import ClaudeFormat
-from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex.format import CodexFormat
 from moot.formats.recording import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
@@ -271,7 +271,7 @@ def test_the_places_are_those_of_its_variable_else_of_the_home(tmp_path: Path) -
 def test_a_file_of_other_lines_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="no session of Codex"):
+    with pytest.raises(UsageError, match="not a session of Codex"):
         list(FORMAT.read(path))
 
 

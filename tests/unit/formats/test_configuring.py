@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from format_samples import samples_of
+from format_samples.apps import CLAI as SAMPLE
+from format_samples.apps import tai_database as sample
+from format_samples.talkcody import sample as talkcody_sample
 from moot.config.writing import check_text
 from moot.errors import UsageError
 from moot.formats._source.configuring import Draft
-from moot.formats.clai.writing import SAMPLE
-from moot.formats.tai.writing import sample
-from moot.formats.talkcody.sample import sample as talkcody_sample
 from moot.plugins import FORMATS
 from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
 from moot.runtime.importing.sources import sources_at
@@ -164,7 +165,7 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
     for place in (project / ".mutsumi", project / ".vscode", user):
         place.mkdir(parents=True)
     format: Any = FORMATS.make("mtm")
-    (project / ".mutsumi" / "a.mtm").write_bytes(format.samples["notebook"])
+    (project / ".mutsumi" / "a.mtm").write_bytes(samples_of(format)["notebook"])
     (user / "settings.json").write_text(MUTSUMI)
     (project / ".vscode" / "settings.json").write_text('{"mutsumi.defaultModel": {"model": "own", "provider": "mine"}}')
     configuration = found(project / ".mutsumi", tmp_path / "data")
@@ -179,7 +180,7 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
     headers = {"x-api-key": "${DOCS_X_API_KEY}"}
     assert value["mcp"] == {"docs": {"url": "https://example.org/mcp//x", "headers": headers, "enabled": False}}
     assert "topsecret" not in text and "sk-abc" not in text and "default/reviewer.md" in text
-    assert any("approved without a question" in note for note in configuration.notes)
+    assert any("approved automatically" in note for note in configuration.notes)
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
@@ -196,7 +197,7 @@ def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_commen
 def test_neither_the_live_configuration_nor_any_file_is_written_over(tmp_path: Path) -> None:
     live, there = tmp_path / "config.yaml", tmp_path / "there.yaml"
     there.write_text("")
-    with pytest.raises(UsageError, match="moot reads"):
+    with pytest.raises(UsageError, match="active configuration"):
         refuse_live(live, live)
     with pytest.raises(UsageError, match="already"):
         refuse_live(there, live)

@@ -104,7 +104,7 @@ def test_a_picture_that_is_a_bomb_is_left_out_and_the_rest_is_read(tmp_path: Pat
 
 def test_conversations_that_are_a_bomb_are_refused_in_words(tmp_path: Path) -> None:
     path = packed(tmp_path / "export.zip", {"conversations.json": b"[" + b" " * (20 << 20) + b"]"})
-    with pytest.raises(UsageError, match="unpacks to more than"):
+    with pytest.raises(UsageError, match="expands to more than"):
         read(ChatGPT(), path)
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.holding import conversations
+from format_samples.apps import MTM as SAMPLE
+from format_samples.apps import MTM_1 as SAMPLE_ONE
 from moot.errors import UsageError
 from moot.formats.mtm.format import Mtm, MtmOne
-from moot.formats.mtm.writing import SAMPLE
-from moot.formats.mtm.writing_one import SAMPLE_ONE
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message

@@ -131,7 +131,7 @@ def test_a_database_of_a_version_with_other_tables_is_refused_in_words(tmp_path:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE part RENAME TO part_2")
     assert not OpenCode().sniff(path, path.read_bytes()[: 1 << 16])
-    with pytest.raises(UsageError, match="no database of OpenCode"):
+    with pytest.raises(UsageError, match="not a database of OpenCode"):
         read(OpenCode(), path)
 
 

@@ -68,9 +68,9 @@ def test_members_inside_members_are_found_in_one_go(value: dict[str, Any]) -> No
 
 def test_brackets_in_brackets_are_looked_through_quickly() -> None:
     deep = b"[" * 50_000
-    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is cut off"]
+    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is truncated"]
     assert [piece.raw for piece in array([b"[" + deep + b"]" * 50_000 + b"]"])] == [deep + b"]" * 50_000]
-    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is cut off"]
+    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is truncated"]
 
 
 @quick

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from format_samples.apps import tai_database as sample
 from moot.errors import UsageError
 from moot.formats.tai.format import Tai
-from moot.formats.tai.writing import sample
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, WholeConversation
 from moot.types.message import Message
@@ -74,7 +74,7 @@ def test_broken_tool_calls_and_unknown_roles_are_told_of(home: Path) -> None:
     )
     [one] = read(home)
     problems = [entry.problem for entry in one.entries if hasattr(entry, "problem")]
-    assert len(problems) == 2 and "no JSON" in problems[0] and "narrator" in problems[1]
+    assert len(problems) == 2 and "not valid JSON" in problems[0] and "narrator" in problems[1]
     assert one.messages[1].parts[1]["toolName"] == "unknown" and one.messages[1].parts[1]["output"] == "milk\neggs"
 
 
@@ -92,7 +92,7 @@ def test_a_database_of_somebody_else_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE sessions (id TEXT)")
         connection.commit()
     assert not TAI.sniff(path, path.read_bytes()[:64])
-    with pytest.raises(UsageError, match="no database of TAI"):
+    with pytest.raises(UsageError, match="not a database of TAI"):
         read(path)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from format_samples.talkcody import sample
 from moot.errors import UsageError
 from moot.formats.talkcody.format import TalkCody
-from moot.formats.talkcody.sample import sample
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message

@@ -92,7 +92,7 @@ async def test_a_reader_that_dies_costs_the_source_that_it_was_at_and_no_other(t
         async for _ in pieces:
             for child in children():
                 os.kill(child, signal.SIGKILL)
-    assert pieces.problem == "the process that read it ended by signal 9"
+    assert pieces.problem == "the reader process ended by signal 9"
     told, problem = await read(apart, long)
     assert (sum(len(piece.arrivals) for piece in told), problem) == (40, "")
     await apart.close()

@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 
 from conformance.formats import source as place_sample
+from format_samples import samples_of
 from import_stage import source, stored
 from moot.formats.claude.format import ClaudeFormat
 from moot.plugins import FORMATS
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
-from moot.types.format import Entry, ImportedConversation, Sampled
+from moot.types.format import Entry, ImportedConversation
 from moot.types.store import Store
 
 SESSION = "11111111-2222-4333-8444-55555555555"
@@ -104,10 +105,10 @@ def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
 
 
 BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
-    "cut off": (talk(0, 3) + said(3)[:40], 1, ["word0", "word1", "word2"], "line 4, the last, is cut off"),
-    "NUL bytes": (talk(0, 2) + b"\0" * 512 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 has NUL bytes"),
-    "a tail of NUL bytes": (talk(0, 2) + b"\0" * 4096, 1, ["word0", "word1"], "line 3 has NUL bytes"),
-    "one bad line of many": (talk(0, 40) + b"{]\n" + talk(40, 60), 1, [f"word{at}" for at in range(60)], "line 41 is no JSON object"),
+    "cut off": (talk(0, 3) + said(3)[:40], 1, ["word0", "word1", "word2"], "the last line, line 4, is truncated"),
+    "NUL bytes": (talk(0, 2) + b"\0" * 512 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 contains NUL bytes"),
+    "a tail of NUL bytes": (talk(0, 2) + b"\0" * 4096, 1, ["word0", "word1"], "line 3 contains NUL bytes"),
+    "one bad line of many": (talk(0, 40) + b"{]\n" + talk(40, 60), 1, [f"word{at}" for at in range(60)], "line 41 is not a JSON object"),
     "parents in a circle": (said(0, parent=2) + said(1) + said(2), 0, ["word0", "word1", "word2"], ""),
     "its own parent": (said(0, parent=0) + said(1), 0, ["word0", "word1"], ""),
     "one id twice": (talk(0, 2) + said(1, "other") + said(2), 0, ["word0", "word1", "word2"], ""),
@@ -117,8 +118,13 @@ BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
         ["word0", "word1", "word2"],
         "",
     ),
-    "nested without a bottom": (talk(0, 2) + b"[" * 100_000 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 is no JSON object"),
-    "no UTF-8": (talk(0, 2) + b'{"type":"user\xff\xfe"}\n' + said(2), 1, ["word0", "word1", "word2"], "line 3 is no JSON object"),
+    "nested without a bottom": (
+        talk(0, 2) + b"[" * 100_000 + b"\n" + said(2),
+        1,
+        ["word0", "word1", "word2"],
+        "line 3 is not a JSON",
+    ),
+    "no UTF-8": (talk(0, 2) + b'{"type":"user\xff\xfe"}\n' + said(2), 1, ["word0", "word1", "word2"], "line 3 is not a JSON"),
 }
 
 
@@ -330,7 +336,7 @@ async def test_nothing_is_ever_written_into_a_source(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parents[2] / "recorded" / "formats", root)
     for name in FORMATS.names():
         format = FORMATS.make(name)
-        for number, sample in enumerate(format.samples.values() if isinstance(format, Sampled) else ()):
+        for number, sample in enumerate(samples_of(format).values()):
             (root / f"sample-{name}-{number}").mkdir()
             place_sample(format, root / f"sample-{name}-{number}", sample)
     owner = sqlite3.connect(root / "logs.db")

@@ -22,7 +22,7 @@ async def test_one_bad_line_costs_itself_alone_and_is_told_of(tmp_path: Path) ->
     async with stored(tmp_path / "home") as store:
         report = await take(store, file)
         assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
-        assert report.brought[0].notes == ("line 3 has NUL bytes, as a loss of power leaves them",)
+        assert report.brought[0].notes == ("line 3 contains NUL bytes, typically caused by a power failure",)
         bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
         assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]
 
@@ -66,7 +66,7 @@ def test_our_own_data_is_refused_and_nothing_but_files_is_opened(tmp_path: Path)
     data.mkdir(parents=True)
     (data / "moot.db").write_bytes(HEAD)
     for own in (data, data / "moot.db"):
-        with pytest.raises(UsageError, match="its own data"):
+        with pytest.raises(UsageError, match="own data folder"):
             list(sources_at(own, "", data))
     folder = tmp_path / "folder"
     folder.mkdir()

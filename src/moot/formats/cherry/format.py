@@ -9,7 +9,6 @@ from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
 from moot.formats._source.plain import head_of
 from moot.formats.cherry.configuration import configuration
-from moot.formats.cherry.sample import samples
 from moot.formats.cherry.sessions import SESSIONS, sessions
 from moot.formats.cherry.topics import topics
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
@@ -28,10 +27,6 @@ class Cherry:
     name = "cherry"
     version = 1
     suffix = ".sqlite"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return samples()
 
     def sniff(self, path: Path, head: bytes) -> bool:
         return _is_own(columns(path, head)) if head else any(True for _ in self.sources(path))

@@ -12,7 +12,7 @@ from moot.formats._source.plain import head_of
 from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
 from moot.formats.clai.surroundings import COPIES
-from moot.formats.clai.writing import HOLDS, SAMPLE, chat
+from moot.formats.clai.writing import HOLDS, chat
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Clai"]
@@ -30,7 +30,6 @@ class Clai:
     suffix = ".json"
     words = "a chat for clai"
     holds = HOLDS
-    samples: Mapping[str, bytes] = {"chat": SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:

@@ -13,7 +13,7 @@ from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS", "SAMPLE", "chat"]
+__all__ = ["HOLDS", "chat"]
 
 HOLDS: dict[str, Keeping] = {
     "messages": "kept",
@@ -128,32 +128,3 @@ def _usage(usage: Json) -> JsonObject:
             "rejected_prediction_tokens": 0,
         },
     }
-
-
-SAMPLE = b"""{
-  "created": "2026-08-18T05:12:18.123456789+02:00",
-  "id": "what_is_in_the",
-  "profile": "cody",
-  "origin_dir": "/home/ada/notes",
-  "messages": [
-    {"content": "You are an assistant for a CLI tool.", "role": "system"},
-    {"content": "What is in the notes?", "role": "user"},
-    {
-      "content": "",
-      "reasoning_content": "I should look.",
-      "role": "assistant",
-      "tool_calls": [
-        {"id": "call_1", "name": "cat", "type": "function", "inputs": {"file": "notes.md"}, "function": {"name": "cat", "arguments": "{}"}}
-      ]
-    },
-    {"content": "milk\\neggs", "role": "tool", "tool_call_id": "call_1"},
-    {"content": "Milk and eggs.", "role": "system"}
-  ],
-  "queries": [
-    {"created_at": "2026-08-18T05:12:25Z", "cost_usd": 0.00123, "current_index": 1, "model": "or:some/model",
-     "usage": {"prompt_tokens": 812, "completion_tokens": 31, "total_tokens": 843,
-       "prompt_tokens_details": {"cached_tokens": 512, "audio_tokens": 0},
-       "completion_tokens_details": {"reasoning_tokens": 9, "audio_tokens": 0}}}
-  ]
-}
-"""

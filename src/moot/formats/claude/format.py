@@ -16,7 +16,6 @@ from moot.formats._steps import weaker
 from moot.formats._writing import families, fidelity_of, session_of, unanswered
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
-from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude._session import Session
 from moot.formats.claude._sidechains import Sidechains
 from moot.formats.claude._writing import SPACE, lines_of
@@ -42,7 +41,6 @@ class ClaudeFormat:
     name = "claude"
     version = 1
     suffix = ".jsonl"
-    samples = SAMPLES
     agent_type = AGENT
     resumable: Literal[True] = True
     words = "a session that Claude Code can resume"

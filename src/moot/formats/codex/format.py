@@ -13,7 +13,6 @@ from moot.formats._source.lines import json_lines
 from moot.formats._writing import fidelity_of, session_of, unanswered
 from moot.formats.codex._kinds import is_rollout_line, normal
 from moot.formats.codex._parents import call_that_began, parent_of
-from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex._session import Session
 from moot.formats.codex._writing import SPACE, lines_of
 from moot.types.canonical import JsonObject, loads
@@ -35,7 +34,6 @@ class CodexFormat:
     name = "codex"
     version = 1
     suffix = ".jsonl"
-    samples = SAMPLES
     agent_type = AGENT
     resumable: Literal[True] = True
     words = "a session that Codex can resume"

@@ -11,8 +11,8 @@ from moot.formats._source.documents import Document, sketch
 from moot.formats._source.folders import files_below
 from moot.formats.mtm.configuration import EDITORS, configuration
 from moot.formats.mtm.reading import VERSION, read_file
-from moot.formats.mtm.writing import HOLDS, SAMPLE, unversioned
-from moot.formats.mtm.writing_one import HOLDS_ONE, SAMPLE_ONE, version_one
+from moot.formats.mtm.writing import HOLDS, unversioned
+from moot.formats.mtm.writing_one import HOLDS_ONE, version_one
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Keeping, Written
 
 __all__ = ["Mtm", "MtmOne"]
@@ -29,7 +29,6 @@ class Mtm:
     suffix = ".mtm"
     words = "a notebook for Mutsumi"
     holds: Mapping[str, Keeping] = HOLDS
-    samples: Mapping[str, bytes] = {"notebook": SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -67,7 +66,6 @@ class MtmOne:
     suffix = ".mtm"
     words = "a notebook for the fork of Mutsumi with versioned files"
     holds: Mapping[str, Keeping] = HOLDS_ONE
-    samples: Mapping[str, bytes] = {"notebook": SAMPLE_ONE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         found = sketch(head)

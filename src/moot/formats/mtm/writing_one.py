@@ -12,7 +12,7 @@ from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS_ONE", "SAMPLE_ONE", "version_one"]
+__all__ = ["HOLDS_ONE", "version_one"]
 
 HOLDS_ONE: dict[str, Keeping] = {
     "messages": "kept",
@@ -171,36 +171,3 @@ def _sum(one: JsonObject, other: JsonObject) -> JsonObject:
 
 def _at(message: Message) -> JsonObject:
     return {"timestamp": message.created_at} if message.created_at else {}
-
-
-SAMPLE_ONE = b"""{
-  "formatVersion": 1,
-  "metadata": {
-    "uuid": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a02",
-    "name": "Milk and eggs",
-    "created_at": "2026-08-06T19:06:15.000Z",
-    "parent_agent_id": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01",
-    "allowed_uris": []
-  },
-  "context": [
-    {"role": "user", "content": "What is in the notes?", "timestamp": 1786043175000,
-     "mutsumi": {"ghostBlock": {"files": [{"key": "notes.md", "version": 1, "content": "milk"}], "tools": []}}},
-    {
-      "role": "assistant",
-      "content": [
-        {"type": "thinking", "thinking": "I should look.", "thinkingSignature": "c2lnbmVk"},
-        {"type": "toolCall", "id": "call_1", "name": "read", "arguments": {"uri": "notes.md"}}
-      ],
-      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model",
-      "usage": {"input": 10, "output": 5, "cacheRead": 3, "cacheWrite": 0, "totalTokens": 18, "cost": {"total": 0.0012}},
-      "stopReason": "toolUse", "timestamp": 1786043176000
-    },
-    {"role": "toolResult", "toolCallId": "call_1", "toolName": "read", "content": [{"type": "text", "text": "milk"}], "isError": false},
-    {
-      "role": "assistant",
-      "content": [{"type": "text", "text": "Milk."}],
-      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model", "stopReason": "stop", "timestamp": 1786043177000
-    }
-  ],
-  "notes": [{"beforeUserIndex": 0, "markdown": "# Shopping"}]
-}"""

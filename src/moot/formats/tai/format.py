@@ -10,7 +10,7 @@ from moot.formats._source.database import columns, opened, tables
 from moot.formats._source.plain import head_of
 from moot.formats.tai.configuration import configuration
 from moot.formats.tai.reading import conversations
-from moot.formats.tai.writing import HOLDS, database, sample
+from moot.formats.tai.writing import HOLDS, database
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Tai"]
@@ -28,10 +28,6 @@ class Tai:
     suffix = ".db"
     words = "a database for TAI with the conversation as a session"
     holds = HOLDS
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"sessions": sample()}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:

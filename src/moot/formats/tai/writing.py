@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from moot.formats._source.database import made
 from moot.formats._steps import Step, model_calls, output_text
@@ -13,7 +12,7 @@ from moot.types.canonical import Json, dumps
 from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 
-__all__ = ["HOLDS", "database", "sample"]
+__all__ = ["HOLDS", "database"]
 
 _SCHEMA = """
 CREATE TABLE sessions (
@@ -87,16 +86,3 @@ def _name(kind: Json, name: Json) -> str:
 
 def _time(ms: int) -> str:
     return datetime.fromtimestamp(min(max(ms, 0), _LATEST) // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-@lru_cache
-def sample() -> bytes:
-    """A session as TAI writes it."""
-    id, at = "0b0e4f4e-0d4b-4c53-9a63-5c7f7a3f1c11", "2026-02-20 09:00:00"
-    lines = [
-        (id, "user", "What is in notes.md?", None, None, at),
-        (id, "assistant", None, '[{"id":"call_1","name":"read","arguments":{"path":"notes.md"}}]', None, at),
-        (id, "tool", "milk\neggs", None, "call_1", at),
-        (id, "assistant", "Milk and eggs.", None, None, at),
-    ]
-    return made(_SCHEMA, [(_SESSION, [(id, "discord:4711", "devstral-small-2:latest", "ollama", at, at)]), (_MESSAGE, lines)])

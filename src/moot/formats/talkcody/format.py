@@ -11,7 +11,6 @@ from moot.formats._source.documents import sketch
 from moot.formats._source.plain import head_of
 from moot.formats.talkcody.configuration import configuration
 from moot.formats.talkcody.database import conversations
-from moot.formats.talkcody.sample import sample
 from moot.formats.talkcody.snapshot import read_snapshot
 from moot.formats.talkcody.writing import HOLDS, snapshot
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
@@ -32,10 +31,6 @@ class TalkCody:
     suffix = ".json"
     words = "a snapshot for TalkCody"
     holds = HOLDS
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": sample()}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
