@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import make
-from moot.formats.tai.writing import sample
+from format_samples.apps import tai_database as sample
 
 pytestmark = pytest.mark.timeout(60)
 CONFIG = """

@@ -93,15 +93,15 @@ def _told(answer: Answer, words: str) -> None:
     for found in _DETAILS.finditer(words):
         answer.parts += _words(words[begin : found.start()])
         begin = found.end()
-        given = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
         body = _SUMMARY.sub("", found[3]).strip("\n")
         if found[1] == "reasoning":
             lines = (line.removeprefix("> ").removeprefix(">") for line in html.unescape(body).split("\n"))
             answer.parts.append(reasoning("\n".join(lines)))
             continue
-        id = given.get("id") or f"call-{len(answer.outputs) + 1}"
-        answer.parts.append(call(id, given.get("name", found[1]), unpacked(given.get("arguments", body))))
-        if result := given.get("result") or given.get("output"):
+        id = attributes.get("id") or f"call-{len(answer.outputs) + 1}"
+        answer.parts.append(call(id, attributes.get("name", found[1]), unpacked(attributes.get("arguments", body))))
+        if result := attributes.get("result") or attributes.get("output"):
             answer.outputs.append(Output(id, unpacked(result)))
     answer.parts += _words(words[begin:])
 

@@ -140,16 +140,16 @@ def captured(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int
         raise UsageError(f"No converter {capture.converter!r} is installed.", fix="Install the package that provides it.")
     frames = _frames(capture, lines, at)
     agent = capture.agent_type if ":" in capture.agent_type else _named(capture, frames)
-    made = _Made(source_id, agent, f"{translator.name}/{translator.version}")
-    for number, stretch in enumerate(_stretches(frames)):
-        made.add(stretch, number)
-    title = " ".join(made.first.split())[:80] or name
-    last = made.messages[-1].id if made.messages else None
+    builder = _Made(source_id, agent, f"{translator.name}/{translator.version}")
+    for number, frames_of_run in enumerate(_stretches(frames)):
+        builder.add(frames_of_run, number)
+    title = " ".join(builder.first.split())[:80] or name
+    last = builder.messages[-1].id if builder.messages else None
     times = [frame.at // 1000 for frame in frames] or [at // 1000]
     conversation = Conversation(
         source_id,
         title=title,
-        title_source="first-line" if made.first else "model",
+        title_source="first-line" if builder.first else "model",
         agent=agent.rpartition(":")[2],
         agent_type=agent,
         head=last,
@@ -159,12 +159,12 @@ def captured(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int
     return Recording(
         source_id,
         conversation,
-        tuple(made.messages),
-        tuple(made.runs),
-        tuple(made.exchanges),
-        tuple(event._replace(seq=seq) for seq, event in enumerate(made.events, 1)),
+        tuple(builder.messages),
+        tuple(builder.runs),
+        tuple(builder.exchanges),
+        tuple(event._replace(seq=seq) for seq, event in enumerate(builder.events, 1)),
         fidelity=Fidelity(
-            +made.kept, +made.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
+            +builder.kept, +builder.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
         ),
         notes=tuple(f"line {number}: not a JSON object" for number, line in enumerate(lines, 1) if line.value is None),
     )
@@ -185,8 +185,8 @@ def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
 def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
     """Return the lines with direction and time. A line without a time takes that of the line before it."""
     last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
-    told = (_stamp(line.value) for line in lines if line.value is not None)
-    begin = next((stamp for stamp in told if stamp is not None), at - int(last * 1_000_000))
+    stamps = (_stamp(line.value) for line in lines if line.value is not None)
+    begin = next((stamp for stamp in stamps if stamp is not None), at - int(last * 1_000_000))
     found: list[_Frame] = []
     now = begin
     for line in lines:
@@ -266,13 +266,13 @@ class _Made:
     def add(self, frames: Sequence[_Frame], number: int) -> None:
         """Add a prompt, if the capture contains it, and the run that answers it."""
         at = frames[0].at if frames else 0
-        asked = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
-        if asked is not None:
-            self._user(f"{self._source}:user-{number}", asked, at)
-        run = self._begun(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
-        self._talk(run, frames)
-        self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if asked is not None else {}))
-        if asked is None:
+        prompt = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
+        if prompt is not None:
+            self._user(f"{self._source}:user-{number}", prompt, at)
+        run = self._start_run(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
+        self._add_events(run, frames)
+        self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if prompt is not None else {}))
+        if prompt is None:
             self.approximated["prompts"] += 1  # the capture does not contain the prompt
 
     def _user(self, id: str, text: str, at: int) -> None:
@@ -283,7 +283,7 @@ class _Made:
         self.messages.append(Message(id, "user", parts, parent=parent, first_seq=len(self.events), created_at=at // 1000))
         self.kept["messages"] += 1
 
-    def _begun(self, id: str, message: str, at: int) -> Run:
+    def _start_run(self, id: str, message: str, at: int) -> Run:
         parent = self.messages[-1].id if self.messages else None
         self.messages.append(Message(message, "assistant", parent=parent, run=id, created_at=at // 1000))
         body: JsonObject = {"op": "answer", "message": message, "parent": parent, "run": id}
@@ -295,7 +295,7 @@ class _Made:
             id, self._source, message, agent=agent, agent_type=self._agent_type, trigger="import", status="finished", created_at=at // 1000
         )
 
-    def _talk(self, run: Run, frames: Sequence[_Frame]) -> None:
+    def _add_events(self, run: Run, frames: Sequence[_Frame]) -> None:
         at, until = (frames[0].at, frames[-1].at) if frames else (0, 0)
         options = ExchangeOptions("1.0", 1)
         id = exchange_id(run.id, 1, 0)

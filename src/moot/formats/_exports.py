@@ -80,8 +80,8 @@ def _opened(path: Path) -> Generator[Export]:
         with opened_zip(path) as members:
             yield _parted(members)
     else:
-        beside = _parted(files_below(path.parent, depth=2)) if _CONVERSATIONS.fullmatch(path.name) else Export(())
-        yield Export((path,), beside.files)
+        siblings = _parted(files_below(path.parent, depth=2)) if _CONVERSATIONS.fullmatch(path.name) else Export(())
+        yield Export((path,), siblings.files)
 
 
 def conversations_of(path: Path, program: str) -> Iterator[tuple[Piece, Export]]:
@@ -110,9 +110,9 @@ def first_of(path: Path, head: bytes) -> JsonObject:
     return obj(found[0]) if isinstance(found, list) and found else obj(found)
 
 
-def with_files(wanted: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
+def with_files(requested: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
     """Yield each (id, name) as a part, and whether its file exists. Missing files become parts with their name."""
-    for id, name in wanted:
+    for id, name in requested:
         part = export.file(id, name)
         yield (part, True) if part is not None else ({"type": "data-file", "data": {"id": id, "name": name}}, False)
 

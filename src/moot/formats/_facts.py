@@ -100,13 +100,13 @@ def run_of(value: JsonObject, conversation: str) -> Run:
 
 def exchange_facts(value: Exchange) -> JsonObject:
     options = value.options
-    said: JsonObject = {
+    options_json: JsonObject = {
         "prefix": options.prefix,
         "step": options.step,
         "tool_call_ids": list[Json](options.tool_call_ids),
         "extra": options.extra,
     }
-    return {**_facts(value, _EXCHANGE), "options": said}
+    return {**_facts(value, _EXCHANGE), "options": options_json}
 
 
 def exchange_of(value: JsonObject, conversation: str) -> Exchange:

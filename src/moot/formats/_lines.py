@@ -47,16 +47,16 @@ def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
         yield _line({"message": message_facts(message, deleted=message.id in recording.deleted)})
     for run in recording.runs:
         yield _line({"run": run_facts(run)})
-    made = set[str | None]()
+    translated = set[str | None]()
     for exchange in recording.exchanges:
         yield _line({"exchange": exchange_facts(exchange)})
         if "redacted" in exchange.request:
             continue  # the redacted raw bytes would give other chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
-            made.add(exchange.id)
+            translated.add(exchange.id)
     for event in recording.events:
         is_frame = event.kind == "raw" and event.raw is not None and event.exchange is not None
-        yield _line(frame_facts(event, chunks=event.exchange not in made) if is_frame else {"event": event_facts(event)})
+        yield _line(frame_facts(event, chunks=event.exchange not in translated) if is_frame else {"event": event_facts(event)})
     for content in recording.contents.values():
         yield _line({"content": _content_facts(content)})
 
@@ -129,8 +129,8 @@ class Draft:
                 known = self.exchanges.get(exchange)
                 self.events.append(frame_of(value, (known.run or None) if known is not None else None))
             case {"exchange": dict() as facts}:
-                made = exchange_of(facts, id)
-                self.exchanges[made.id] = made
+                translated = exchange_of(facts, id)
+                self.exchanges[translated.id] = translated
             case {"event": dict() as facts}:
                 self._event(event_of(facts), line)
             case {"message": dict() as facts}:
@@ -198,9 +198,9 @@ class Draft:
         for id, (_, event) in bodies.items():  # a message without its own line is restored from its event
             rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
         for event in events:  # and so is one that a run wrote
-            if event.kind == "tree" and (told := _body(event)).get("op") == "answer" and told.get("run") in runs:
-                answer: JsonObject = {"id": told.get("message"), "parent": told.get("parent"), "created_at": event.at // 1000}
-                rows.setdefault(str(told.get("message")), {**answer, "seq": event.seq})
+            if event.kind == "tree" and (operation := _body(event)).get("op") == "answer" and operation.get("run") in runs:
+                answer: JsonObject = {"id": operation.get("message"), "parent": operation.get("parent"), "created_at": event.at // 1000}
+                rows.setdefault(str(operation.get("message")), {**answer, "seq": event.seq})
         for run in runs.values():
             rows.setdefault(run.message, {"id": run.message, "created_at": run.created_at})
         written = {run.message: run.id for run in runs.values()}
@@ -227,10 +227,10 @@ def _told(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
         if not is_growth(body):
             found[id] = (body, event)
         elif id in found:
-            said, first = found[id]
-            before = message_of(said, "", said)
+            known_body, first = found[id]
+            before = message_of(known_body, "", known_body)
             parts, metadata = grown(before.parts, before.metadata, body)
-            found[id] = ({**said, "parts": list(parts), "metadata": metadata}, first)
+            found[id] = ({**known_body, "parts": list(parts), "metadata": metadata}, first)
     return found
 
 

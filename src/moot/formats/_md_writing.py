@@ -55,20 +55,20 @@ def _section(message: Message, sign: re.Pattern[str]) -> str:
 
 def _blocks(parts: tuple[Part, ...], sign: re.Pattern[str]) -> Iterator[str]:
     """Yield the blocks of a message. Adjacent texts are joined."""
-    held = ""
+    pending = ""
     for part in parts:
         kind = part.get("type")
         if kind == "text":
-            held += str(part.get("text", ""))
+            pending += str(part.get("text", ""))
             continue
-        made = "" if does_not_fit(part) else _block(part, sign)
-        if made:
-            if held:
-                yield _escaped(held, sign)
-            held = ""
-            yield made
-    if held:
-        yield _escaped(held, sign)
+        block = "" if does_not_fit(part) else _block(part, sign)
+        if block:
+            if pending:
+                yield _escaped(pending, sign)
+            pending = ""
+            yield block
+    if pending:
+        yield _escaped(pending, sign)
 
 
 def _block(part: Part, sign: re.Pattern[str]) -> str:
@@ -82,8 +82,8 @@ def _block(part: Part, sign: re.Pattern[str]) -> str:
             name = re.sub(r"[][\n]", " ", str(part.get("filename", "")))
             return f"{picture}[{name}]({part['url']})"
         case "steering-message":
-            said = part.get("parts")
-            words = text_of([piece for piece in said if isinstance(piece, dict)]) if isinstance(said, list) else ""
+            pieces = part.get("parts")
+            words = text_of([piece for piece in pieces if isinstance(piece, dict)]) if isinstance(pieces, list) else ""
             return "\n".join(f"> {line}" for line in f"**Meanwhile:** {words}".split("\n"))
         case _:
             return ""

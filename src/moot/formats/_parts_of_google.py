@@ -43,16 +43,18 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 
 def usage_of(prompt: int | None, answer: int | None, cached: int | None, thoughts: int | None, total: int | None) -> Usage:
     """Return the usage. Reasoning tokens are added to the output tokens if the total shows that they are counted separately."""
-    beside = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
-    output = (answer or 0) + (thoughts or 0) if beside else answer
+    counted_separately = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
+    output = (answer or 0) + (thoughts or 0) if counted_separately else answer
     return Usage(prompt, output, cached, None, thoughts)
 
 
 def _part(piece: JsonObject, number: int) -> Part | None:
     if "functionResponse" in piece:
         return None
-    if isinstance(made := piece.get("functionCall"), dict):
-        part = call(text(made, "id") or f"{text(made, 'name')}-{number}", text(made, "name"), made.get("args"))
+    if isinstance(function_call := piece.get("functionCall"), dict):
+        part = call(
+            text(function_call, "id") or f"{text(function_call, 'name')}-{number}", text(function_call, "name"), function_call.get("args")
+        )
         signature = text(piece, "thoughtSignature")
         return {**part, "callProviderMetadata": {"google": {"thoughtSignature": signature}}} if signature else part
     if isinstance(text_ := piece.get("text"), str):

@@ -60,7 +60,7 @@ class Branches:
 
     forks: frozenset[str]
     """Records with more than one successor. Their messages are kept in memory until the end."""
-    behind: dict[str, str | None]
+    nearest: dict[str, str | None]
     """Record that is not part of a message → the nearest earlier one that is."""
 
 
@@ -86,45 +86,47 @@ def file(url: str, media_type: str, name: str = "") -> Part:
 
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
     """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
-    given: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
-    return given | {name: value for name, value in facts.items() if value is not None and value != {}}
+    result: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
+    return result | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
 def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
     """Find the branches of a session in a first pass over (id, parent, belongs to a message) in the source's order."""
     forks: set[str] = set()
-    behind: dict[str, str | None] = {}
+    nearest: dict[str, str | None] = {}
     last: str | None = None
     for id, parent, speaks in records:
-        parent = behind.get(parent, parent) if parent is not None else None
+        parent = nearest.get(parent, parent) if parent is not None else None
         if not speaks:
-            behind[id] = parent
+            nearest[id] = parent
             continue
         if parent is not None and parent != last:
             forks.add(parent)
         last = id
-    return Branches(frozenset(forks), behind)
+    return Branches(frozenset(forks), nearest)
 
 
 def entries_of(
-    said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+    records: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
 ) -> Iterator[Entry]:
     """Yield the entries of a conversation and their counts. Without `tree`, each record follows the one before it. `head` is the last
     record shown.
     """
-    return counted(told(said, tree, head))
+    return counted(told(records, tree, head))
 
 
-def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
+def told(
+    records: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+) -> Iterator[Entry]:
     """Convert session records to messages. Other entries are yielded unchanged."""
-    talk = _Linear() if tree is None else _Branching(tree)
-    for one in said:
+    converter = _Linear() if tree is None else _Branching(tree)
+    for one in records:
         if isinstance(one, Said):
-            yield from talk.take(one)
+            yield from converter.take(one)
         else:
             yield one
-    yield from talk.close()
-    if head is not None and (shown := talk.message_of(head)) is not None:
+    yield from converter.close()
+    if head is not None and (shown := converter.message_of(head)) is not None:
         yield ImportedFacts(head=shown)
 
 
@@ -155,52 +157,52 @@ class _Group:
         self.own: list[Said] = []
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def records(self) -> tuple[Said, ...]:
         return (*self.inherited, *self.own)
 
     def message(self) -> ImportedMessage:
-        said = self.said
-        role = said[0].role
-        parts, steps = _parts(said, role)
+        records = self.records
+        role = records[0].role
+        parts, steps = _parts(records, role)
         own = steps[len([one for one in self.inherited if one.step]) :]
-        raw = b"".join(one.raw for one in said)
-        at = next((one.at for one in (self.own or said) if one.at), 0)
-        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(said, own))
+        raw = b"".join(one.raw for one in records)
+        at = next((one.at for one in (self.own or records) if one.at), 0)
+        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own))
 
 
-def _parts(said: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
+def _parts(records: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
     parts: list[Part] = []
     steps: list[JsonObject] = []
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     number = 0
-    for one in said:
+    for one in records:
         if role == "assistant" and (one.parts or one.step is not None):
             number += 1
             parts.append({"type": "step-start"})
-        parts += [_unique(part, taken, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
+        parts += [_unique(part, used_ids, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
         for output in one.outputs:
-            _settle(parts, output, taken, number)
+            _settle(parts, output, used_ids, number)
         if one.step:
             steps.append({"step": number, **one.step})
     return tuple(parts), steps
 
 
-def _unique(part: Part, taken: set[str], step: int, at: int) -> Part:
+def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
     """Return the call with an id that is unique in the message. Some programs and vendors reuse ids."""
     id = str(part.get("toolCallId") or "")
-    own = id if id and id not in taken else f"{id}#{step}.{at}"
-    taken.add(own)
+    own = id if id and id not in used_ids else f"{id}#{step}.{at}"
+    used_ids.add(own)
     return part if own == id else {**part, "toolCallId": own, "toolMetadata": {"vendorId": id}}
 
 
-def _settle(parts: list[Part], output: Output, taken: set[str], step: int) -> None:
+def _settle(parts: list[Part], output: Output, used_ids: set[str], step: int) -> None:
     """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
     for index, part in enumerate(parts):
         if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
             parts[index] = _with_output(part, output)
             return
-    unseen = _unique(call(output.call, output.name, None), taken, step, len(parts))
-    parts.append(_with_output(unseen, output))
+    created = _unique(call(output.call, output.name, None), used_ids, step, len(parts))
+    parts.append(_with_output(created, output))
 
 
 def _vendor_id(part: Part) -> Json:
@@ -224,9 +226,9 @@ def _words(value: Json) -> str:
     return value if isinstance(value, str) else "failed" if value is None else str(value)
 
 
-def _metadata(said: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
+def _metadata(records: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
     metadata: JsonObject = {}
-    for one in said:
+    for one in records:
         metadata |= one.metadata or {}
     if not steps:
         return metadata
@@ -249,7 +251,7 @@ class _Linear:
 
     def take(self, one: Said) -> Iterator[Entry]:
         group = self._open
-        if group is not None and one.role == "assistant" == group.said[0].role:
+        if group is not None and one.role == "assistant" == group.records[0].role:
             group.own.append(one)
             return
         yield from self.close()
@@ -274,28 +276,28 @@ class _Branching:
         self._tree = tree
         self._open: _Group | None = None
         self._seen: dict[str, int] = {}
-        self._in: dict[str, tuple[str, bool]] = {}
+        self._message_by_record: dict[str, tuple[str, bool]] = {}
         """Record → its message, and whether that is an assistant message."""
-        self._kept: dict[str, _Group] = {}
+        self._forked: dict[str, _Group] = {}
         """Messages with a record that has several successors."""
-        self._ends: dict[str, str] = {}
+        self._last_records: dict[str, str] = {}
         """Message → its last record."""
 
     def take(self, one: Said) -> Iterator[Entry]:
-        parent = self._tree.behind.get(one.parent, one.parent) if one.parent is not None else None
-        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._in else None)
+        parent = self._tree.nearest.get(one.parent, one.parent) if one.parent is not None else None
+        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._message_by_record else None)
         group = self._open
-        if group is not None and one.role == "assistant" == group.said[0].role and one.parent == group.said[-1].id:
+        if group is not None and one.role == "assistant" == group.records[0].role and one.parent == group.records[-1].id:
             self._add(group, one)
             return
         yield from self.close()
-        parent, inherited = yield from self._behind(one)
+        parent, inherited = yield from self._parent_of(one)
         self._open = _Group(one.id, parent, inherited)
         self._add(self._open, one)
 
     def message_of(self, record: str) -> str | None:
         """Return the message that contains a record."""
-        found = self._in.get(self._tree.behind.get(record) or record)
+        found = self._message_by_record.get(self._tree.nearest.get(record) or record)
         return found[0] if found is not None else None
 
     def close(self) -> Iterator[Entry]:
@@ -305,28 +307,28 @@ class _Branching:
 
     def _add(self, group: _Group, one: Said) -> None:
         group.own.append(one)
-        self._in[one.id] = (group.id, group.said[0].role == "assistant")
-        self._ends[group.id] = one.id
+        self._message_by_record[one.id] = (group.id, group.records[0].role == "assistant")
+        self._last_records[group.id] = one.id
         if one.id in self._tree.forks:
-            self._kept[group.id] = group
+            self._forked[group.id] = group
 
-    def _behind(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
+    def _parent_of(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
         """Return the parent message of a record, and the records that it shares with a message whose middle it continues."""
         if one.parent is None:
             return None, ()
-        message, is_answer = self._in[one.parent]
-        group = self._kept.get(message)
-        if not is_answer or group is None or (one.role != "assistant" and self._ends[message] == one.parent):
+        message, is_answer = self._message_by_record[one.parent]
+        group = self._forked.get(message)
+        if not is_answer or group is None or (one.role != "assistant" and self._last_records[message] == one.parent):
             return message, ()
-        said = group.said
-        shared = said[: next(at for at, known in enumerate(said) if known.id == one.parent) + 1]
+        records = group.records
+        shared = records[: next(at for at, known in enumerate(records) if known.id == one.parent) + 1]
         if one.role == "assistant":
             return group.parent, shared
-        begun = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
-        self._in[one.parent] = (begun.id, True)
-        self._ends[begun.id], self._kept[begun.id] = one.parent, begun
-        yield begun.message()
-        return begun.id, ()
+        repeated = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
+        self._message_by_record[one.parent] = (repeated.id, True)
+        self._last_records[repeated.id], self._forked[repeated.id] = one.parent, repeated
+        yield repeated.message()
+        return repeated.id, ()
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:

@@ -62,9 +62,9 @@ def holds_some(reader: _Reader, folder: Path, *patterns: str, depth: int) -> boo
 
 def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path]:
     left = _ENTRIES
-    waiting = [(folder, depth)]
-    while waiting and left > 0:
-        place, deep = waiting.pop()
+    queue = [(folder, depth)]
+    while queue and left > 0:
+        place, deep = queue.pop()
         try:
             entries = sorted(os.scandir(place), key=lambda entry: os.fsencode(entry.name))
         except OSError:
@@ -73,7 +73,7 @@ def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path
         paths = [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
         yield from (path for path in paths if any(path.match(pattern) for pattern in patterns))
         if deep > 1:
-            waiting += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
+            queue += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def matching(folder: Path, *patterns: str, depth: int) -> Iterator[Path]:

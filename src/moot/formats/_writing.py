@@ -40,27 +40,27 @@ def fidelity_of(
     `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
     for sub-agents. The contents of branches and sub-agents are lost if the table does not name these.
     """
-    there, left, gone, near = Counter[str](), Counter[str](), _things(lost), Counter[str]()
+    there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
     left["sub-agents"] = len(exported.children)
     left["branches"] = _ends(exported)
     if exported.conversation.title:
         there["titles"] = 1
-    for held, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
+    for counter, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
         for message in messages:
-            held.update(things_in(message))
-            near.update(_things(part for part in message.parts if weak(part)) if held is there else ())
+            counter.update(things_in(message))
+            weak_counts.update(_things(part for part in message.parts if weak(part)) if counter is there else ())
     for thing in ("branches", "sub-agents"):
         if thing in holds:
             there[thing] = left.pop(thing)
     kept, approximated = Counter[str](), Counter[str]()
-    for thing, count in (there - gone).items():
+    for thing, count in (there - dropped).items():
         keeping = holds.get(thing)
-        few = count if keeping == "approximated" else min(near[thing], count)
+        few = count if keeping == "approximated" else min(weak_counts[thing], count)
         (kept if keeping else left)[thing] += count - few if keeping else count
         approximated[thing] += few if keeping else 0
     inner: Holds = (holds if inside is None else inside) if "sub-agents" in holds else {}
-    below = [fidelity_of(child, inner, weak=weak) for child in exported.children]
-    return sum(below, Fidelity(+kept, +approximated, left + (gone & there)))
+    children = [fidelity_of(child, inner, weak=weak) for child in exported.children]
+    return sum(children, Fidelity(+kept, +approximated, left + (dropped & there)))
 
 
 def unanswered(part: Part) -> bool:

@@ -102,10 +102,10 @@ def _said(path: Path, data: bytes, value: JsonObject, places: list[tuple[int, in
     written = data.decode("utf-8", "surrogateescape")
     provider, _, model = text(value, "model").partition(":")
     timed = _TIMED.fullmatch(path.stem)
-    begun = milliseconds("{}-{}-{}T{}:{}:{}".format(*timed.groups()[:6])) if timed is not None else 0
+    created_at = milliseconds("{}-{}-{}T{}:{}:{}".format(*timed.groups()[:6])) if timed is not None else 0
     yield ImportedRecord(written[: places[0][0] if places else None].encode("utf-8", "surrogateescape"), about)
     title = timed[7] if timed is not None else path.stem
-    yield ImportedFacts(title=title, agent="aichat", model=f"{model}@{provider}" if model else provider, created_at=begun)
+    yield ImportedFacts(title=title, agent="aichat", model=f"{model}@{provider}" if model else provider, created_at=created_at)
     messages = [*objects(value, "compressed_messages"), *objects(value, "messages")]
     for number, (message, (begin, end)) in enumerate(zip(messages, places, strict=False), 1):
         raw = written[begin:end].encode("utf-8", "surrogateescape")
@@ -167,8 +167,8 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[Said | ImportedRecord |
     yield ImportedFacts(title=head[1].decode("utf-8", "replace"), agent="aichat", created_at=when)
     begin = head.end() - head.start()
     middle = raw.find(_BETWEEN, begin - 1)
-    asked = raw[begin : middle if middle >= 0 else len(raw)].decode("utf-8", "replace")
-    yield Said("1", "user", raw[: middle + len(_BETWEEN)] if middle >= 0 else raw, (text_part(asked),), at=when)
+    prompt = raw[begin : middle if middle >= 0 else len(raw)].decode("utf-8", "replace")
+    yield Said("1", "user", raw[: middle + len(_BETWEEN)] if middle >= 0 else raw, (text_part(prompt),), at=when)
     if middle < 0:
         yield ImportedRecord(b"", problem="the chat ends after the prompt")
         return
@@ -181,8 +181,8 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[Said | ImportedRecord |
             results = parsed(made[2])
         except ValueError:
             parts.append(text_part(made[0].decode("utf-8", "replace")))
-        told, outputs = _calls(objects({"all": results}, "all"), made[1].decode("utf-8", "replace").strip("\n"))
-        parts += told
+        tool_parts, outputs = _calls(objects({"all": results}, "all"), made[1].decode("utf-8", "replace").strip("\n"))
+        parts += tool_parts
         body = body[made.end() :]
     parts += [text_part(body.decode("utf-8", "replace"))] if body else []
     if rest:

@@ -17,8 +17,8 @@ def request(exported: ExportedConversation) -> JsonObject:
     conversation, messages = exported.conversation, list(exported.messages)
     system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
-    said = records_of(messages, _content, _step)
-    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](said)}
+    records = records_of(messages, _content, _step)
+    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](records)}
 
 
 def _step(step: Step, alone: bool) -> Iterator[JsonObject]:

@@ -53,7 +53,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     speech = {id for id, _, node in placed if _speaks(node)}
     tree = branches((id, parent, id in speech) for id, parent, _ in placed)
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
         yield _facts(value, cut)
         for id, parent, node in placed:
@@ -67,7 +67,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
             elif message:
                 yield ImportedRecord(raw, message)
 
-    return entries_of(said(), tree, text(value, "current_node") or None)
+    return entries_of(records(), tree, text(value, "current_node") or None)
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
@@ -134,12 +134,12 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
     """Return the parts, and counts of files that are missing from the export."""
     content = obj(message, "content")
     parts: list[Part] = []
-    wanted: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
     match content.get("content_type"):
         case "text" | "multimodal_text":
             for one in items(content, "parts"):
                 if pointer := text(one, "asset_pointer") or text(one, "image_asset_pointer"):
-                    wanted.append((pointer.rpartition("/")[2].partition("#")[0], ""))
+                    requested.append((pointer.rpartition("/")[2].partition("#")[0], ""))
                 else:
                     parts += _piece(one)
         case "thoughts":
@@ -153,8 +153,8 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
             parts += [text_part(words) for name in ("user_profile", "user_instructions") if (words := text(content, name))]
         case _:
             parts.append({"type": "data-content", "data": content})
-    wanted += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
-    found = list(with_files(_once(wanted), export))
+    requested += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
+    found = list(with_files(_once(requested), export))
     missing = sum(not there for _, there in found)
     return [*parts, *(part for part, _ in found)], {"files": missing} if missing else {}
 
@@ -167,9 +167,9 @@ def _piece(piece: Json) -> list[Part]:
     return [{"type": "data-content", "data": piece}] if isinstance(piece, dict) else []
 
 
-def _once(wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _once(requested: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Remove duplicates: a picture is listed in the content and again as an attachment, there with its name."""
-    return list({id or name: (id, name) for id, name in wanted}.values())
+    return list({id or name: (id, name) for id, name in requested}.values())
 
 
 def _thought(thought: JsonObject) -> str:

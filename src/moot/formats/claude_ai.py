@@ -53,7 +53,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     placed, _ = in_order(nodes)  # the first message's parent is an all-zero id
     tree = branches((id, parent, _role(one) is not None) for id, parent, one in placed) if linked else None
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "chat_messages"}, piece.problem)
         yield _facts(value)
         for id, parent, one in placed:
@@ -70,7 +70,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
             at = milliseconds(message, "created_at")
             yield Said(id, role, one.raw, tuple(parts), outputs, parent, at, facts if role == "assistant" else None)
 
-    return entries_of(said(), tree, text(value, "current_leaf_message_uuid") or None)
+    return entries_of(records(), tree, text(value, "current_leaf_message_uuid") or None)
 
 
 def _role(piece: Piece) -> Role | None:
@@ -97,8 +97,8 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], int]:
     for one in objects(message, "attachments"):
         words = text(one, "extracted_content")
         parts.append(text_part(f"{text(one, 'file_name')}:\n{words}") if words else {"type": "data-file", "data": one})
-    wanted = [(text(one, "file_uuid"), text(one, "file_name")) for one in objects(message, "files")]
-    found = list(with_files(wanted, export))
+    requested = [(text(one, "file_uuid"), text(one, "file_name")) for one in objects(message, "files")]
+    found = list(with_files(requested, export))
     return [*parts, *(part for part, _ in found)], sum(not there for _, there in found)
 
 

@@ -191,22 +191,22 @@ def _answer(value: JsonObject) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
 
 def _thoughts(value: JsonObject) -> Iterator[Part]:
     """Yield the reasoning. Pieces without a subject are joined."""
-    told = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
-    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in told)
+    thoughts = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
+    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in thoughts)
     if words:
         yield reasoning(words.rstrip("\n"))
 
 
-def _output(made: JsonObject) -> Output | None:
-    id, failed = text(made, "id"), text(made, "status") in ("error", "cancelled")
-    answers = outputs_of(made.get("result"))
+def _output(tool_call: JsonObject) -> Output | None:
+    id, failed = text(tool_call, "id"), text(tool_call, "status") in ("error", "cancelled")
+    answers = outputs_of(tool_call.get("result"))
     if not answers:
-        shown = made.get("resultDisplay")
-        return Output(id, shown, failed, text(made, "name")) if shown is not None else None
+        shown = tool_call.get("resultDisplay")
+        return Output(id, shown, failed, text(tool_call, "name")) if shown is not None else None
     value: Json = answers[0].value
-    if files := [part for part in parts_of(made.get("result")) if part["type"] == "file"]:
+    if files := [part for part in parts_of(tool_call.get("result")) if part["type"] == "file"]:
         value = {"type": "content", "value": list[Json]([text_part(value if isinstance(value, str) else ""), *files])}
-    return Output(id, value, failed or answers[0].error, text(made, "name"))
+    return Output(id, value, failed or answers[0].error, text(tool_call, "name"))
 
 
 def _step(value: JsonObject) -> JsonObject:

@@ -59,28 +59,28 @@ class Gptme(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
             raise UsageError(f"{str(path)!r} is not a conversation of gptme: no line has a role.")
-        beside = path.parent.parent if path.parent.name == "branches" else path.parent
-        id = beside.name if path.name == "conversation.jsonl" else f"{beside.name}/{path.stem}"
-        yield ImportedConversation(id, entries_of(_said(path, beside)))
+        folder_ = path.parent.parent if path.parent.name == "branches" else path.parent
+        id = folder_.name if path.name == "conversation.jsonl" else f"{folder_.name}/{path.stem}"
+        yield ImportedConversation(id, entries_of(_said(path, folder_)))
 
 
 def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     yield _facts(folder)
-    begun = False
-    answered = False
+    prompted = False
+    after_answer = False
     for line in json_lines(path):
         value = line.value
         role = _ROLES.get(text(value, "role"))
         if value is None or role is None:
             yield ImportedRecord(line.raw, value, line.problem or f"line {line.number} has no role")
             continue
-        begun |= role == "user"
-        if role == "system" and begun and flag(value, "hide"):
+        prompted |= role == "user"
+        if role == "system" and prompted and flag(value, "hide"):
             yield ImportedRecord(line.raw, value)  # a notice to the model in mid-conversation
             continue
-        yield _message(line, value, role, answered=answered)
-        answered = role == "assistant" or (answered and role == "system")
-        if role == "system" and answered and not text(value, "call_id"):
+        yield _message(line, value, role, after_answer=after_answer)
+        after_answer = role == "assistant" or (after_answer and role == "system")
+        if role == "system" and after_answer and not text(value, "call_id"):
             yield ImportedFacts(Fidelity(approximated={"tool calls": 1}))
 
 
@@ -95,11 +95,11 @@ def _facts(folder: Path) -> ImportedFacts:
     return ImportedFacts(title=text(chat, "name"), directory=text(chat, "workspace"), agent="gptme", model=text(chat, "model"))
 
 
-def _message(line: Line, value: JsonObject, role: Role, *, answered: bool) -> Said:
+def _message(line: Line, value: JsonObject, role: Role, *, after_answer: bool) -> Said:
     id, when = str(line.number), milliseconds(value, "timestamp")
     content, called = text(value, "content"), text(value, "call_id")
     attached: list[Part] = [{"type": "data-file", "data": {"path": name}} for name in items(value, "files") if isinstance(name, str)]
-    if role == "system" and (called or answered):
+    if role == "system" and (called or after_answer):
         output = Output(called or f"output-{line.number}", content, name=text(value, "metadata", "tool"))
         return Said(id, "assistant", line.raw, outputs=(output,), at=when)
     if role != "assistant":

@@ -37,7 +37,7 @@ class Ipynb:
         return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("Notebooks can't be imported.", fix="Use moot export -f json to move a conversation.")
+        raise UsageError("Can't read notebooks: the format is write-only.", fix="Use moot export -f json to move a conversation.")
 
     def write(self, exported: ExportedConversation) -> Written:
         conversation = exported.conversation
@@ -63,7 +63,7 @@ def _cells(message: Message, number: int) -> Iterator[JsonObject]:
     about: JsonObject = {
         "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
     }
-    said: list[str] = [f"### {_WHO[message.role]}"]
+    texts: list[str] = [f"### {_WHO[message.role]}"]
     pictures: dict[str, Json] = {}
     at = 0
 
@@ -76,16 +76,16 @@ def _cells(message: Message, number: int) -> Iterator[JsonObject]:
         if part.get("type") == "text" and message.role == "assistant":
             text, begin = str(part.get("text", "")), 0
             for found in _PYTHON.finditer(text):
-                said.append(text[begin : found.start()])
-                if any(piece.strip() for piece in said):
-                    yield _markdown(name(), said, pictures, about)
+                texts.append(text[begin : found.start()])
+                if any(piece.strip() for piece in texts):
+                    yield _markdown(name(), texts, pictures, about)
                 yield _code(name(), found[1].removesuffix("\n"), about)
-                said, pictures, begin = [], {}, found.end()
-            said.append(text[begin:])
+                texts, pictures, begin = [], {}, found.end()
+            texts.append(text[begin:])
         else:
-            said.append(_said(part, pictures))
-    if any(piece.strip() for piece in said):
-        yield _markdown(name(), said, pictures, about)
+            texts.append(_said(part, pictures))
+    if any(piece.strip() for piece in texts):
+        yield _markdown(name(), texts, pictures, about)
 
 
 def _said(part: Part, pictures: dict[str, Json]) -> str:
@@ -137,8 +137,8 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _markdown(id: str, said: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
-    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, said)))}
+def _markdown(id: str, texts: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
+    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, texts)))}
     return {**cell, "attachments": dict(pictures)} if pictures else cell
 
 

@@ -70,17 +70,17 @@ class Llm(ReadOnly):
                     yield _conversation(row, lambda one, raw: _older(connection, one, raw, frozenset(found)))
 
 
-def _has(found: Mapping[str, frozenset[str]], wanted: Mapping[str, set[str]]) -> bool:
-    return all(names <= found.get(table, frozenset()) for table, names in wanted.items())
+def _has(found: Mapping[str, frozenset[str]], schema: Mapping[str, set[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in schema.items())
 
 
 def _conversation(
-    row: Row | str, said: Callable[[JsonObject, bytes], Iterator[Said | ImportedRecord | ImportedFacts]]
+    row: Row | str, read_records: Callable[[JsonObject, bytes], Iterator[Said | ImportedRecord | ImportedFacts]]
 ) -> ImportedConversation:
     if isinstance(row, str):
         return ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
     value = object_of(row)
-    return ImportedConversation(text(value, "id"), entries_of(said(value, raw_of(row))))
+    return ImportedConversation(text(value, "id"), entries_of(read_records(value, raw_of(row))))
 
 
 def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[Said | ImportedRecord | ImportedFacts]:
@@ -98,9 +98,9 @@ def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[
     for row in readable(connection, problems, _CHAIN, text(thread, "tip_message_hash")):
         found = list(readable(connection, problems, _PARTS, row["hash"]))
         raws = b"".join(raw_of(one) for one in (row, *found))
-        told = [_part(connection, object_of(one)) for one in found]
-        parts = [one for one in told if not isinstance(one, Output)]
-        outputs = tuple(one for one in told if isinstance(one, Output))
+        converted = [_part(connection, object_of(one)) for one in found]
+        parts = [one for one in converted if not isinstance(one, Output)]
+        outputs = tuple(one for one in converted if isinstance(one, Output))
         turn = turns.get(row["hash"], empty())
         role = _ROLES.get(str(row["role"]), "user")
         at = milliseconds(turn, "datetime_utc")
@@ -119,8 +119,8 @@ def _part(connection: Connection, part: JsonObject) -> Part | Output:
             return reasoning(words, obj(payload, "provider_metadata") or None)
         case "tool_call":
             id = text(payload, "tool_call_id") or text(part, "tool_name")
-            made_ = call(id, text(payload, "name"), payload.get("arguments"))
-            return {**made_, "providerExecuted": True} if flag(payload, "server_executed") else made_
+            part_ = call(id, text(payload, "name"), payload.get("arguments"))
+            return {**part_, "providerExecuted": True} if flag(payload, "server_executed") else part_
         case "tool_result":
             id = text(payload, "tool_call_id") or text(part, "tool_name")
             failed = text(payload, "exception")
@@ -149,14 +149,14 @@ def _response(connection: Connection, response: JsonObject, raw: bytes, found: f
     """Yield the prompt or tool outputs of a row, then its answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
     attached = [object_of(one) for one in readable(connection, problems, _ATTACHED, id)] if "prompt_attachments" in found else []
-    asked = [text_part(words)] if (words := text(response, "prompt")) else []
-    asked += [_file(one) for one in attached]
+    prompt_parts = [text_part(words)] if (words := text(response, "prompt")) else []
+    prompt_parts += [_file(one) for one in attached]
     results = [object_of(one) for one in readable(connection, problems, _RESULTS, id)] if "tool_results" in found else []
     outputs = tuple(_result(one) for one in results)
     if outputs:
         yield Said(f"{id}.results", "assistant", raw, outputs=outputs, at=when)
-    if asked or not outputs:
-        yield Said(f"{id}.prompt", "user", raw, tuple(asked), at=when)
+    if prompt_parts or not outputs:
+        yield Said(f"{id}.prompt", "user", raw, tuple(prompt_parts), at=when)
     calls = [object_of(one) for one in readable(connection, problems, _CALLS, id)] if "tool_calls" in found else []
     parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
     parts += [text_part(words)] if (words := text(response, "response")) else []

@@ -115,8 +115,8 @@ class Markdown:
 
     def write(self, exported: ExportedConversation) -> Written:
         lost = [part for message in exported.messages for part in message.parts if does_not_fit(part)]
-        heard = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
-        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", heard))
+        steered = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
+        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", steered))
 
 
 def _role(line: bytes) -> Role | None:
@@ -181,36 +181,36 @@ def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...
     """Return the parts of a section and the outputs of its tool calls."""
     parts: list[Part] = []
     outputs: list[Output] = []
-    held: list[str] = []
+    pending: list[str] = []
     lines = iter(body.removeprefix("\n").removesuffix("\n").removesuffix("\n").split("\n"))
     for line in lines:
         shown = _FILE.fullmatch(line)
         if line != "<details>" and shown is None:
-            held.append(_unescaped(line))
+            pending.append(_unescaped(line))
             continue
-        _flush(held, parts)
+        _flush(pending, parts)
         if shown is not None:
             parts.append(file(shown[3], "", shown[2]))
             next(lines, "")
             continue
         inside = _inside(lines)
-        made = _details(inside, f"call-{section}-{len(outputs) + 1}")
-        if isinstance(made, str):
-            held += ["<details>", *inside, "</details>"]
+        parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
+        if isinstance(parsed_block, str):
+            pending += ["<details>", *inside, "</details>"]
             continue
-        parts.append(made[0])
-        outputs += made[1]
+        parts.append(parsed_block[0])
+        outputs += parsed_block[1]
         next(lines, "")
-    _flush(held, parts, last=True)
+    _flush(pending, parts, last=True)
     return tuple(parts), tuple(outputs)
 
 
-def _flush(held: list[str], parts: list[Part], *, last: bool = False) -> None:
+def _flush(pending: list[str], parts: list[Part], *, last: bool = False) -> None:
     """Append the text collected so far, without the empty line before the next part."""
-    body = "\n".join(held if last or not held or held[-1] else held[:-1])
+    body = "\n".join(pending if last or not pending or pending[-1] else pending[:-1])
     if body:
         parts.append(text_part(body))
-    held.clear()
+    pending.clear()
 
 
 def _unescaped(line: str) -> str:

@@ -72,23 +72,23 @@ def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset
     problems: list[str] = []
     for number, row in enumerate(readable(connection, problems, _MESSAGES, text(chat, "id")), 1):
         message = object_of(row)
-        beside = [raw_of(row)]
+        raws = [raw_of(row)]
         calls: list[Part] = []
         outputs: list[Output] = []
         for one in readable(connection, problems, _CALLS, message["id"]) if "tool_calls" in found else ():
-            made_ = object_of(one)
-            beside.append(raw_of(one))
-            calls.append(call(_CALL, text(made_, "function_name"), value_in(made_.get("function_arguments"))))
-            if text(made_, "function_result"):
-                outputs.append(Output(_CALL, value_in(made_.get("function_result"))))
+            tool_row = object_of(one)
+            raws.append(raw_of(one))
+            calls.append(call(_CALL, text(tool_row, "function_name"), value_in(tool_row.get("function_arguments"))))
+            if text(tool_row, "function_result"):
+                outputs.append(Output(_CALL, value_in(tool_row.get("function_result"))))
         for one in readable(connection, problems, _FILES, message["id"]) if "attachments" in found else ():
-            beside.append(raw_of(one))
+            raws.append(raw_of(one))
             calls.append(_file(one["filename"], one["data"]))
-        yield _message(str(number), message, b"".join(beside), calls, outputs)
+        yield _message(str(number), message, b"".join(raws), calls, outputs)
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
-def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outputs: list[Output]) -> Said:
+def _message(id: str, message: JsonObject, raw: bytes, raws: list[Part], outputs: list[Output]) -> Said:
     role, when = _ROLES.get(text(message, "role"), "user"), milliseconds(message, "created_at")
     if message.get("role") == "tool":
         value = value_in(message.get("tool_result")) or text(message, "content")
@@ -97,7 +97,7 @@ def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outpu
     parts = [reasoning(thought)] if (thought := text(message, "thinking")) else []
     parts += [text_part(words)] if words else []
     facts = step(text(message, "model_name")) if role == "assistant" else None
-    return Said(id, role, raw, (*parts, *beside), tuple(outputs), at=when, step=facts)
+    return Said(id, role, raw, (*parts, *raws), tuple(outputs), at=when, step=facts)
 
 
 def _file(name: object, data: object) -> Part:

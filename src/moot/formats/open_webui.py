@@ -148,7 +148,7 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
     placed, cut = in_order((id, text(value, "parentId") or None, (value, raw)) for id, value, raw in messages)
     tree = branches((id, parent, text(value, "role") in _ROLES) for id, parent, (value, _) in placed)
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield record
         yield ImportedFacts(
             Fidelity(approximated={"branches": cut} if cut else {}),
@@ -169,7 +169,7 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
             yield _said(id, parent, value, raw, answer)
 
     shown = text(about, "current_message_id") or text(chat, "history", "currentId")
-    return entries_of(said(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
+    return entries_of(records(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
 
 
 def _content(value: JsonObject) -> Answer:
@@ -204,7 +204,7 @@ def _files(value: JsonObject) -> Iterator[Part]:
 def _usage(value: JsonObject) -> Usage:
     """Return the usage. Field names depend on the server that answered."""
     usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
-    given = [
+    counts = [
         next((count for name in names if (count := whole_number(usage, name)) is not None), None)
         for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
     ]
@@ -215,4 +215,4 @@ def _usage(value: JsonObject) -> Usage:
             (("input_tokens_details", "prompt_tokens_details"), "cached_tokens"),
         )
     )
-    return Usage(given[0], given[1], cached, None, thoughts)
+    return Usage(counts[0], counts[1], cached, None, thoughts)

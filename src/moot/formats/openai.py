@@ -129,8 +129,8 @@ def _piece(piece: JsonObject) -> Part:
 def _call(value: JsonObject) -> Part:
     kind = "custom" if "custom" in value else "function"
     arguments = text(value, kind, "arguments" if kind == "function" else "input")
-    made = call(text(value, "id"), text(value, kind, "name"), _arguments(arguments) if kind == "function" else arguments)
-    return {**made, "toolMetadata": {"custom": True}} if kind == "custom" else made
+    tool_part = call(text(value, "id"), text(value, kind, "name"), _arguments(arguments) if kind == "function" else arguments)
+    return {**tool_part, "toolMetadata": {"custom": True}} if kind == "custom" else tool_part
 
 
 def _arguments(written: str) -> Json:

@@ -24,12 +24,12 @@ def _step(step: Step, alone: bool) -> Iterator[JsonObject]:
     """Yield a model call, then an output for each of its tool calls."""
     thoughts = "\n\n".join(str(part["text"]) for part in step.reasoning if part.get("text"))
     if thoughts or step.text or step.calls or alone:
-        said: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
+        record: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
         if thoughts:
-            said["reasoning_content"] = thoughts
+            record["reasoning_content"] = thoughts
         if step.calls:
-            said["tool_calls"] = [_call(call) for call in step.calls]
-        yield said
+            record["tool_calls"] = [_call(call) for call in step.calls]
+        yield record
     for call in step.calls:
         if is_settled(call):
             yield {"role": "tool", "tool_call_id": str(call.get("toolCallId", "")), "content": output_text(call)}

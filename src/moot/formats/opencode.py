@@ -98,19 +98,19 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
         session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, object_in(text(session, "model"))
     )
     problems: list[str] = []
-    told = _events(connection, id, problems) if events else {}
+    event_map = _events(connection, id, problems) if events else {}
     for row in readable(connection, problems, _MESSAGES, id):
         message = object_of(row)
         parts = list(readable(connection, problems, _PARTS, message["id"]))
-        said = [{"id": text(one, "id"), **object_in(text(one, "data"))} for one in map(object_of, parts)]
-        raws = [raw_of(event) for seq in told.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
+        pieces = [{"id": text(one, "id"), **object_in(text(one, "data"))} for one in map(object_of, parts)]
+        raws = [raw_of(event) for seq in event_map.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
         raws = raws or [raw_of(row), *map(raw_of, parts)]
         info = object_in(text(message, "data"))
         if not info:
             yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is not valid JSON")
         else:
-            yield _said(text(message, "id"), info, said, b"".join(raws))
-    for seq in sorted(seq for left in told.values() for seq in left):
+            yield _said(text(message, "id"), info, pieces, b"".join(raws))
+    for seq in sorted(seq for left in event_map.values() for seq in left):
         for row in connection.execute(_EVENT, (id, seq)):
             yield ImportedRecord(raw_of(row), object_of(row))
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
@@ -138,18 +138,18 @@ def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> Imported
 
 def _said(id: str, info: JsonObject, parts: list[JsonObject], raw: bytes) -> Said:
     at = milliseconds(info, "time", "created")
-    made = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
+    parts_ = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
     if info.get("role") != "assistant":
-        return Said(id, "user", raw, tuple(made), at=at)
+        return Said(id, "user", raw, tuple(parts_), at=at)
     outputs = [output for part in parts if part.get("type") == "tool" and (output := _output(part)) is not None]
-    return Said(id, "assistant", raw, tuple(made), tuple(outputs), at=at, step=_step(info))
+    return Said(id, "assistant", raw, tuple(parts_), tuple(outputs), at=at, step=_step(info))
 
 
 def _part(part: JsonObject) -> Part:
     match part.get("type"):
         case "text":
-            made = text_part(text(part, "text"))
-            return {**made, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else made
+            parts_ = text_part(text(part, "text"))
+            return {**parts_, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else parts_
         case "reasoning":
             return reasoning(text(part, "text"), obj(part, "metadata") or None)
         case "tool":
@@ -184,14 +184,14 @@ def _step(info: JsonObject) -> JsonObject:
     if output is not None and everything is not None and total == everything + output + (thoughts or 0):
         output += thoughts or 0
     time = obj(info, "time")
-    begun, done = milliseconds(time, "created"), milliseconds(time, "completed")
+    started, done = milliseconds(time, "created"), milliseconds(time, "completed")
     return step(
         text(info, "modelID"),
         text(info, "providerID"),
         finish_reason=finish(text(info, "finish")),
         usage=Usage(everything, output, read, written, thoughts).to_json(),
         cost=money(info, "cost") or None,  # OpenCode writes 0 for unknown prices
-        ms=done - begun if begun and done >= begun else None,
+        ms=done - started if started and done >= started else None,
         error=text(info, "error", "data", "message") or text(info, "error", "name") or None,
     )
 
@@ -207,7 +207,7 @@ def _exported(path: Path) -> ImportedConversation:
 
 
 def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterator[Entry]:
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def pieces() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(data if begin is None else data[:begin], info)
         yield _facts(info, obj(info, "time"), obj(info, "model"))
         for piece in array([data[begin:]]) if begin is not None else ():
@@ -217,4 +217,4 @@ def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterato
             else:
                 yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
 
-    return entries_of(said())
+    return entries_of(pieces())

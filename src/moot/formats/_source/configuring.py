@@ -45,16 +45,16 @@ class Draft:
     def server(self, name: str, facts: JsonObject) -> None:
         """Add an MCP server, disabled because it can run programs or send data."""
         name = self._free("mcp", name)
-        given = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
-        if bool(given.get("command")) == bool(given.get("url")):
+        fields = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
+        if bool(fields.get("command")) == bool(fields.get("url")):
             self.keep("mcp", {name: facts})
             self.note(f"MCP server {name!r}: needs either a command or a URL; kept as a comment")
             return
         for holder in ("env", "headers"):
-            values = given.get(holder)
+            values = fields.get(holder)
             if isinstance(values, dict):
-                given[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
-        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in given.items()}, "enabled": False}
+                fields[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
+        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in fields.items()}, "enabled": False}
         self.note("MCP servers are disabled; set `enabled: true` on those that you want to use")
 
     def rule(self, tool: str, action: Literal["allow", "ask", "deny"], match: str = "*") -> None:
@@ -102,10 +102,10 @@ class Draft:
         return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes)
 
     def _free(self, section: str, name: str) -> str:
-        taken = self._sections.get(section, {})
+        existing = self._sections.get(section, {})
         base = _NAME.sub("-", name).strip("-") or "unnamed"
         free, number = base, 1
-        while free in taken:
+        while free in existing:
             number += 1
             free = f"{base}-{number}"
         return free

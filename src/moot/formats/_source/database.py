@@ -106,8 +106,8 @@ def made(schema: str, inserts: Iterable[tuple[str, Iterable[tuple[Any, ...]]]]) 
     """Return the bytes of a new database with a schema and rows."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
-        for statement, given in inserts:
-            connection.executemany(statement, given)
+        for statement, rows_ in inserts:
+            connection.executemany(statement, rows_)
         connection.commit()
         return connection.serialize()
 
@@ -127,11 +127,11 @@ def _copied(path: Path, folder: Path) -> Path:
     for _ in range(_TRIES):
         before = _state(path)
         for end in _BESIDE:
-            beside = path.with_name(path.name + end)
+            file = path.with_name(path.name + end)
             target = copy.with_name(copy.name + end)
             target.unlink(missing_ok=True)
-            if beside.is_file() and not beside.is_symlink():
-                shutil.copyfile(beside, target)
+            if file.is_file() and not file.is_symlink():
+                shutil.copyfile(file, target)
         if _state(path) == before:
             return copy
         time.sleep(_PAUSE)
@@ -141,7 +141,7 @@ def _copied(path: Path, folder: Path) -> Path:
 def _state(path: Path) -> list[tuple[int, int, int] | None]:
     found: list[tuple[int, int, int] | None] = []
     for end in _BESIDE:
-        beside = path.with_name(path.name + end)
-        about = beside.stat() if beside.exists() else None
+        file = path.with_name(path.name + end)
+        about = file.stat() if file.exists() else None
         found.append(None if about is None else (about.st_ino, about.st_size, about.st_mtime_ns))
     return found

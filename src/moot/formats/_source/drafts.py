@@ -50,7 +50,7 @@ class Draft(Generic[A]):
     place: int
     parent: str | None
     at: int
-    said: tuple[Part, ...] | None
+    prompt: tuple[Part, ...] | None
     """The parts of a prompt; None for an assistant message."""
     answer: A
     last: int = 0
@@ -80,53 +80,55 @@ class Drafts(Generic[A]):
         self.approximated: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.model = ""
-        self._made: list[tuple[str, bool]] = []
+        self._started: list[tuple[str, bool]] = []
         self._parents = set[int]()
-        self._held: dict[int, Draft[A]] = {}
+        self._open: dict[int, Draft[A]] = {}
         self._answers: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._started)
 
-    def held(self, place: int | None) -> Draft[A] | None:
+    def get(self, place: int | None) -> Draft[A] | None:
         """Return the message at an index if it may still grow."""
-        return self._held.get(place) if place is not None else None
+        return self._open.get(place) if place is not None else None
 
     def answer(self, place: int) -> Draft[A] | None:
         """Return the assistant message at an index if it may still grow."""
-        draft = self._held.get(place)
-        return draft if draft is not None and draft.said is None else None
+        draft = self._open.get(place)
+        return draft if draft is not None and draft.prompt is None else None
 
     def answer_to(self, place: int) -> Draft[A] | None:
         """Return the newest answer to a prompt if it may still grow."""
-        is_prompt = place == NOWHERE or not self._made[place][1]
-        return self._held.get(self._answers.get(place, NOWHERE)) if is_prompt else None
+        is_prompt = place == NOWHERE or not self._started[place][1]
+        return self._open.get(self._answers.get(place, NOWHERE)) if is_prompt else None
 
-    def begin(self, id: str, parent: int, at: int, said: tuple[Part, ...] | None, line: int) -> Draft[A]:
+    def begin(self, id: str, parent: int, at: int, prompt: tuple[Part, ...] | None, line: int) -> Draft[A]:
         """Start a message below the message at index `parent`. `line` is the line of the tree that it follows."""
-        if parent in self._parents or (parent == NOWHERE and self._made):
-            above = self._held.get(parent)
+        if parent in self._parents or (parent == NOWHERE and self._started):
+            above = self._open.get(parent)
             (self.kept if above is None or above.last == line else self.approximated)["branches"] += 1
         self._parents.add(parent)
-        place = len(self._made)
-        above = self._held.get(parent)
-        draft = Draft[A](id, place, self._made[parent][0] if parent != NOWHERE else None, at, said, self._new(above.at if above else at))
-        self._made.append((id, said is None))
-        self._held[place] = draft
-        if said is None:
+        place = len(self._started)
+        above = self._open.get(parent)
+        draft = Draft[A](
+            id, place, self._started[parent][0] if parent != NOWHERE else None, at, prompt, self._new(above.at if above else at)
+        )
+        self._started.append((id, prompt is None))
+        self._open[place] = draft
+        if prompt is None:
             self._answers[parent] = place
         return draft
 
     def finished(self, *, all: bool = False) -> Iterator[ImportedMessage]:
         """Yield the messages that can't grow any more, or all of them at the end."""
-        while len(self._held) > (0 if all else _HELD):
-            draft = self._held.pop(next(iter(self._held)))
-            yield self._message(draft, over=bool(self._held))
+        while len(self._open) > (0 if all else _HELD):
+            draft = self._open.pop(next(iter(self._open)))
+            yield self._message(draft, over=bool(self._open))
 
     def _message(self, draft: Draft[A], *, over: bool) -> ImportedMessage:
         raw = b"".join(draft.raws)
-        parts = draft.answer.parts(over=over) if draft.said is None else draft.said
-        role, metadata = (draft.role, {}) if draft.said is not None else ("assistant", draft.answer.metadata())
+        parts = draft.answer.parts(over=over) if draft.prompt is None else draft.prompt
+        role, metadata = (draft.role, {}) if draft.prompt is not None else ("assistant", draft.answer.metadata())
         message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata)
         self.kept.update(things_in(message))
         self.model = str(metadata.get("model") or self.model)
@@ -134,7 +136,7 @@ class Drafts(Generic[A]):
 
     def fidelity(self) -> Fidelity:
         """Return the counts since the last call."""
-        told = Fidelity(+self.kept, +self.approximated, +self.lost)
+        counts = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()
-        return told
+        return counts

@@ -57,7 +57,7 @@ def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
         raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
 
 
-def lines_holding(path: Path, wanted: bytes) -> Iterator[bytes]:
+def lines_holding(path: Path, needle: bytes) -> Iterator[bytes]:
     """Yield the lines that contain these bytes, using little memory. Yield nothing if the file can't be read.
 
     The file is not memory-mapped: if it is truncated during the search, that would kill the process.
@@ -67,14 +67,14 @@ def lines_holding(path: Path, wanted: bytes) -> Iterator[bytes]:
         for chunk in iter(lambda: file.read(_CHUNK), b""):
             data = tail + chunk
             end = data.rfind(b"\n") + 1
-            yield from _found(data, end, wanted)
+            yield from _found(data, end, needle)
             tail = data[end:] if len(data) - end <= LONGEST_LINE else b""
-        yield from _found(tail, len(tail), wanted)
+        yield from _found(tail, len(tail), needle)
 
 
-def _found(data: bytes, end: int, wanted: bytes) -> Iterator[bytes]:
+def _found(data: bytes, end: int, needle: bytes) -> Iterator[bytes]:
     at = 0
-    while (found := data.find(wanted, at, end)) >= 0:
+    while (found := data.find(needle, at, end)) >= 0:
         at = data.find(b"\n", found, end) + 1 or end
         yield data[data.rfind(b"\n", 0, found) + 1 : at]
 

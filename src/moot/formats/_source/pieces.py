@@ -176,8 +176,8 @@ class _Scanner:
         any.
         """
         pieces, size = [self.data[self.at :]], 0
-        wanted = max(1, len(pieces[0]))
-        while size < wanted and (chunk := next(self._chunks, None)) is not None:
+        needed = max(1, len(pieces[0]))
+        while size < needed and (chunk := next(self._chunks, None)) is not None:
             pieces.append(chunk)
             size += len(chunk)
         self.data, self.at = b"".join(pieces), 0
@@ -196,26 +196,26 @@ class _Scanner:
 
     def value(self) -> tuple[bytes, str]:
         """Return the current element and a description of its problem, if any."""
-        held: list[bytes] = []
+        buffered: list[bytes] = []
         depth = size = 0
         inside = False  # inside a string that is longer than the buffer
         too_large = False
         while True:
             end, depth, inside = self.ends(depth, inside)
             if depth == 0 and not inside:
-                held.append(self.data[self.at : end])
+                buffered.append(self.data[self.at : end])
                 self.at = end
-                return (b"", f"is larger than {LARGEST >> 20} MiB") if too_large else (b"".join(held), "")
-            held.append(self.data[self.at : end])
+                return (b"", f"is larger than {LARGEST >> 20} MiB") if too_large else (b"".join(buffered), "")
+            buffered.append(self.data[self.at : end])
             size += end - self.at
             self.at = end
             if size > LARGEST:
                 too_large = True
-                held.clear()
+                buffered.clear()
             if not self.more():
-                held.append(self.data[self.at :])
+                buffered.append(self.data[self.at :])
                 self.at = len(self.data)
-                return (b"", "is truncated and too large to load") if too_large else (b"".join(held), "is truncated")
+                return (b"", "is truncated and too large to load") if too_large else (b"".join(buffered), "is truncated")
 
     def ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
         """Return the end of the value, or how far the buffer was scanned: (position, depth, inside a string)."""

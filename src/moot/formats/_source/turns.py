@@ -27,7 +27,7 @@ class _Draft:
     parts: list[Part] = field(default_factory=list[Part])
     metadata: JsonObject = field(default_factory=dict[str, Json])
     steps: list[Json] = field(default_factory=list[Json])
-    borders: int = 0
+    calls: int = 0
     """Number of model calls."""
     waiting: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """Call id in the source → positions of its calls without an output."""
@@ -39,7 +39,7 @@ class _Draft:
         """Append a part. Tool call ids are made unique in the message because some vendors reuse them."""
         id = part.get("toolCallId")
         if isinstance(id, str):
-            unique = id if id not in self.ids else f"{id}#{self.borders}.{len(self.parts)}"
+            unique = id if id not in self.ids else f"{id}#{self.calls}.{len(self.parts)}"
             self.ids.add(unique)
             part = {**part, "toolCallId": unique}
             if part.get("state") == "input-available":
@@ -66,7 +66,7 @@ class Turns:
     def step(self, id: str, raw: bytes, parts: Iterable[Part], *, lead: bytes = b"", at: int = 0, facts: JsonObject | None = None) -> None:
         """Add a model call. `facts` may contain model, provider, finish_reason, usage and cost."""
         draft = self._taken(id, raw, lead, at)
-        draft.borders += 1
+        draft.calls += 1
         draft.parts.append({"type": "step-start"})
         for part in parts:
             draft.take(part)
@@ -91,8 +91,8 @@ class Turns:
             draft.take(call_part(call, name, None))
             draft.made_up += 1
         place = draft.waiting[call].pop(0)
-        told = output if isinstance(output, str) else dumps(output).decode()
-        done: JsonObject = {"state": "output-error", "errorText": told} if failed else {"state": "output-available", "output": output}
+        text = output if isinstance(output, str) else dumps(output).decode()
+        done: JsonObject = {"state": "output-error", "errorText": text} if failed else {"state": "output-available", "output": output}
         draft.parts[place] = {**draft.parts[place], **done}
 
     def broken(self, raw: bytes, problem: str, *, lead: bytes = b"", body: Json = None) -> ImportedRecord:

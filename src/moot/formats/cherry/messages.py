@@ -93,8 +93,8 @@ def _cost(stats: JsonObject) -> int | None:
     """Return the cost if all amounts are in dollars. Other currencies are ignored."""
     costs = stats.get("costs")
     if isinstance(costs, list):
-        given = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
-        amounts = [amount for amount in given if isinstance(amount, int | float)]
+        dollars = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
+        amounts = [amount for amount in dollars if isinstance(amount, int | float)]
         return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
     cost = stats.get("cost")
     return round(cost * 1e9) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None

@@ -37,13 +37,13 @@ def _entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]:
     ordered, cut = in_order(found)
     if cut:
         tally.approximated["branches"] += cut
-    gone: dict[str, str | None] = {}
+    skipped: dict[str, str | None] = {}
     ids: set[str] = set()
     for id, parent, (value, raw) in ordered:
-        parent = gone.get(parent, parent) if parent is not None else None
+        parent = skipped.get(parent, parent) if parent is not None else None
         message = None if value.get("deleted_at") is not None else message_of(value, raw, parent)
         if not isinstance(message, ImportedMessage):  # its children are attached to its parent
-            gone[id] = parent
+            skipped[id] = parent
             records += [message] if message is not None else []
             continue
         ids.add(id)

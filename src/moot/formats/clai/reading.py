@@ -145,10 +145,10 @@ def _plain(content: Json) -> str:
 def _call(call: JsonObject) -> Part:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
-    given = call.get("inputs")
-    if not isinstance(given, dict):
-        given = value_in(text(function.get("arguments"))) or {}
-    part = call_part(text(call.get("id")), text(call.get("name")) or text(function.get("name")), given)
+    arguments = call.get("inputs")
+    if not isinstance(arguments, dict):
+        arguments = value_in(text(function.get("arguments"))) or {}
+    part = call_part(text(call.get("id")), text(call.get("name")) or text(function.get("name")), arguments)
     return {**part, "callProviderMetadata": {"clai": {"extra_content": call["extra_content"]}}} if call.get("extra_content") else part
 
 
@@ -160,9 +160,9 @@ def _sealed(item: Json) -> Part | None:
     if not isinstance(item, dict) or not text(item.get("encrypted_content")):
         return None
     summary = item.get("summary")
-    said = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
+    summary_text = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
     noted: JsonObject = {"itemId": text(item.get("id")), "encryptedContent": item["encrypted_content"], "provider": "openai"}
-    return {**_reasoning(said), "providerMetadata": {"openai": noted}}
+    return {**_reasoning(summary_text), "providerMetadata": {"openai": noted}}
 
 
 def _took(query: JsonObject) -> JsonObject:
@@ -177,10 +177,10 @@ def _took(query: JsonObject) -> JsonObject:
 
 def _usage(usage: JsonObject) -> JsonObject:
     inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    told: JsonObject = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
-    told["cache_read"] = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
-    told["reasoning"] = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
-    return {name: count for name, count in told.items() if type(count) is int and (count > 0 or name in ("input", "output"))}
+    counts: JsonObject = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
+    counts["cache_read"] = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
+    counts["reasoning"] = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
+    return {name: count for name, count in counts.items() if type(count) is int and (count > 0 or name in ("input", "output"))}
 
 
 def _model(name: str) -> tuple[str, str]:

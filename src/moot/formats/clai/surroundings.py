@@ -60,10 +60,10 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
 
 def is_copy(path: Path, found: Document) -> bool:
     """Return whether another chat in the folder has the same messages."""
-    said = found.raw("messages")
+    messages = found.raw("messages")
     for other in files_below(path.parent, ".json", depth=1):
         if other.name in COPIES or abs(other.stat().st_size - len(found.data)) > _APART:
             continue
-        if Document(beside(other, inside=path.parent, limit=len(found.data) + _APART) or b"").raw("messages") == said:
+        if Document(beside(other, inside=path.parent, limit=len(found.data) + _APART) or b"").raw("messages") == messages:
             return True
     return False

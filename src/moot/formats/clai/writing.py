@@ -69,11 +69,11 @@ def _step(step: Step) -> Iterator[JsonObject]:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
+    arguments_value = call.get("input")
     record: JsonObject = {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function"}
-    if isinstance(given, dict):
-        record["inputs"] = given
-    arguments = given if isinstance(given, str) else dumps(given).decode()
+    if isinstance(arguments_value, dict):
+        record["inputs"] = arguments_value
+    arguments = arguments_value if isinstance(arguments_value, str) else dumps(arguments_value).decode()
     return {**record, "function": {"name": tool_name(call), "arguments": arguments}}
 
 
@@ -115,11 +115,11 @@ def _query(message: Message, step: JsonObject, prompt: int) -> JsonObject:
 
 def _usage(usage: Json) -> JsonObject:
     counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
-    taken, given = counts.get("input", 0), counts.get("output", 0)
+    input_tokens, arguments_value = counts.get("input", 0), counts.get("output", 0)
     return {
-        "prompt_tokens": taken,
-        "completion_tokens": given,
-        "total_tokens": taken + given,
+        "prompt_tokens": input_tokens,
+        "completion_tokens": arguments_value,
+        "total_tokens": input_tokens + arguments_value,
         "prompt_tokens_details": {"cached_tokens": counts.get("cache_read", 0), "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": counts.get("reasoning", 0),

@@ -23,12 +23,12 @@ class About:
     created_at: int = 0
     updated_at: int = 0
     head: str | None = None
-    spent: float = 0.0
+    dollars: float = 0.0
     """Dollars according to the newest line with a cost."""
     named: str = ""
     """Title chosen by the user, otherwise by the agent."""
     by_person: bool = False
-    asked: str = ""
+    first_prompt: str = ""
     """Beginning of the first prompt."""
     summaries: dict[int, str] = field(default_factory=dict[int, str])
     """Line of the tree → summary of the session that ends with it. Some versions begin files with summaries of other sessions."""
@@ -42,15 +42,15 @@ class About:
         if not self.directory and isinstance(found := line.get("cwd"), str):
             self.directory = found
         for name, ours in _FACTS:
-            if (told := line.get(name)) and isinstance(told, str):
-                self.metadata[ours] = told
+            if (text := line.get(name)) and isinstance(text, str):
+                self.metadata[ours] = text
         if isinstance(session := line.get("sessionId"), str):
             self.metadata["session_id"] = session
 
     def ask(self, parts: tuple[Part, ...]) -> None:
         """Use the first prompt with text as a fallback title."""
-        if not self.asked:
-            self.asked = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+        if not self.first_prompt:
+            self.first_prompt = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
 
     def name(self, line: JsonObject) -> None:
         """Read a line with a title."""
@@ -70,7 +70,7 @@ class About:
         """Return all facts known so far."""
         return ImportedFacts(
             fidelity,
-            title=self.named or summary or self.asked,
+            title=self.named or summary or self.first_prompt,
             head=self.head,
             directory=self.directory,
             agent=agent,

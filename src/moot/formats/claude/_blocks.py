@@ -20,11 +20,11 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 def block_of(part: Part) -> JsonObject | None:
     """Return the block of an assistant part, or None if the API would reject it."""
     if is_tool(part):
-        given = part.get("input")
-        arguments: Json = given if isinstance(given, dict) else {} if given is None else {"input": given}
+        value = part.get("input")
+        arguments: Json = value if isinstance(value, dict) else {} if value is None else {"input": value}
         return {"type": "tool_use", "id": call_id(part), "name": _ID.sub("_", tool_name(part))[:128] or "tool", "input": arguments}
-    made = part.get("providerMetadata")
-    own = made.get("anthropic") if isinstance(made, dict) else None
+    metadata = part.get("providerMetadata")
+    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
     facts: JsonObject = own if isinstance(own, dict) else {}
     match part.get("type"):
         case "text" if isinstance(text := part.get("text"), str) and text.strip():
@@ -47,10 +47,10 @@ def content_of(parts: tuple[Part, ...]) -> str | list[Json]:
     texts = [part for part in parts if part.get("type") == "text"]
     if len(parts) == len(texts) == 1:
         return str(texts[0].get("text", ""))
-    return [_given(part) for part in parts if part.get("type") in ("text", "file")]
+    return [_block_of_content(part) for part in parts if part.get("type") in ("text", "file")]
 
 
-def _given(part: Part) -> Json:
+def _block_of_content(part: Part) -> Json:
     if part.get("type") == "text":
         return {"type": "text", "text": part.get("text", "")}
     block = _file(part)
@@ -113,5 +113,5 @@ def _content(output: Json) -> Json:
         return output
     pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
     if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
-        return [_given(piece) for piece in pieces if isinstance(piece, dict) and piece.get("type") in ("text", "file")]
+        return [_block_of_content(piece) for piece in pieces if isinstance(piece, dict) and piece.get("type") in ("text", "file")]
     return dumps(output).decode()

@@ -64,8 +64,8 @@ def _exactly(line: JsonObject) -> tuple[Part, ...] | None:
 def written_as(line: JsonObject) -> str:
     """Return the id of the moot message that the line was written for, or an empty string."""
     mark = line.get(EXACTLY)
-    told = mark.get("message") if isinstance(mark, dict) else None
-    return told if isinstance(told, str) else ""
+    message_id = mark.get("message") if isinstance(mark, dict) else None
+    return message_id if isinstance(message_id, str) else ""
 
 
 def _shown(part: Part) -> Part | None:
@@ -109,6 +109,6 @@ def asked_aside(line: JsonObject) -> list[tuple[str, str]]:
     content = message.get("content") if isinstance(message, dict) else None
     found: list[tuple[str, str]] = []
     for block in content if isinstance(content, list) else []:
-        if isinstance(block, dict) and block.get("name") in _DELEGATING and isinstance(given := block.get("input"), dict):
-            found.append((str(block.get("id")), str(given.get("prompt"))))
+        if isinstance(block, dict) and block.get("name") in _DELEGATING and isinstance(arguments := block.get("input"), dict):
+            found.append((str(block.get("id")), str(arguments.get("prompt"))))
     return found

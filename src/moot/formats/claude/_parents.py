@@ -44,8 +44,8 @@ def _call_in(file: Path, agent: str) -> str | None:
 
 
 def _call_of(line: JsonObject, agent: str) -> str | None:
-    told, message = line.get("toolUseResult"), line.get("message")
-    if not isinstance(told, dict) or told.get("agentId") != agent or not isinstance(message, dict):
+    result, message = line.get("toolUseResult"), line.get("message")
+    if not isinstance(result, dict) or result.get("agentId") != agent or not isinstance(message, dict):
         return None
     content = message.get("content")
     for block in content if isinstance(content, list) else []:

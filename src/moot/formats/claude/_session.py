@@ -48,11 +48,11 @@ class Session:
             yield from self._drafts.finished()
             if not told and len(self._drafts) > 1:
                 told = True
-                yield self._known()
+                yield self._facts()
         yield from self._drafts.finished(all=True)
-        yield self._known()
+        yield self._facts()
 
-    def _known(self) -> ImportedFacts:
+    def _facts(self) -> ImportedFacts:
         drafts = self._drafts
         summary = next((said for leaf, said in reversed(self._about.summaries.items()) if leaf in self._places), "")
         return self._about.facts(drafts.fidelity(), drafts.model, summary, self._agent)
@@ -70,10 +70,10 @@ class Session:
             self._sidechains.take(line.offset, value)
             return
         if kind == PART and written_as(value):
-            self._ours(line, value)
+            self._moot_line(line, value)
             return
         if kind not in ENTRY_TYPES or not isinstance(uuid, str) or not uuid:
-            kept = self._beside(line, value)
+            kept = self._outside_tree(line, value)
         elif hash(uuid) in self._places:
             self._drafts.approximated["records"] += 1  # some versions repeated lines when they resumed a session
             yield ImportedRecord(line.raw, value)
@@ -92,7 +92,7 @@ class Session:
         self._about.learn(value, at)
         match value["type"]:
             case "assistant":
-                draft = self._said(line, value, uuid, place, at)
+                draft = self._assistant(line, value, uuid, place, at)
             case "user":
                 draft = self._user(line, value, uuid, place, at)
             case _:
@@ -102,7 +102,7 @@ class Session:
         self._places[hash(uuid)] = place
         if place != NOWHERE:
             self._tail = place
-            if (held := self._drafts.held(place)) is not None:
+            if (held := self._drafts.get(place)) is not None:
                 held.last = hash(uuid)
         return draft is not None
 
@@ -116,7 +116,7 @@ class Session:
             return self._tail
         return found
 
-    def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
+    def _assistant(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
         ours = written_as(value)
         draft = self._drafts.answer(self._written.get(ours, NOWHERE) if ours else place)
         if not ours and draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
@@ -153,7 +153,7 @@ class Session:
         found: Draft[Answer] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))
-            draft = self._drafts.held(self._calls.pop(id, None))
+            draft = self._drafts.get(self._calls.pop(id, None))
             if draft is None or not draft.answer.output(block, value, at):
                 self._drafts.approximated["tool calls"] += 1
                 continue
@@ -167,7 +167,7 @@ class Session:
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[Answer] | None:
         """Return the message that the line belongs to, if it is a context summary or a prompt sent while the agent was working."""
         if written_as(value):
-            return self._said(line, value, uuid, place, 0)
+            return self._assistant(line, value, uuid, place, 0)
         draft = self._drafts.answer(place)
         told = value.get("attachment")
         if draft is None:
@@ -184,25 +184,25 @@ class Session:
         draft.grow(line.raw)
         return draft
 
-    def _ours(self, line: Line, value: JsonObject) -> None:
+    def _moot_line(self, line: Line, value: JsonObject) -> None:
         """Read a line that moot wrote for a part."""
-        draft = self._said(
+        draft = self._assistant(
             line, value, f"{written_as(value)}-{line.number}", self._place_of(value.get("parent")), milliseconds(value, "timestamp")
         )
         self._tail = draft.place
 
-    def _beside(self, line: Line, value: JsonObject) -> bool:
+    def _outside_tree(self, line: Line, value: JsonObject) -> bool:
         """Read a line outside the tree. Return whether it belongs to a message."""
         if value.get("type") in _TITLES:
             self._about.name(value)
-        spent = value.get("totalCostUSD")
-        if value.get("type") != "cost-state" or not isinstance(spent, int | float) or isinstance(spent, bool):
+        total_dollars = value.get("totalCostUSD")
+        if value.get("type") != "cost-state" or not isinstance(total_dollars, int | float) or isinstance(total_dollars, bool):
             return False
-        before, self._about.spent = self._about.spent, float(spent)
+        before, self._about.dollars = self._about.dollars, float(total_dollars)
         draft = self._drafts.answer(self._tail)
-        if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= spent - before < 1e6:
+        if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= total_dollars - before < 1e6:
             return False
-        draft.answer.cost(round((spent - before) * 1e9))
+        draft.answer.cost(round((total_dollars - before) * 1e9))
         draft.grow(line.raw)
         return True
 

@@ -61,8 +61,8 @@ class Sidechains:
 
     def answered(self, call: str, line: JsonObject) -> None:
         """Record the output of a call, which may name its sub-agent."""
-        told = line.get("toolUseResult")
-        if isinstance(told, dict) and isinstance(agent := told.get("agentId"), str):
+        result = line.get("toolUseResult")
+        if isinstance(result, dict) and isinstance(agent := result.get("agentId"), str):
             self._answered[agent] = call
 
     def call_of(self, sidechain: Sidechain) -> str | None:

@@ -51,7 +51,7 @@ class _Writing:
     last: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Message → its last line."""
     at: int = 0
-    made: int = 0
+    line_count: int = 0
 
     def lines(self) -> Iterator[bytes]:
         shown, end = self.exported.messages[:-1], self.exported.messages[-1:]
@@ -59,15 +59,15 @@ class _Writing:
         for message in shown:
             yield from self._message(message, before)
             before = message.id
-        late = list[Message]()
+        postponed = list[Message]()
         for message in self.exported.others:  # children of the last message come after it
             if message.parent is None or message.parent in self.last:
                 yield from self._message(message, message.parent)
             else:
-                late.append(message)
+                postponed.append(message)
         for message in end:
             yield from self._message(message, before)
-        for message in late:
+        for message in postponed:
             yield from self._message(message, message.parent if message.parent in self.last else None)
 
     def _message(self, message: Message, parent: str | None) -> Iterator[bytes]:
@@ -87,8 +87,8 @@ class _Writing:
 
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
         """Return the next line of the tree."""
-        self.made += 1
-        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.made}"))
+        self.line_count += 1
+        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.line_count}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
         if self.side:
             line["agentId"] = self.side
@@ -100,25 +100,25 @@ class _Writing:
     # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, message: Message) -> Iterator[bytes]:
-        told = steps_of(message)
+        recorded = steps_of(message)
         mark: JsonObject = {"message": message.id}
         for number, (steering, parts) in enumerate(_steps(in_history(message.parts))):
             for part in steering:
                 yield self._steered(message, part, mark)
             step = _Step(
-                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), told[number] if number < len(told) else {}
+                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), recorded[number] if number < len(recorded) else {}
             )
             yield from self._step(message, step, parts, mark)
 
     def _steered(self, message: Message, part: Part, mark: JsonObject) -> bytes:
-        said = part.get("parts")
-        pieces = tuple(piece for piece in said if isinstance(piece, dict)) if isinstance(said, list) else ()
+        body = part.get("parts")
+        pieces = tuple(piece for piece in body if isinstance(piece, dict)) if isinstance(body, list) else ()
         attachment: JsonObject = {"type": "queued_command", "prompt": content_of(pieces), "commandMode": "prompt"}
         return self._line("attachment", message, {"attachment": attachment, EXACTLY: {**mark, "part": part}})
 
     def _step(self, message: Message, step: _Step, parts: Sequence[Part], mark: JsonObject) -> Iterator[bytes]:
         pieces = [(part, block_of(part)) for part in parts]
-        sayable = [number for number, (_, block) in enumerate(pieces) if block is not None]
+        api_parts = [number for number, (_, block) in enumerate(pieces) if block is not None]
         for number, (part, block) in enumerate(pieces or [({}, None)]):
             if block is None:
                 body: JsonObject = {
@@ -126,28 +126,28 @@ class _Writing:
                     "isSidechain": bool(self.side),
                     **({"agentId": self.side} if self.side else {}),
                 }
-                body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not sayable)}
+                body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not api_parts)}
                 body |= {"timestamp": _time(self.at), EXACTLY: {**mark, "part": part}}
-                if not sayable and number == len(pieces) - 1 and step.cost is not None:
+                if not api_parts and number == len(pieces) - 1 and step.cost is not None:
                     body["costUSD"] = step.cost
                 yield dumps(body) + b"\n"
             else:
-                last = number == sayable[-1]
-                said: JsonObject = {"message": {**step.head(last=last), "content": [block]}, EXACTLY: {**mark, **_exact(part, block)}}
+                last = number == api_parts[-1]
+                body: JsonObject = {"message": {**step.head(last=last), "content": [block]}, EXACTLY: {**mark, **_exact(part, block)}}
                 if last and step.cost is not None:
-                    said["costUSD"] = step.cost
-                yield self._line("assistant", message, said)
+                    body["costUSD"] = step.cost
+                yield self._line("assistant", message, body)
         for part in parts:
             if is_tool(part):
                 block, rest = output_of(part)
-                answered: JsonObject = {"message": {"role": "user", "content": [block]}}
+                result: JsonObject = {"message": {"role": "user", "content": [block]}}
                 if rest:
-                    answered[EXACTLY] = {str(block["tool_use_id"]): rest}
+                    result[EXACTLY] = {str(block["tool_use_id"]): rest}
                 if child := self._child(part):
-                    answered["toolUseResult"] = {"agentId": child}
+                    result["toolUseResult"] = {"agentId": child}
                 elif part.get("state") == "output-denied":
-                    answered["toolDenialKind"] = "user-rejected"
-                yield self._line("user", message, answered)
+                    result["toolDenialKind"] = "user-rejected"
+                yield self._line("user", message, result)
 
     def _child(self, part: Part) -> str:
         """Return the sub-agent that a call started."""
@@ -160,28 +160,28 @@ class _Writing:
 class _Step:
     id: str
     model: str
-    told: JsonObject
+    recorded: JsonObject
 
     def head(self, *, last: bool) -> JsonObject:
         """Return the API message without its content. `last` marks the last line of the message."""
-        usage = self.told.get("usage")
+        usage = self.recorded.get("usage")
         counts: JsonObject = usage if isinstance(usage, dict) else {}
         read, written = _count(counts, "cache_read"), _count(counts, "cache_write")
-        told: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
+        recorded: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
         if "input" in counts:
-            told["input_tokens"] = max(_count(counts, "input") - read - written, 0)
-        told |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
-        told |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
+            recorded["input_tokens"] = max(_count(counts, "input") - read - written, 0)
+        recorded |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
+        recorded |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
         if "reasoning" in counts:
-            told["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
-        reason = ("tool_use" if self.told.get("finish_reason") == "tool-calls" else "end_turn") if last else None
+            recorded["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
+        reason = ("tool_use" if self.recorded.get("finish_reason") == "tool-calls" else "end_turn") if last else None
         head: JsonObject = {"id": self.id, "type": "message", "role": "assistant", "model": self.model}
-        return {**head, "stop_reason": reason, "stop_sequence": None, "usage": told}
+        return {**head, "stop_reason": reason, "stop_sequence": None, "usage": recorded}
 
     @property
     def cost(self) -> float | None:
         """Dollars."""
-        cost = self.told.get("cost")
+        cost = self.recorded.get("cost")
         return cost / 1e9 if isinstance(cost, int) and not isinstance(cost, bool) else None
 
 
@@ -211,17 +211,17 @@ def _time(at: int) -> str:
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
     """Yield each model call with the steering messages before it."""
     steering, current = list[Part](), list[Part]()
-    begun = False
+    started = False
     for part in parts:
         kind = part.get("type")
         if kind == "step-start" or (kind == "steering-message" and current):
-            if current or begun:
+            if current or started:
                 yield steering, current
                 steering, current = [], []
-            begun = kind == "step-start"
+            started = kind == "step-start"
         if kind == "steering-message":
             steering.append(part)
         elif kind != "step-start":
             current.append(part)
-    if steering or current or begun:
+    if steering or current or started:
         yield steering, current

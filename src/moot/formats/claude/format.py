@@ -68,12 +68,12 @@ class ClaudeFormat:
         for _ in entries:
             pass  # sub-agents are read even if the caller skips the session
         for side in sidechains.found:
-            told: Iterator[Entry] = Session(AGENT).entries(lines_at(path, side.offsets))
-            yield ImportedConversation(f"{id}/{side.id}", told, id, sidechains.call_of(side))
+            configured: Iterator[Entry] = Session(AGENT).entries(lines_at(path, side.offsets))
+            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        told = environ.get("CLAUDE_CONFIG_DIR", "")
-        folders = [Path(one) for one in told.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
+        configured = environ.get("CLAUDE_CONFIG_DIR", "")
+        folders = [Path(one) for one in configured.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
         return [folder / "projects" for folder in folders]
 
     def sources(self, folder: Path) -> Iterator[Path]:
@@ -118,8 +118,8 @@ def _base_36(number: int) -> str:
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
     """Yield files named like sessions in a projects folder or its parent, without opening them."""
-    inside = folder / "projects"
-    for path in files_below(inside if inside.is_dir() and not inside.is_symlink() else folder, ".jsonl", depth=depth):
+    projects = folder / "projects"
+    for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
 

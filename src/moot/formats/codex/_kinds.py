@@ -61,8 +61,8 @@ def _blocks(item: JsonObject) -> list[Json]:
 
 
 def _kinds(item: JsonObject) -> list[str] | None:
-    told = item.get("internal_chat_message_metadata_passthrough")
-    kinds = told.get("content_item_kinds") if isinstance(told, dict) else None
+    metadata = item.get("internal_chat_message_metadata_passthrough")
+    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
     return [str(kind) for kind in kinds] if isinstance(kinds, list) else None
 
 

@@ -17,8 +17,8 @@ def parent_of(meta: JsonObject) -> str | None:
     """Return the parent session according to the first line."""
     source = meta.get("source")
     spawn = source.get("subagent") if isinstance(source, dict) else None
-    told = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
-    parent = told.get("parent_thread_id") if isinstance(told, dict) else None
+    spawn_info = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
+    parent = spawn_info.get("parent_thread_id") if isinstance(spawn_info, dict) else None
     return parent if isinstance(parent, str) and parent else None
 
 
@@ -27,8 +27,8 @@ def call_that_began(path: Path, session: str, parent: str) -> str | None:
     if not parent.replace("-", "").isalnum():
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
-    beside = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
-    return next((call for file in beside if (call := _call_in(file, session))), None)
+    candidates = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
+    return next((call for file in candidates if (call := _call_in(file, session))), None)
 
 
 def _call_in(file: Path, session: str) -> str | None:

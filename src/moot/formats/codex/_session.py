@@ -29,13 +29,13 @@ class Session:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._drafts = Drafts(self._begun)
+        self._drafts = Drafts(self._new_work)
         self._tail = NOWHERE
         self._parents: list[int] = []
         """Index of the message before each prompt."""
         self._ids = set[int]()
         self._model = ""
-        self._begun_turn = self._turn = False
+        self._turn_started = self._turn_active = False
         """A turn has started, and the model has produced output in it."""
         self._facts = ImportedFacts()
         self._directory = ""
@@ -48,7 +48,7 @@ class Session:
         self._answering = ""
         """Id of the moot message that the newest answer was written for."""
 
-    def _begun(self, at: int) -> Work:
+    def _new_work(self, at: int) -> Work:
         return Work(at, self._model)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
@@ -69,11 +69,11 @@ class Session:
             yield from self._drafts.finished()
             if not told and len(self._drafts) > 1:
                 told = True
-                yield self._known()
+                yield self._known_facts()
         yield from self._drafts.finished(all=True)
-        yield self._known()
+        yield self._known_facts()
 
-    def _known(self) -> ImportedFacts:
+    def _known_facts(self) -> ImportedFacts:
         return ImportedFacts(
             self._drafts.fidelity(),
             title=self._title or self._asked,
@@ -100,7 +100,7 @@ class Session:
                 if (draft := self._drafts.answer(self._tail)) is not None:
                     draft.answer.model = self._model
             case "response_item" | "moot_part" if mark := written(value):
-                return self._ours(line, body, mark, at)
+                return self._moot_line(line, body, mark, at)
             case "event_msg" if (mark := written(value)) and (draft := self._drafts.answer(self._tail)) is not None:
                 counted = mark.get("usage")
                 draft.answer.took({}, told=True, counted=counted if isinstance(counted, dict) else {})
@@ -146,10 +146,10 @@ class Session:
                 return None
             draft = self._message(self._id(item, line), at, None)
         draft.answer.item(item, at)
-        self._turn = self._turn or self._begun_turn
+        self._turn_active = self._turn_active or self._turn_started
         return draft
 
-    def _ours(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[Work]:
+    def _moot_line(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[Work]:
         """Read a line that moot wrote."""
         id, step, part = str(mark["message"]), mark.get("step"), mark.get("part")
         if "model" not in mark:
@@ -182,7 +182,7 @@ class Session:
         if not parts:
             return None
         working = self._drafts.answer(self._tail)
-        if self._turn and working is not None:
+        if self._turn_active and working is not None:
             working.answer.steered({"type": "steering-message", "id": self._id(item, line), "parts": list(parts)})
             return working
         self._ask(parts)
@@ -204,7 +204,7 @@ class Session:
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _event(self, body: JsonObject, at: int) -> Draft[Work] | None:
-        draft = self._drafts.held(self._tail)
+        draft = self._drafts.get(self._tail)
         match body.get("type"):
             case "item_completed" if isinstance(item := body.get("item"), dict):
                 return self._shown(item, draft, at)
@@ -217,13 +217,13 @@ class Session:
                 self._title = name or self._title
             case "context_compacted":
                 return self._noted("item/contextCompaction", body)
-            case "error" if draft is not None and draft.said is None:
+            case "error" if draft is not None and draft.prompt is None:
                 draft.answer.error = str(body.get("message") or "Codex failed without an error message")
                 return draft
             case "user_message":
-                return draft if draft is not None and draft.said is not None else None
+                return draft if draft is not None and draft.prompt is not None else None
             case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
-                return draft if draft is not None and draft.said is None else None
+                return draft if draft is not None and draft.prompt is None else None
             case kind if kind in _OF_A_TURN:
                 return self._turned(str(kind), body, draft)
             case _:
@@ -231,8 +231,8 @@ class Session:
         return None
 
     def _turned(self, kind: str, body: JsonObject, draft: Draft[Work] | None) -> Draft[Work] | None:
-        self._turn, self._begun_turn = False, kind.endswith("started")
-        if self._begun_turn or draft is None or draft.said is not None:
+        self._turn_active, self._turn_started = False, kind.endswith("started")
+        if self._turn_started or draft is None or draft.prompt is not None:
             return None
         draft.answer.reason = "stop" if kind.endswith("complete") else "other"
         draft.answer.turn = str(body.get("turn_id") or "")
@@ -241,8 +241,8 @@ class Session:
     def _shown(self, item: JsonObject, draft: Draft[Work] | None, at: int) -> Draft[Work] | None:
         """Assign a displayed item to the message with the same content."""
         if item.get("type") == "UserMessage":
-            return draft if draft is not None and draft.said is not None else None
-        if draft is None or draft.said is not None:
+            return draft if draft is not None and draft.prompt is not None else None
+        if draft is None or draft.prompt is not None:
             return None
         if item.get("type") not in ("AgentMessage", "Reasoning"):
             draft.answer.shown(item, at)

@@ -55,8 +55,8 @@ class CodexFormat:
         yield ImportedConversation(id, Session(AGENT).entries(json_lines(path)), parent, call)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        told = environ.get("CODEX_HOME", "")
-        folder = Path(told) if told else home / ".codex"
+        configured = environ.get("CODEX_HOME", "")
+        folder = Path(configured) if configured else home / ".codex"
         return [folder / "sessions", folder / "archived_sessions"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
@@ -68,16 +68,16 @@ class CodexFormat:
         )
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
-        begun = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
-        path = places[0] / f"{begun:%Y}" / f"{begun:%m}" / f"{begun:%d}" / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
+        started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
+        path = places[0] / f"{started:%Y}" / f"{started:%m}" / f"{started:%d}" / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
         data = b"".join(lines_of(exported, id))
         return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds, weak=unanswered))
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
     """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day."""
-    inside = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
-    for one in inside or [folder]:
+    subfolders = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
+    for one in subfolders or [folder]:
         for path in files_below(one, ".jsonl", depth=4):
             if path.name.startswith("rollout-"):
                 yield path

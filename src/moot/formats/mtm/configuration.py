@@ -113,8 +113,8 @@ def _model(value: Json) -> str:
     return f"{model}@{provider}" if model and provider else model
 
 
-def _agents(draft: Draft, given: Json) -> None:
-    config: JsonObject = given if isinstance(given, dict) else {}
+def _agents(draft: Draft, value: Json) -> None:
+    config: JsonObject = value if isinstance(value, dict) else {}
     own, types = config.get("toolSets"), config.get("agentTypes")
     sets: JsonObject = {**_SETS, **(own if isinstance(own, dict) else {})}
     for name, agent in types.items() if isinstance(types, dict) else ():

@@ -88,6 +88,6 @@ def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
-    arguments = given if isinstance(given, str) else dumps(given).decode()
+    value = call.get("input")
+    arguments = value if isinstance(value, str) else dumps(value).decode()
     return {"id": str(call.get("toolCallId")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}

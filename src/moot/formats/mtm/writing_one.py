@@ -62,9 +62,9 @@ class _Book:
             if not self._prompts:
                 self._prompt(Message("", "user"))
             self.left += (part for part in message.parts if part.get("type") == "file")
-            took = steps_of(message)
+            recorded = steps_of(message)
             for at, step in enumerate(model_calls(message)):
-                self._step(message, step, took[at] if at < len(took) else {})
+                self._step(message, step, recorded[at] if at < len(recorded) else {})
 
     def _prompt(self, message: Message) -> None:
         self._prompts += 1
@@ -86,8 +86,8 @@ class _Book:
             return None
         return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"]}
 
-    def _step(self, message: Message, step: Step, took: JsonObject) -> None:
-        model, _, provider = str(took.get("model") or "").rpartition("@")
+    def _step(self, message: Message, step: Step, recorded: JsonObject) -> None:
+        model, _, provider = str(recorded.get("model") or "").rpartition("@")
         provider = provider if model else str(message.metadata.get("provider") or "unknown")
         model = model or str(message.metadata.get("model") or "unknown")
         api = _APIS.get(provider, _OTHER_API)
@@ -97,18 +97,18 @@ class _Book:
         content += [_call(call) for call in step.calls]
         last = self.context[-1]
         if last.get("role") == "assistant":  # consecutive assistant messages are rejected
-            self._join(last, content, took)
+            self._join(last, content, recorded)
         else:
             record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
-            record["usage"] = _usage(took)
+            record["usage"] = _usage(recorded)
             self.context.append(record | _at(message))
         reasons = {ours: theirs for theirs, ours in REASONS.items()}
-        reason = reasons.get(str(took.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
+        reason = reasons.get(str(recorded.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
         self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
         self.context += [_result(call) | _at(message) for call in step.calls]
 
-    def _join(self, record: JsonObject, content: list[JsonObject], took: JsonObject) -> None:
-        blocks, usage, more = record["content"], record["usage"], _usage(took)
+    def _join(self, record: JsonObject, content: list[JsonObject], recorded: JsonObject) -> None:
+        blocks, usage, more = record["content"], record["usage"], _usage(recorded)
         assert isinstance(blocks, list) and isinstance(usage, dict)
         record["content"] = [*blocks, *content]
         record["usage"] = _sum(usage, more)
@@ -131,8 +131,8 @@ def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
-    arguments: JsonObject = given if isinstance(given, dict) else {"value": given}
+    value = call.get("input")
+    arguments: JsonObject = value if isinstance(value, dict) else {"value": value}
     return {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call), "arguments": arguments}
 
 
@@ -142,11 +142,11 @@ def _result(call: Part) -> JsonObject:
     return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
 
 
-def _usage(took: JsonObject) -> JsonObject:
-    usage = took.get("usage")
+def _usage(recorded: JsonObject) -> JsonObject:
+    usage = recorded.get("usage")
     counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
     read, write = counts.get("cache_read", 0), counts.get("cache_write", 0)
-    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), took.get("cost")
+    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), recorded.get("cost")
     total = cost / 1e9 if isinstance(cost, int) else 0
     return {
         "input": fresh,

@@ -35,7 +35,7 @@ class _Tool(NamedTuple):
 
     call: str
     name: str
-    given: Json
+    input: Json
     is_output: bool
     output: Json = None
     failed: bool = False
@@ -100,7 +100,7 @@ class Rows:
     def _calls(self, record: Record, tools: list[_Tool]) -> None:
         thoughts = _thoughts(record.thought) if record.thought != self._thought else []
         self._thought = record.thought or self._thought
-        calls = [*thoughts, *(call_part(tool.call, tool.name, tool.given) for tool in tools if not tool.is_output)]
+        calls = [*thoughts, *(call_part(tool.call, tool.name, tool.input) for tool in tools if not tool.is_output)]
         if calls and not self.turns.is_open():
             self.turns.step(record.id, record.raw, calls, lead=record.lead, at=record.at)
         elif calls:
@@ -151,8 +151,8 @@ def _result(value: JsonObject, call: str, name: str) -> _Tool:
     failed = value.get("status") == "error" or ("status" not in value and isinstance(reason, str))
     if not failed:
         return _Tool(call, name, value.get("input"), is_output=True, output=output)
-    told = value.get("errorMessage") or reason or output
-    return _Tool(call, name, value.get("input"), True, told if isinstance(told, str) else dumps(told).decode(), failed=True)
+    error = value.get("errorMessage") or reason or output
+    return _Tool(call, name, value.get("input"), True, error if isinstance(error, str) else dumps(error).decode(), failed=True)
 
 
 def _envelope(record: Record) -> list[_Tool | None]:

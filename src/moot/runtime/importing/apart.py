@@ -55,7 +55,7 @@ class Apart:
         if order is None or child is None:
             return await self._here.read(source, send)
         try:
-            said = await _pieces(child, order, send)
+            answer = await _pieces(child, order, send)
         except (ConnectionError, IncompleteReadError):
             code = await child.wait()
             await self.close()
@@ -66,7 +66,7 @@ class Apart:
         except BaseException:
             await self.close()  # its remaining output belongs to no source
             raise
-        return await self._here.read(source, send) if said is None else said
+        return await self._here.read(source, send) if answer is None else answer
 
     async def close(self) -> None:
         """Kill the process."""
@@ -105,7 +105,7 @@ async def _pieces(child: Child, order: bytes, send: Send) -> str | None:
     await child.stdin.drain()
     while True:
         size = int.from_bytes(await child.stdout.readexactly(8), "little")
-        said: Piece | str | None = pickle.loads(await child.stdout.readexactly(size))
-        if not isinstance(said, Piece):
-            return said
-        await send(said)
+        answer: Piece | str | None = pickle.loads(await child.stdout.readexactly(size))
+        if not isinstance(answer, Piece):
+            return answer
+        await send(answer)

@@ -125,12 +125,12 @@ async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, reading: R
             report.messages += len(piece.arrivals)
             report.heard()
             if piece.is_last:
-                brought = await intake.finish()
+                result = await intake.finish()
                 unfinished = unfinished or intake.unfinished
-                if brought is None:
+                if result is None:
                     report.older += 1
                 else:
-                    report.add(brought)
+                    report.add(result)
     return unfinished, pieces.problem
 
 

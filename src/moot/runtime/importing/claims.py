@@ -46,9 +46,9 @@ class Claims:
     data: Path
     """moot's own data folder, which is skipped."""
     report: Report
-    _taken: set[Path] = field(default_factory=set[Path])
+    _claimed: set[Path] = field(default_factory=set[Path])
     """Claimed files, and folders of which everything is claimed."""
-    _listed: dict[Path, Format] = field(default_factory=dict[Path, Format])
+    _by_location: dict[Path, Format] = field(default_factory=dict[Path, Format])
     """Files that a format claims by location but does not recognize individually."""
     _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
     """Format → folders in which it has claimed its files."""
@@ -62,21 +62,21 @@ class Claims:
             for place in format.places(self.folder, {}) if isinstance(format, Placed) else ():
                 if self._is_inside(place):
                     yield from all_in(place, format, self.data)
-                    self._taken.add(place)
-        yield from self._below(self.folder, DEPTH)
+                    self._claimed.add(place)
+        yield from self._search(self.folder, DEPTH)
 
     def _is_inside(self, place: Path) -> bool:
         """Return whether the location exists below the folder without a link on the way."""
-        if self.folder not in place.parents or not _mode(place) or place in self._taken:
+        if self.folder not in place.parents or not _mode(place) or place in self._claimed:
             return False
         return not linked(place, self.folder)
 
-    def _below(self, folder: Path, depth: int) -> Iterator[Claim]:
-        if folder.resolve() == self.data or folder in self._taken:
+    def _search(self, folder: Path, depth: int) -> Iterator[Claim]:
+        if folder.resolve() == self.data or folder in self._claimed:
             return
         for format in self.formats:
             if knows(format, folder, b""):
-                yield from self._together(folder, format)
+                yield from self._folder(folder, format)
         try:
             entries = entries_of(folder)
         except OSError as error:
@@ -84,15 +84,15 @@ class Claims:
             return
         for entry in entries:
             path = folder / entry.name
-            if path in self._taken:
+            if path in self._claimed:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if depth > 1:
-                    yield from self._below(path, depth - 1)
+                    yield from self._search(path, depth - 1)
             elif entry.is_file(follow_symlinks=False):
                 yield from self._file(path)
 
-    def _together(self, folder: Path, format: Format) -> Iterator[Claim]:
+    def _folder(self, folder: Path, format: Format) -> Iterator[Claim]:
         """Yield the sources of a format that recognizes the folder as a whole."""
         claimed = [claim for claim in _kept_in(folder, format, self.data) if not self._has(claim.path)]
         known = {claim.path for claim in claimed if self._is_known(claim.path, format)}
@@ -101,10 +101,10 @@ class Claims:
             self._exports += [] if isinstance(format, Split) else [folder]
         for claim in claimed:
             if claim.path in known:
-                self._taken.update((claim.path,) if isinstance(format, Split) else ())
+                self._claimed.update((claim.path,) if isinstance(format, Split) else ())
                 yield claim
             else:
-                self._listed.setdefault(claim.path, format)
+                self._by_location.setdefault(claim.path, format)
 
     def _is_known(self, path: Path, format: Format) -> bool:
         if len(self.formats) == 1 or path.is_dir():
@@ -115,25 +115,25 @@ class Claims:
             return False
 
     def _has(self, path: Path) -> bool:
-        return any(one in self._taken for one in (path, *path.parents))
+        return any(one in self._claimed for one in (path, *path.parents))
 
     def _file(self, path: Path) -> Iterator[Claim]:
-        listed = self._listed.get(path)
+        claimed = self._by_location.get(path)
         try:
             head = head_of(path)
         except OSError as error:
-            if listed is not None:
-                yield Claim(path, listed)
+            if claimed is not None:
+                yield Claim(path, claimed)
             else:
                 self.report.fail(str(path), "", f"can't open: {error.strerror}")
             return
         # a file that a format skipped in its own folder is not one of its sources, whatever it looks like
         found = [format for format in self.formats if knows(format, path, head) and not self._passed_over(path, format)]
-        found = found or ([listed] if listed is not None else [])
+        found = found or ([claimed] if claimed is not None else [])
         if not found:
             self._unclaimed(path)
             return
-        self._taken.add(path)
+        self._claimed.add(path)
         yield Claim(
             path,
             found[0],
@@ -141,14 +141,14 @@ class Claims:
         )
 
     def _passed_over(self, path: Path, format: Format) -> bool:
-        return path not in self._listed and any(folder in path.parents for folder in self._whole.get(format.name, ()))
+        return path not in self._by_location and any(folder in path.parents for folder in self._whole.get(format.name, ()))
 
     def _unclaimed(self, path: Path) -> None:
         """Report an unrecognized file, unless it belongs to a claimed source."""
-        beside = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
+        owners = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
         if (
             len(self.formats) > 1
-            and not any(one in self._taken for one in beside)
+            and not any(one in self._claimed for one in owners)
             and not any(one in path.parents for one in self._exports)
         ):
             self.report.pass_over(str(path))

@@ -73,11 +73,11 @@ def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
 
 def _joined(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
     """Merge sections into `pieces` and yield notes. Duplicate names get a number, and existing settings are kept."""
-    for section, given in more.items():
+    for section, settings in more.items():
         there = pieces.setdefault(section, {})
-        if not isinstance(there, dict) or not isinstance(given, dict):
+        if not isinstance(there, dict) or not isinstance(settings, dict):
             continue
-        for name, value in given.items():
+        for name, value in settings.items():
             before = there.get(name)
             if isinstance(before, list) and isinstance(value, list):
                 there[name] = [*before, *value]

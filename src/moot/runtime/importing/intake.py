@@ -55,13 +55,13 @@ class Intake:
     parent: str | None
     parent_call: str | None
     received: Received | None = None
-    held: list[Piece] = field(default_factory=list[Piece])
-    held_size: int = 0
+    buffered: list[Piece] = field(default_factory=list[Piece])
+    buffered_size: int = 0
     facts: ImportedFacts = field(default_factory=ImportedFacts)
     title: str = ""
     """First line of the first prompt."""
     messages: int = 0
-    begun: bool = False
+    started: bool = False
     """True once there is content other than what a program writes into a new session."""
     unpriced: int = 0
     first_at: int = 0
@@ -77,40 +77,40 @@ class Intake:
     async def take(self, piece: Piece) -> None:
         """Store a piece, or buffer it until it is known whether the conversation is wanted."""
         self.facts = piece.facts
-        arrivals = tuple([arrival for arrival in piece.arrivals if self._look(arrival)])
+        arrivals = tuple([arrival for arrival in piece.arrivals if self._accept(arrival)])
         piece = replace(piece, arrivals=arrivals)
         if self.received is None and not self._is_wanted():
-            self.held.append(piece)
-            self.held_size += piece.size
+            self.buffered.append(piece)
+            self.buffered_size += piece.size
             return
         if self.received is None:
             self.received = await self.holdings.imports.receive(self._arriving(), dry_run=self.wanted.dry_run)
-        for one in (*self.held, piece):
+        for one in (*self.buffered, piece):
             await self._store(self.received, one.arrivals)
-        self.held = []
+        self.buffered = []
 
     async def finish(self) -> Brought | None:
         """Return the outcome after the last piece, or None if the conversation is older than `since`."""
         if self.received is None:
-            return self._brought("empty", None) if not self.begun else None
+            return self._result("empty", None) if not self.started else None
         if self.received.closed:
-            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
         if self.wanted.dry_run:
             outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.taken.changed else "known"
-            return self._brought(outcome, None if not self.received.is_new else self._as_new())
+            return self._result(outcome, None if not self.received.is_new else self._as_new())
         if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
-            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
         conversation = await self.holdings.imports.settle(self.received, self._settled())
-        return self._brought("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
+        return self._result("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _look(self, arrival: Arrival) -> bool:
+    def _accept(self, arrival: Arrival) -> bool:
         """Update the state from an entry. Return False if it is left for the next import."""
         if arrival.role is None:
-            return self._look_at_record(arrival)
+            return self._accept_record(arrival)
         self.messages += 1
-        self.begun = self.begun or arrival.role != "system" or not self.source.placed
+        self.started = self.started or arrival.role != "system" or not self.source.placed
         self.unpriced += arrival.unpriced
         self.last = arrival.key
         if arrival.created_at:
@@ -120,7 +120,7 @@ class Intake:
             self.title = first_line(cast("list[Part]", loads(arrival.parts)))
         return True
 
-    def _look_at_record(self, record: Arrival) -> bool:
+    def _accept_record(self, record: Arrival) -> bool:
         if not record.problem:
             return True
         if record.raw and not record.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
@@ -132,10 +132,10 @@ class Intake:
         return True
 
     def _is_wanted(self) -> bool:
-        if not self.begun:
-            return self.held_size > _HELD
+        if not self.started:
+            return self.buffered_size > _HELD
         newest = max(self.last_at, self.facts.updated_at)
-        return not newest or newest >= self.wanted.since or self.held_size > _HELD
+        return not newest or newest >= self.wanted.since or self.buffered_size > _HELD
 
     async def _store(self, received: Received, arrivals: tuple[Arrival, ...]) -> None:
         if received.closed or not arrivals:
@@ -167,11 +167,11 @@ class Intake:
 
     def _directory(self) -> str:
         """Return the directory. A source's own directory is trusted only in its program's location, because tools may access it."""
-        told = self.facts.directory
-        if not self.source.placed or not told:
+        path_text = self.facts.directory
+        if not self.source.placed or not path_text:
             return self.wanted.directory
-        path, home = Path(told), self.wanted.home
-        return told if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
+        path, home = Path(path_text), self.wanted.home
+        return path_text if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
 
     def _origin(self) -> JsonObject:
         format, facts = self.source.format, self.facts
@@ -204,7 +204,7 @@ class Intake:
             {**self._origin(), **fidelity},
         )
 
-    def _brought(self, outcome: Outcome, conversation: Conversation | None) -> Brought:
+    def _result(self, outcome: Outcome, conversation: Conversation | None) -> Brought:
         format = self.source.format
         return Brought(
             outcome,

@@ -24,8 +24,8 @@ class Prices:
         steps = metadata.get("steps")
         if not isinstance(steps, list):
             return metadata
-        told = [self._step(step, metadata) for step in steps]
-        return metadata if all(one is other for one, other in zip(told, steps, strict=True)) else {**metadata, "steps": told}
+        priced = [self._step(step, metadata) for step in steps]
+        return metadata if all(one is other for one, other in zip(priced, steps, strict=True)) else {**metadata, "steps": priced}
 
     def _step(self, step: Json, metadata: JsonObject) -> Json:
         if not isinstance(step, dict) or step.get("cost") is not None:

@@ -29,8 +29,8 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     answers.write(READY)
     answers.flush()
 
-    def say(said: Piece | str | None) -> None:
-        data = _packed(said)
+    def send_answer(answer: Piece | str | None) -> None:
+        data = _packed(answer)
         answers.write(len(data).to_bytes(8, "little"))
         answers.write(data)
         answers.flush()
@@ -39,15 +39,15 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
         try:
             source: Source = pickle.loads(orders.read(int.from_bytes(head, "little")))
         except (ImportError, AttributeError):
-            say(None)
+            send_answer(None)
         else:
-            say(read(source, prices, say))
+            send_answer(read(source, prices, send_answer))
 
 
-def _packed(said: Piece | str | None) -> bytes:
-    if isinstance(said, Piece):
-        said = replace(said, conversation=replace(said.conversation, entries=()))
-    return pickle.dumps(said, pickle.HIGHEST_PROTOCOL)
+def _packed(answer: Piece | str | None) -> bytes:
+    if isinstance(answer, Piece):
+        answer = replace(answer, conversation=replace(answer.conversation, entries=()))
+    return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":

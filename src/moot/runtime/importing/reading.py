@@ -141,7 +141,7 @@ class _Gathered:
     arrivals: list[Arrival] = field(default_factory=list[Arrival])
     facts: list[ImportedFacts] = field(default_factory=list[ImportedFacts])
     size: int = 0
-    said: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    occurrences: dict[bytes, int] = field(default_factory=dict[bytes, int])
     """Digest of a record → number of occurrences in the conversation."""
 
     def add(self, entry: Entry, prices: Prices) -> None:
@@ -153,12 +153,12 @@ class _Gathered:
             self.arrivals.append(arrived(_sound(entry, prices)))
             return
         digest = digest_of_record(entry)
-        seen = self.said.get(digest, 0)
-        if seen or len(self.said) < _REPEATED:
-            self.said[digest] = seen + 1
+        seen = self.occurrences.get(digest, 0)
+        if seen or len(self.occurrences) < _REPEATED:
+            self.occurrences[digest] = seen + 1
         self.arrivals.append(arrived(entry, seen))
 
-    def told(self) -> ImportedFacts:
+    def merged_facts(self) -> ImportedFacts:
         """Return all facts so far as one."""
         if len(self.facts) != 1:
             self.facts = [together(self.facts)]
@@ -170,9 +170,9 @@ def _conversation(conversation: ImportedConversation, prices: Prices, take: _Tak
     for entry in conversation.entries:
         gathered.add(entry, prices)
         if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:
-            take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, False))
+            take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, False))
             gathered.arrivals, gathered.size, is_first = [], 0, False
-    take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, True))
+    take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, True))
 
 
 def _sound(entry: ImportedMessage, prices: Prices) -> ImportedMessage:

@@ -55,9 +55,9 @@ class Watcher:
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
     """Changed sources, oldest first."""
-    _rest: dict[Path, float] = field(default_factory=dict[Path, float])
+    _next_read: dict[Path, float] = field(default_factory=dict[Path, float])
     """Source → earliest time of its next read."""
-    _news: anyio.Event = field(default_factory=anyio.Event)
+    _changed: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
     """True if something changed that belongs to no known source."""
 
@@ -72,9 +72,9 @@ class Watcher:
             await self._import(await self._found(), report)
             ready(report)
             while True:
-                await self._news.wait()
-                self._news = anyio.Event()
-                await self._work_off()
+                await self._changed.wait()
+                self._changed = anyio.Event()
+                await self._read_changed()
 
     # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -85,12 +85,12 @@ class Watcher:
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._end_when_moved, roots, scope)
-                    await self._hear([path for path, there in roots.items() if there is not None])
+                    await self._receive([path for path, there in roots.items() if there is not None])
                     scope.cancel()
             self._search_all = True
-            self._news.set()
+            self._changed.set()
 
-    async def _hear(self, roots: list[Path]) -> None:
+    async def _receive(self, roots: list[Path]) -> None:
         """Return when a location itself was created or removed: a new folder of the same name needs a new watch."""
         if not roots:
             await anyio.sleep_forever()
@@ -132,7 +132,7 @@ class Watcher:
                 self._search_all = True
             else:
                 self._waiting.setdefault(path)
-        self._news.set()
+        self._changed.set()
 
     def _source_of(self, path: Path) -> Path | None:
         """Return the source that a file belongs to, or None."""
@@ -143,30 +143,30 @@ class Watcher:
 
     # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _work_off(self) -> None:
+    async def _read_changed(self) -> None:
         """Read the changed sources, each when its waiting time is over."""
         while self._waiting or self._search_all:
-            if self._search_all and self._rest.get(_ALL, 0.0) <= time.monotonic():
+            if self._search_all and self._next_read.get(_ALL, 0.0) <= time.monotonic():
                 await self._search()
             now = time.monotonic()
-            due = [path for path in self._waiting if self._rest.get(path, 0.0) <= now]
+            due = [path for path in self._waiting if self._next_read.get(path, 0.0) <= now]
             for path in due:
                 del self._waiting[path]
             await self._import(await anyio.to_thread.run_sync(lambda paths=due: list(self._marked(paths))), Report())
             if not due and (waiting := [*self._waiting, *([_ALL] if self._search_all else [])]):
-                next_one = min(self._rest.get(path, 0.0) for path in waiting)
+                next_one = min(self._next_read.get(path, 0.0) for path in waiting)
                 with anyio.move_on_after(max(next_one - now, 0.0)):
-                    await self._news.wait()
-                self._news = anyio.Event()
+                    await self._changed.wait()
+                self._changed = anyio.Event()
 
     async def _search(self) -> None:
         """Import sources that did not exist before."""
         self._search_all = False
         before, began = set(self.known), time.monotonic()
-        fresh = [source for source in await self._found() if source.path not in before]
-        took = time.monotonic() - began
-        self._rest[_ALL] = began + took + took * _REST
-        await self._import(fresh, Report())
+        new_sources = [source for source in await self._found() if source.path not in before]
+        duration = time.monotonic() - began
+        self._next_read[_ALL] = began + duration + duration * _REST
+        await self._import(new_sources, Report())
 
     async def _found(self) -> list[Source]:
         sources = await listed(self.places.sources())
@@ -181,7 +181,7 @@ class Watcher:
                 yield replace(source, mark=mark_of(source.format, path), problem="")
             except OSError:
                 self.known.pop(path, None)
-                self._rest.pop(path, None)
+                self._next_read.pop(path, None)
 
     async def _import(self, sources: list[Source], report: Report) -> None:
         changed = False
@@ -190,8 +190,8 @@ class Watcher:
         for source in sources:
             began = time.monotonic()
             await bring_one(self.holdings, source, self.wanted, self.reading, report)
-            took = time.monotonic() - began
-            self._rest[source.path] = began + took + max(_LEAST, took * _REST)
+            duration = time.monotonic() - began
+            self._next_read[source.path] = began + duration + max(_LEAST, duration * _REST)
             changed = changed or report.taken.changed
         if sources and (changed or report.failed):
             self.told(report)

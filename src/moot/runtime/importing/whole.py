@@ -31,16 +31,16 @@ async def recorded_in(holdings: Holdings, source: Source, format: Recorder, want
     """Yield each conversation of the file after it is stored or found. Raise UsageError or StoreError."""
     recordings = format.recordings(source.path, wanted.agent_type)
     while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
-        yield await _one(holdings, source, recording, wanted)
+        yield await _import_one(holdings, source, recording, wanted)
 
 
-async def _one(holdings: Holdings, source: Source, recording: Recording, wanted: Wanted) -> Brought:
+async def _import_one(holdings: Holdings, source: Source, recording: Recording, wanted: Wanted) -> Brought:
     format = source.format
     known = await _known(holdings, format, recording)
     if known is not None:
-        had = known.origin.get("events") if known.origin is not None else None
-        grown = len(recording.events) - had if isinstance(had, int) else 0
-        return _brought("known", source, recording, known, max(grown, 0))
+        stored_events = known.origin.get("events") if known.origin is not None else None
+        grown = len(recording.events) - stored_events if isinstance(stored_events, int) else 0
+        return _result("known", source, recording, known, max(grown, 0))
     renamed = _renamed(recording, wanted.directory)
     origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
     origin |= {
@@ -50,14 +50,14 @@ async def _one(holdings: Holdings, source: Source, recording: Recording, wanted:
     }
     renamed = replace(renamed, conversation=replace(renamed.conversation, origin=origin))
     if wanted.dry_run:
-        return _brought("would be added", source, recording, renamed.conversation)
+        return _result("would be added", source, recording, renamed.conversation)
     for media_type in dict.fromkeys(content.media_type for content in renamed.contents.values()):
         some = [content.data for content in renamed.contents.values() if content.media_type == media_type]
         await holdings.blobs.put_all(some, media_type)
-    return _brought("added", source, recording, await holdings.imports.add(renamed))
+    return _result("added", source, recording, await holdings.imports.add(renamed))
 
 
-def _brought(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> Brought:
+def _result(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> Brought:
     messages = len(recording.messages)
     return Brought(
         outcome,
@@ -170,9 +170,9 @@ def _event(event: Event, ids: dict[str, str]) -> Event:
 
 
 def _told(chunk: Chunk, ids: dict[str, str]) -> Chunk:
-    told = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
-    facts = told.get("messageMetadata")
-    return {**told, "messageMetadata": _own(facts)} if isinstance(facts, dict) and "source" in facts else told
+    renamed_chunk = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
+    facts = renamed_chunk.get("messageMetadata")
+    return {**renamed_chunk, "messageMetadata": _own(facts)} if isinstance(facts, dict) and "source" in facts else renamed_chunk
 
 
 def _own(metadata: JsonObject) -> JsonObject:
