@@ -17,7 +17,7 @@ permissions: {tools: {exec: {mode: auto}}}
 """
 
 
-def test_what_a_program_keeps_besides_is_shown_written_and_never_taken_over(tmp_path: Path, cache: Path) -> None:
+def test_configuration_is_shown_and_written_but_never_applied(tmp_path: Path, cache: Path) -> None:
     moot = make(tmp_path, cache)
     tai = moot.work / "tai"
     tai.mkdir()

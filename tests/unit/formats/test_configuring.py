@@ -56,7 +56,7 @@ def tai(tmp_path: Path) -> Iterator[Path]:
     yield home
 
 
-def test_the_file_is_a_configuration_of_ours_with_nothing_that_acts(tai: Path, tmp_path: Path) -> None:
+def test_the_file_is_a_configuration_without_active_settings(tai: Path, tmp_path: Path) -> None:
     text = as_text(found(tai, tmp_path / "data"))
     value = loaded(text, {"OPENAI_API_KEY": "x"})
     assert set(value) == {"providers", "models", "agents", "permissions"}
@@ -75,7 +75,7 @@ def test_secrets_are_left_out_everywhere(tai: Path, tmp_path: Path) -> None:
     assert "api_key: ${OPENAI_API_KEY}" in text
 
 
-def test_what_has_no_place_is_kept_as_comments(tai: Path, tmp_path: Path) -> None:
+def test_unsupported_settings_are_kept_as_comments(tai: Path, tmp_path: Path) -> None:
     text = as_text(found(tai, tmp_path / "data"))
     comments = [line for line in text.splitlines() if line.startswith("#")]
     for word in ("rm -rf /", "0 3 * * *", "nightly", "conditional"):
@@ -125,7 +125,7 @@ def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
     assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
 
 
-def test_hooks_of_talkcody_are_kept_with_the_folder_that_they_are_of(tmp_path: Path) -> None:
+def test_hooks_of_talkcody_are_kept_with_their_folder(tmp_path: Path) -> None:
     folder, project = tmp_path / ".local" / "share" / "com.talkcody", tmp_path / "code"
     for place in (folder, tmp_path / ".talkcody", project / ".talkcody"):
         place.mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
-def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_comment(name: str, words: str, tools: list[str]) -> None:
+def test_the_file_is_valid_and_comments_stay_comments_for_any_input(name: str, words: str, tools: list[str]) -> None:
     draft = Draft("hostile")
     draft.agent(name, {"instructions": words}, tools=list(tools), known={"read": "read_file"})
     draft.server(name, {"command": words or "x", "env": {name or "A": words}})
@@ -194,7 +194,7 @@ def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_commen
     assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())
 
 
-def test_neither_the_live_configuration_nor_any_file_is_written_over(tmp_path: Path) -> None:
+def test_neither_the_active_configuration_nor_any_file_is_overwritten(tmp_path: Path) -> None:
     live, there = tmp_path / "config.yaml", tmp_path / "there.yaml"
     there.write_text("")
     with pytest.raises(UsageError, match="active configuration"):

@@ -130,7 +130,7 @@ BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", BROKEN)
-async def test_what_is_wrong_in_a_file_costs_itself_alone_and_is_told_with_its_place(tmp_path: Path, case: str) -> None:
+async def test_a_problem_in_a_file_is_reported_with_its_place_and_affects_nothing_else(tmp_path: Path, case: str) -> None:
     data, problems, expected, note = BROKEN[case]
     file = tmp_path / f"{session()}.jsonl"
     file.write_bytes(data)
@@ -168,7 +168,7 @@ anyio.run(main)
 
 
 @pytest.mark.timeout(60)
-def test_a_line_of_a_quarter_of_a_gigabyte_is_passed_over_and_takes_no_memory(tmp_path: Path) -> None:
+def test_a_line_of_256_megabytes_is_skipped_without_using_memory(tmp_path: Path) -> None:
     small, large = tmp_path / f"{session(1)}.jsonl", tmp_path / f"{session(2)}.jsonl"
     small.write_bytes(talk(0, 4))
     with large.open("wb") as file:
@@ -234,7 +234,7 @@ SAID = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("format", PIPES)
-async def test_a_pipe_where_a_format_looks_for_more_is_no_wait(tmp_path: Path, format: str) -> None:
+async def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, format: str) -> None:
     source, pipe = (tmp_path / "user" / name for name in PIPES[format])
     source.parent.mkdir(parents=True)
     source.write_bytes(SAID[format])
@@ -268,7 +268,7 @@ def grown(path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("change", [deleted, emptied, rotated, grown])
-async def test_a_source_that_changes_while_it_is_read_costs_nothing_that_was_read_and_is_read_again(tmp_path: Path, change: Any) -> None:
+async def test_a_source_that_changes_during_reading_is_read_again(tmp_path: Path, change: Any) -> None:
     class Changing(ClaudeFormat):
         """The same, with another program at work in the file after ten messages."""
 
