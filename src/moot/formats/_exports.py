@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from moot.errors import UsageError
-from moot.formats._saying import file
+from moot.formats._saying import detect_media_type, file
 from moot.formats._source.archives import ZIP, Member, opened_zip
 from moot.formats._source.fields import obj
 from moot.formats._source.folders import files_below
@@ -24,7 +24,6 @@ _HEAD = 64 << 10
 _LARGEST = 32 << 20
 """Maximum size of an attached file in bytes."""
 _CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
-_BEGINS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 _ENDS = {
     ".txt": "text/plain",
     ".md": "text/markdown",
@@ -66,8 +65,7 @@ class Export:
                     return None
         except UsageError:
             return None
-        kind = next((kind for begin, kind in _BEGINS.items() if data.startswith(begin)), "")
-        kind = kind or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
+        kind = detect_media_type(data) or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
         return file(f"data:{kind};base64,{base64.b64encode(data).decode()}", kind, name or stored.name)
 
 

@@ -8,7 +8,7 @@ shared records, so that each branch can be read on its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from moot.formats._writing import things_in
@@ -17,8 +17,24 @@ from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, I
 from moot.types.message import Role
 from moot.types.part import Part, is_settled, is_tool
 
-__all__ = ["Branches", "Output", "Said", "branches", "call", "counted", "entries_of", "file", "reasoning", "step", "told"]
+__all__ = [
+    "Branches",
+    "Output",
+    "Said",
+    "branches",
+    "call",
+    "counted",
+    "detect_media_type",
+    "entries_of",
+    "file",
+    "media_type_of",
+    "output_value",
+    "reasoning",
+    "step",
+    "told",
+]
 
+_MAGIC = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 _PREFIX = "~"
 """Suffix of the id of a message that repeats the beginning of another one."""
 
@@ -80,7 +96,7 @@ def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
 
 def file(url: str, media_type: str, name: str = "") -> Part:
     """Return a file part. Only the source's own program may be able to open its URL."""
-    part: Part = {"type": "file", "mediaType": media_type or _media_type(url), "url": url}
+    part: Part = {"type": "file", "mediaType": media_type or media_type_of(url), "url": url}
     return {**part, "filename": name} if name else part
 
 
@@ -338,5 +354,18 @@ def _fresh(seen: dict[str, int], id: str) -> str:
     return id if not count else _fresh(seen, f"{id}#{count}")
 
 
-def _media_type(url: str) -> str:
-    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else "application/octet-stream"
+def media_type_of(url: str, default: str = "application/octet-stream") -> str:
+    """Return the media type of a `data:` URL, or `default` for any other URL."""
+    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else default
+
+
+def detect_media_type(data: bytes, default: str = "") -> str:
+    """Return the media type by the magic bytes of common pictures and PDF."""
+    return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), default)
+
+
+def output_value(parts: Sequence[Part], separator: str = "") -> Json:
+    """Return a tool output as text, or as a `content` object if it contains other parts."""
+    if all(part["type"] == "text" for part in parts):
+        return separator.join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
+from moot.formats._saying import Output, Said, call, entries_of, file, output_value, reasoning
 from moot.formats._source.fields import flag, items, objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
 from moot.formats.anthropic_writing import request
@@ -144,7 +144,4 @@ def _output(block: JsonObject) -> Json:
     content = block.get("content")
     if isinstance(content, str) or content is None:
         return content
-    parts = _content(content)
-    if all(part["type"] == "text" for part in parts):
-        return "\n".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
+    return output_value(_content(content), "\n")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.formats._exports import Export, conversations_of, first_of, with_files
-from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
+from moot.formats._saying import Output, Said, branches, call, entries_of, output_value, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
 from moot.formats._source.pieces import Piece, along, value_in
@@ -107,7 +107,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
     role, when = _ROLES[text(message, "author", "role")], milliseconds(message, "create_time")
     if text(message, "author", "role") == "tool":
         name = text(message, "author", "name")
-        return Said(id, role, raw, outputs=(Output(name, _output(parts), name=name),), parent=parent, at=when)
+        return Said(id, role, raw, outputs=(Output(name, output_value(parts), name=name),), parent=parent, at=when)
     if role != "assistant":
         return Said(id, role, raw, tuple(parts), parent=parent, at=when)
     recipient = text(message, "recipient")
@@ -122,12 +122,6 @@ def _arguments(parts: list[Part]) -> Json:
     """Return the content of a message to a tool: JSON, or text."""
     words = "".join(str(part.get("text", "")) for part in parts)
     return value_in(words) if words.lstrip().startswith("{") else words
-
-
-def _output(parts: list[Part]) -> Json:
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:

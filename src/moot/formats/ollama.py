@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._saying import Output, Said, call, detect_media_type, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly
 from moot.formats._source.database import Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import milliseconds, text
@@ -30,7 +30,6 @@ _CALL = "call"
 _MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
 _CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
 _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
-_KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 
 
 class Ollama(ReadOnly):
@@ -102,5 +101,5 @@ def _message(id: str, message: JsonObject, raw: bytes, raws: list[Part], outputs
 
 def _file(name: object, data: object) -> Part:
     content = data if isinstance(data, bytes) else str(data or "").encode()
-    kind = next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "text/plain")
+    kind = detect_media_type(content, "text/plain")
     return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
-from moot.formats._source.fields import items, objects, text
+from moot.formats._saying import Output, Said, call, entries_of, file, output_value, reasoning
+from moot.formats._source.fields import objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
 from moot.formats.openai_writing import request
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
@@ -144,7 +144,4 @@ def _output(value: JsonObject) -> Json:
     content = value.get("content")
     if isinstance(content, str):
         return content
-    parts = _content(content)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)} if items(value, "content") else None
+    return output_value(_content(content))

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, reasoning, step
+from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, output_value, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish, first_object, holds_some, matching
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.lines import Line, json_lines
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, text_part
 from moot.types.usage import Usage
@@ -93,7 +93,7 @@ def _message(line: Line, value: JsonObject) -> Said:
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
     match message["role"]:
         case "toolResult":
-            output = Output(text(message, "toolCallId"), _output(message), flag(message, "isError"), text(message, "toolName"))
+            output = Output(text(message, "toolCallId"), output_value(_parts(message)), flag(message, "isError"), text(message, "toolName"))
             return Said(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
         case "bashExecution":  # a shell command that the user typed after an exclamation mark
             words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
@@ -127,13 +127,6 @@ def _part(block: JsonObject, message: JsonObject) -> Part:
             return file(f"data:{text(block, 'mimeType')};base64,{text(block, 'data')}", text(block, "mimeType"))
         case _:
             return {"type": "data-block", "data": block}
-
-
-def _output(message: JsonObject) -> Json:
-    parts = _parts(message)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
 
 
 def _step(message: JsonObject) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, money
 from moot.formats._source.pieces import object_in
 from moot.formats.cherry.blocks import parts_of_blocks
 from moot.types.canonical import Json, JsonObject
@@ -96,5 +96,4 @@ def _cost(stats: JsonObject) -> int | None:
         dollars = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
         amounts = [amount for amount in dollars if isinstance(amount, int | float)]
         return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
-    cost = stats.get("cost")
-    return round(cost * 1e9) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None
+    return money(stats, "cost")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._saying import call as call_part
+from moot.formats._saying import media_type_of
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.fields import milliseconds, objects, text
+from moot.formats._source.fields import milliseconds, money, objects, text
 from moot.formats._source.pieces import value_in
 from moot.formats._source.turns import Turns
 from moot.formats.clai.surroundings import COPIES, bound_to, is_copy, sealed_reasoning
@@ -131,7 +132,7 @@ def _content(value: JsonObject) -> list[Part]:
     for piece in objects(content):
         image = piece.get("image_url")
         if isinstance(image, dict) and isinstance(url := image.get("url"), str) and url:
-            part: Part = {"type": "file", "mediaType": _media_type(url), "url": url}
+            part: Part = {"type": "file", "mediaType": media_type_of(url, "image/*") or "image/png", "url": url}
             parts.append({**part, "providerMetadata": {"openai": {"imageDetail": image["detail"]}}} if image.get("detail") else part)
         elif isinstance(text := piece.get("text"), str) and text:
             parts.append(text_part(text))
@@ -168,11 +169,9 @@ def _sealed(item: Json) -> Part | None:
 def _took(query: JsonObject) -> JsonObject:
     """Return a query as the facts of a model call."""
     model, provider = _model(text(query.get("model")))
-    usage, cost = query.get("usage"), query.get("cost_usd")
+    usage = query.get("usage")
     facts: JsonObject = {"model": model, "provider": provider, "usage": _usage(usage) if isinstance(usage, dict) else {}}
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6:
-        facts["cost"] = round(cost * 1e9)
-    return facts
+    return {**facts, "cost": money(query, "cost_usd")}
 
 
 def _usage(usage: JsonObject) -> JsonObject:
@@ -187,9 +186,3 @@ def _model(name: str) -> tuple[str, str]:
     """Return the model, and its provider if the name contains it."""
     prefix, colon, rest = name.partition(":")
     return (rest, _PREFIXES[prefix]) if colon and prefix in _PREFIXES else (name, "")
-
-
-def _media_type(url: str) -> str:
-    if url.startswith("data:"):
-        return url[5:].partition(",")[0].partition(";")[0] or "image/png"
-    return "image/*"

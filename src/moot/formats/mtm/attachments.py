@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from moot.formats._saying import detect_media_type, media_type_of
 from moot.formats._source.beside import beside
 from moot.formats._steps import file_text
 from moot.types.canonical import Json, JsonObject
@@ -19,7 +20,6 @@ _LINK = re.compile(r"!\[[^\]\n]{0,200}\]\((data:image/[a-z0-9.+-]+;base64,[A-Za-
 _PASTED = "mutsumi_images"
 """The editor's folder for pasted pictures, inside the folder for temporary files."""
 _LARGEST = 20 << 20
-_SHAPES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 
 
 def with_pictures(parts: list[Part], source: Path) -> tuple[list[Part], int]:
@@ -46,15 +46,15 @@ def with_pictures(parts: list[Part], source: Path) -> tuple[list[Part], int]:
 def _picture(url: str, source: Path) -> Part | None:
     """Return the linked picture. Files are read only if they were pasted or are in the notebook's own project."""
     if url.startswith("data:"):
-        return {"type": "file", "mediaType": url[5:].partition(";")[0], "url": url}
+        return {"type": "file", "mediaType": media_type_of(url), "url": url}
     if not url.startswith("file:"):
         return {"type": "file", "mediaType": "image/*", "url": url}
     path = Path(unquote(urlsplit(url).path))
     project = source.absolute().parent
     project = project.parent if project.name == ".mutsumi" else project
     data = next((data for place in (Path(tempfile.gettempdir()) / _PASTED, project) if (data := _read(path, place))), None)
-    kind = next((kind for start, kind in _SHAPES.items() if data and data.startswith(start)), None)
-    if data is None or kind is None:
+    kind = detect_media_type(data or b"")
+    if data is None or not kind.startswith("image/"):
         return None
     return {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{base64.b64encode(data).decode()}", "filename": path.name}
 

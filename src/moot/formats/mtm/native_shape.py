@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moot.formats._saying import call as call_part
+from moot.formats._saying import output_value
 from moot.formats._source.documents import Element
-from moot.formats._source.fields import milliseconds, objects
+from moot.formats._source.fields import milliseconds, money, objects
 from moot.formats._source.turns import Turns
 from moot.formats.mtm.attachments import ghosts
 from moot.types.canonical import Json, JsonObject
@@ -82,10 +83,7 @@ def _sealed(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
 def _output(content: Json) -> Json:
     if isinstance(content, str):
         return content
-    parts = _given(content)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": [{name: value for name, value in part.items() if name != "state"} for part in parts]}
+    return output_value([{name: value for name, value in part.items() if name != "state"} for part in _given(content)])
 
 
 def _facts(value: JsonObject) -> JsonObject:
@@ -99,8 +97,6 @@ def _facts(value: JsonObject) -> JsonObject:
         if "input" in counts:
             counts["input"] += cached  # Mutsumi's count excludes cached tokens
         facts["usage"] = {name: count for name, count in counts.items() if count or name in ("input", "output")}
-        cost = usage.get("cost")
-        total = cost.get("total") if isinstance(cost, dict) else None
-        if isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total < 1e6:
-            facts["cost"] = round(total * 1e9)
+        if (cost := money(usage, "cost", "total")) is not None:
+            facts["cost"] = cost
     return facts
