@@ -36,6 +36,6 @@ def test_configuration_is_shown_and_written_but_never_applied(tmp_path: Path, ca
     assert (moot.home / "config.yaml").read_text() == live
     assert b"reader" not in moot.run("agents", "list", "--json").stdout
     again = moot.run("import", str(tai), "--configuration", "found.yaml")
-    assert again.returncode == 2 and b"there already" in again.stderr
+    assert again.returncode == 2 and b"already exists" in again.stderr
     onto = moot.run("import", str(tai), "--configuration", str(moot.home / "config.yaml"))
     assert onto.returncode == 2 and (moot.home / "config.yaml").read_text() == live
