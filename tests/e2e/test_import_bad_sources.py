@@ -27,7 +27,7 @@ from machine_of_agents import opencode_database
 pytestmark = pytest.mark.timeout(120)
 
 GONE = (1_700_000_000, 1_700_000_000)
-"""Nobody has written to it since."""
+"""Make a file look old."""
 EXPORTED = {"mapping": {}, "current_node": "x", "create_time": 1.0, "title": "bomb", "conversation_id": "bomb"}
 
 
@@ -54,9 +54,9 @@ class Case:
 
     data: bytes
     texts: list[str]
-    """What is shown of it all the same."""
+    """Texts that are imported anyway."""
     notes: tuple[str, ...] = ()
-    """How what is said of it begins."""
+    """Prefixes of the notes about it."""
 
 
 CASES: dict[str, Case] = {

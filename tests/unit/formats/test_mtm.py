@@ -139,7 +139,7 @@ def test_an_editors_recent_folders_are_locations(tmp_path: Path) -> None:
 
 
 def accepted(context: list[dict[str, Any]]) -> None:
-    """What the reader of version 1 checks; anything else it refuses."""
+    """The checks of the reader of version 1."""
     last, waiting = None, dict[str, str]()
     for message in context:
         role = message["role"]

@@ -31,9 +31,7 @@ PLACES: list[tuple[str, Mapping[str, str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "environ", "expected"), PLACES)
-def test_environment_variables_set_a_programs_location(
-    tmp_path: Path, name: str, environ: Mapping[str, str], expected: list[str]
-) -> None:
+def test_environment_variables_set_a_programs_location(tmp_path: Path, name: str, environ: Mapping[str, str], expected: list[str]) -> None:
     format: Any = FORMATS.make(name)
     assert [str(place).replace(str(tmp_path), "HOME") for place in format.places(tmp_path, environ)] == expected
 

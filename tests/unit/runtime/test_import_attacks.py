@@ -63,7 +63,7 @@ def projects(home: Path) -> Path:
 
 
 def old(path: Path) -> Path:
-    """Nobody writes to it any more."""
+    """Mark the file as no longer being written."""
     os.utime(path, (1_700_000_000, 1_700_000_000))
     return path
 
@@ -82,7 +82,7 @@ async def words(store: Store) -> list[str]:
 
 @contextmanager
 def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
-    """Whoever waits for something to come out of a pipe is set free, and that is told."""
+    """Unblock readers of the pipes after a timeout, and fail if there were any."""
     waited: list[Path] = []
 
     def late(*_: object) -> None:

@@ -14,7 +14,7 @@ from machine_of_agents import COMING, GIVEN, RECORDED, assemble
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at
 
 NOTEBOOKS = {"mtm": 1, "mtm-1": 1}
-"""Whose folder only an editor knows: in a copy they are known by what they say."""
+"""Formats whose folder only an editor knows; in a copy they are recognized by content."""
 
 
 def found(folder: Path, name: str = "") -> tuple[list[Source], Report]:
