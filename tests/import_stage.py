@@ -1,4 +1,4 @@
-"""What tests of importing share: a home, a source, an import."""
+"""Shared code of the import tests: a home, a source, an import."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ import zipfile
 from contextlib import closing
 from pathlib import Path
 
+from format_samples import samples_of
 from moot.plugins import FORMATS
-from moot.types.format import Sample, Sampled
+from moot.types.format import Sample
 
 RECORDED = Path(__file__).parent / "recorded" / "formats"
 WEBUI = "srv/open-webui"
@@ -137,8 +138,7 @@ def opencode_database(path: Path) -> Path:
 def _sample(name: str) -> Sample:
     format, _, sample = name.partition("/")
     made = FORMATS.load(format)()
-    assert isinstance(made, Sampled)
-    return made.samples[sample]
+    return samples_of(made)[sample]
 
 
 def _zipped(conversations: Sample) -> bytes:

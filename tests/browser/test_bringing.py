@@ -45,7 +45,7 @@ def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor,
     upload(page, "talk.md", TALK.format(title=title))
     expect(report).to_contain_text("Nothing new")
     upload(page, "talk.bin", "\x00 nothing that anybody knows")
-    expect(report).to_contain_text("no format knows")
+    expect(report).to_contain_text("No format recognizes")
     assert inaccessible(page, axe) == []
 
 

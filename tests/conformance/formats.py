@@ -1,4 +1,4 @@
-"""What every format promises, as checks of one format."""
+"""Checks that every format must pass."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from format_samples import samples_of
 from moot.errors import MootError, UsageError
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, Sampled, WholeConversation
+from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, WholeConversation
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
 
@@ -64,13 +65,13 @@ def written(format: Format, conversation: ExportedConversation) -> tuple[bytes, 
     try:
         made = format.write(conversation)
     except UsageError:
-        assert isinstance(format, Sampled) and format.samples, "it can't write, and has no samples to be read with"
+        assert samples_of(format), "a read-only format needs samples"
         return None
     return made.data, made.fidelity
 
 
 def source(format: Format, folder: Path, data: Sample) -> Path:
-    """The sample as it lies there: a file, or a folder of files."""
+    """Write a sample as a file or a folder of files."""
     if isinstance(data, bytes):
         path = folder / f"source{format.suffix}"
         path.write_bytes(data)
@@ -88,7 +89,7 @@ def content(path: Path) -> bytes:
 
 
 def is_claimed(format: Format, path: Path) -> bool:
-    """Whether it knows the source as one of its own."""
+    """Return whether the format recognizes the source."""
     return format.sniff(path, path.read_bytes()[: 1 << 16] if path.is_file() else b"")
 
 
@@ -119,7 +120,7 @@ def check_itself(format: Format) -> None:
 
 
 def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> None:
-    """What it writes it knows again, and reads the same words in the same order by the same people."""
+    """The format recognizes its own output and reads the same texts, order and roles."""
     conversation = exported(texts)
     made = written(format, conversation)
     if made is None:
@@ -137,7 +138,7 @@ def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> 
 
 
 def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int) -> None:
-    """What is only written claims nothing, says so when it is to be read, and counts what it was given."""
+    """A write-only format claims nothing, refuses to read, and counts the contents."""
     assert not format.sniff(path, path.read_bytes()[: 1 << 16]), "it claims what it can't read"
     try:
         read_whole(format, path)
@@ -187,7 +188,7 @@ def check_conversation(conversation: WholeConversation, data: bytes) -> None:
     seen: set[str] = set()
     for message in conversation.messages:
         assert message.source_id and message.source_id not in seen, f"the id {message.source_id!r} is taken"
-        assert message.parent is None or message.parent in seen, f"{message.source_id!r} stands before its parent"
+        assert message.parent is None or message.parent in seen, f"{message.source_id!r} precedes its parent"
         assert message.role in ("system", "user", "assistant")
         assert message.raw, f"{message.source_id!r} has no raw"
         seen.add(message.source_id)
@@ -210,7 +211,7 @@ def is_made_of(raw: bytes, data: bytes) -> bool:
 
 
 def check_foreign(format: Format, folder: Path, data: bytes) -> None:
-    """What is none of its own it does not claim, and whatever it is asked to read it reads or refuses in words."""
+    """The format does not claim foreign sources, and reads any input or raises UsageError."""
     path = source(format, folder, data)
     claimed = format.sniff(path, data[: 1 << 16])
     if data in FOREIGN:
@@ -236,7 +237,7 @@ def check_a_broken_record(format: Format, folder: Path, sample: Sample, at: int,
 
 
 def check_claims(formats: Sequence[Format], owner: Format, path: Path) -> None:
-    """A source is its own format's, and nobody else's."""
+    """A source is claimed by its own format only."""
     claimed = [format.name for format in formats if is_claimed(format, path)]
     assert claimed == [owner.name], f"a source of {owner.name!r} is claimed by {claimed}"
 
@@ -274,9 +275,9 @@ def _total(fidelity: Fidelity) -> int:
 
 
 def samples(format: Any) -> list[Sample]:
-    """What there is to read: its samples, and what it writes."""
+    """Return all sources to read: samples and written files."""
     if isinstance(format, Outward):
         return []
     made = written(format, exported(["hello", "hi there", "and?"]))
-    own: list[Sample] = list(format.samples.values()) if isinstance(format, Sampled) else []
+    own: list[Sample] = list(samples_of(format).values())
     return [*own, *([made[0]] if made else [])]

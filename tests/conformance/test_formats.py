@@ -22,13 +22,13 @@ def format(request: pytest.FixtureRequest) -> Any:
     return FORMATS.make(request.param)
 
 
-def test_it_says_what_it_is(format: Any) -> None:
+def test_it_describes_itself(format: Any) -> None:
     formats.check_itself(format)
 
 
 @quick
 @given(texts=TEXTS)
-def test_words_go_there_and_back(format: Any, tmp_path: Path, texts: list[str]) -> None:
+def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[str]) -> None:
     formats.check_there_and_back(format, tmp_path, texts)
 
 
@@ -46,7 +46,7 @@ def test_no_two_formats_claim_one_source(format: Any, tmp_path: Path) -> None:
         formats.check_claims(known, format, formats.source(format, folder, data))
 
 
-def test_what_does_not_go_along_is_counted(format: Any) -> None:
+def test_lost_contents_are_counted(format: Any) -> None:
     formats.check_what_is_lost_is_said(format)
 
 
@@ -68,20 +68,20 @@ def test_junk_in_a_file_is_survived(format: Any, tmp_path: Path, data: st.DataOb
         formats.check_a_broken_record(format, tmp_path, sample, data.draw(st.integers(0, formats.size_of(sample))), junk)
 
 
-def test_a_broken_line_takes_no_other_along(format: Any, tmp_path: Path) -> None:
+def test_a_broken_line_does_not_affect_others(format: Any, tmp_path: Path) -> None:
     formats.check_a_broken_line(format, tmp_path, ["one", "two", "three"])
 
 
 @quick
 @given(conversation=holding.conversations())
-def test_what_its_table_promises_comes_back(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
+def test_what_its_table_promises_survives_a_round_trip(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
     holding.check_holds(format, tmp_path, conversation)
 
 
 @pytest.mark.timeout(60)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), conversation=holding.conversations())
-def test_what_two_formats_keep_goes_from_one_to_the_other_and_back(
+def test_contents_that_two_formats_keep_survive_a_conversion(
     tmp_path: Path, data: st.DataObject, conversation: ExportedConversation
 ) -> None:
     formats = holding.chained(FORMATS.names())
@@ -92,5 +92,5 @@ def test_what_two_formats_keep_goes_from_one_to_the_other_and_back(
 @pytest.mark.parametrize("name", [one.name for one in holding.chained(FORMATS.names())])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conversation=counting.everything())
-def test_nothing_that_changed_on_the_way_is_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
+def test_nothing_that_changed_is_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
     counting.check_counted(FORMATS.make(name), tmp_path, conversation)

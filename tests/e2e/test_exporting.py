@@ -13,6 +13,7 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
+from format_samples import samples_of
 from moot.formats.chatgpt import ChatGPT
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
@@ -64,7 +65,7 @@ def test_branches_that_a_format_can_not_hold_are_told_as_lost(tmp_path: Path, mo
     (tmp_path / "home").mkdir()
     one = make(tmp_path / "home", tmp_path / "cache", model.config())
     source = one.work / "conversations.json"
-    source.write_bytes(ChatGPT().samples["conversations"])
+    source.write_bytes(samples_of(ChatGPT())["conversations"])
     assert one.run("import", str(source)).returncode == 0
     told = [document(one.run("export", "1", "-f", name, "-o", str(one.work / name), "--json")) for name in ("codex", "claude")]
     assert told[0]["fidelity"]["lost"]["branches"] == 1 and told[0]["fidelity"]["lost"]["messages"] == 1

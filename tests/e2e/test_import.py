@@ -79,7 +79,7 @@ def said(moot: MootProcess) -> list[str]:
     return ["".join(part.get("text", "") for part in message["parts"]) for message in asked(moot, "chat", "show", "1")["data"]]
 
 
-def test_all_comes_in_is_found_and_is_told_of_and_once_more_is_nothing(moot: MootProcess) -> None:
+def test_every_program_is_found_and_imported_once(moot: MootProcess) -> None:
     file = session(moot)
     file.write_bytes(talk(0, 4))
     before = hashlib.sha256(file.read_bytes()).digest(), file.stat().st_mtime_ns, sorted(file.parent.iterdir())
@@ -102,7 +102,7 @@ def test_all_comes_in_is_found_and_is_told_of_and_once_more_is_nothing(moot: Moo
     assert asked(moot, "verify")["damages"] == []
 
 
-def test_an_import_that_was_killed_is_finished_by_the_next_as_if_nothing_had_been(moot: MootProcess) -> None:
+def test_a_killed_import_is_completed_by_the_next_one(moot: MootProcess) -> None:
     session(moot).write_bytes(talk(0, 600, 200))
     for nth in ("3", "5"):
         moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": f"store.after-commit:{nth}"}
@@ -114,7 +114,7 @@ def test_an_import_that_was_killed_is_finished_by_the_next_as_if_nothing_had_bee
     assert asked(moot, "verify")["damages"] == []
 
 
-def test_what_is_there_is_said_before_anything_comes(moot: MootProcess) -> None:
+def test_the_sources_are_listed_before_the_import(moot: MootProcess) -> None:
     session(moot).write_bytes(talk(0, 2))
     ended = moot.run("import", "--all", "-f", "claude", "--dry-run")
     assert ended.returncode == 0
@@ -124,7 +124,7 @@ def test_what_is_there_is_said_before_anything_comes(moot: MootProcess) -> None:
     assert moot.run("import", "--all", "--since", "yesterday").returncode == 2
 
 
-def test_broken_sources_are_told_of_and_cost_no_other(moot: MootProcess) -> None:
+def test_broken_sources_are_reported_and_do_not_affect_others(moot: MootProcess) -> None:
     file = session(moot)
     file.write_bytes(talk(0, 2) + b'{"torn\n' + b"\0" * 64 + b"\n" + record(2, "behind it"))
     (file.parent / "link.jsonl").symlink_to(file)
@@ -140,19 +140,19 @@ def test_broken_sources_are_told_of_and_cost_no_other(moot: MootProcess) -> None
     assert asked(moot, "verify")["damages"] == []
 
 
-def test_moots_own_data_and_what_is_no_file_are_refused(moot: MootProcess) -> None:
+def test_moots_own_data_and_special_files_are_rejected(moot: MootProcess) -> None:
     assert moot.run("chat", "list").returncode == 0
     own = moot.run("import", str(moot.home / "data"))
-    assert (own.returncode, b"its own data" in own.stderr) == (2, True)
+    assert (own.returncode, b"own data folder" in own.stderr) == (2, True)
     gone = moot.run("import", "nowhere.jsonl")
-    assert (gone.returncode, b"there is no" in gone.stderr) == (2, True)
+    assert (gone.returncode, b"does not exist" in gone.stderr) == (2, True)
     os.mkfifo(moot.work / "pipe")
     assert moot.run("import", "pipe").returncode == 2
     assert moot.run("import").returncode == 2
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_what_an_agent_writes_is_here_while_it_writes_until_somebody_ends_it(moot: MootProcess, ending: signal.Signals) -> None:
+def test_sources_are_imported_while_an_agent_writes_them(moot: MootProcess, ending: signal.Signals) -> None:
     file = session(moot)
     file.write_bytes(talk(0, 2))
     watching = moot.start("import", "--all", "-f", "claude", "--watch", "--json")

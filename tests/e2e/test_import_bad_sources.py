@@ -27,7 +27,7 @@ from machine_of_agents import opencode_database
 pytestmark = pytest.mark.timeout(120)
 
 GONE = (1_700_000_000, 1_700_000_000)
-"""Nobody has written to it since."""
+"""Make a file look old."""
 EXPORTED = {"mapping": {}, "current_node": "x", "create_time": 1.0, "title": "bomb", "conversation_id": "bomb"}
 
 
@@ -54,18 +54,20 @@ class Case:
 
     data: bytes
     texts: list[str]
-    """What is shown of it all the same."""
+    """Texts that are imported anyway."""
     notes: tuple[str, ...] = ()
-    """How what is said of it begins."""
+    """Prefixes of the notes about it."""
 
 
 CASES: dict[str, Case] = {
     "whole": Case(talk("whole", 0, 4), said("whole", 0, 1, 2, 3)),
-    "cut off": Case(talk("cut", 0, 2) + line("cut", 2)[:50], said("cut", 0, 1), ("line 3, the last, is cut off",)),
-    "NULs": Case(talk("nul", 0, 2) + bytes(4096) + b"\n" + line("nul", 2), said("nul", 0, 1, 2), ("line 3 has NUL bytes",)),
-    "ends in NULs": Case(talk("tail", 0, 2) + bytes(100_000), said("tail", 0, 1), ("line 3 has NUL bytes",)),
+    "cut off": Case(talk("cut", 0, 2) + line("cut", 2)[:50], said("cut", 0, 1), ("the last line, line 3, is truncated",)),
+    "NULs": Case(talk("nul", 0, 2) + bytes(4096) + b"\n" + line("nul", 2), said("nul", 0, 1, 2), ("line 3 contains NUL bytes",)),
+    "ends in NULs": Case(talk("tail", 0, 2) + bytes(100_000), said("tail", 0, 1), ("line 3 contains NUL bytes",)),
     "one bad line of many": Case(
-        talk("many", 0, 300) + b'{"type": "user", ]\n' + talk("many", 300, 600), said("many", *range(600)), ("line 301 is no JSON object",)
+        talk("many", 0, 300) + b'{"type": "user", ]\n' + talk("many", 300, 600),
+        said("many", *range(600)),
+        ("line 301 is not a JSON",),
     ),
     "a circle of parents": Case(line("circle", 0, parent=2) + line("circle", 1) + line("circle", 2), said("circle", 0, 1, 2)),
     "one id twice": Case(talk("twice", 0, 2) + line("twice", 1) + line("twice", 2), said("twice", 0, 1, 2)),
@@ -77,10 +79,10 @@ CASES: dict[str, Case] = {
         said("clock", 0, 1, 2, 3),
     ),
     "no bottom": Case(
-        talk("deep", 0, 2) + b'{"a":' * 100_000 + b"\n" + line("deep", 2), said("deep", 0, 1, 2), ("line 3 is no JSON object",)
+        talk("deep", 0, 2) + b'{"a":' * 100_000 + b"\n" + line("deep", 2), said("deep", 0, 1, 2), ("line 3 is not a JSON object",)
     ),
     "no UTF-8": Case(
-        talk("byte", 0, 2) + b'{"type": "user\xff"}\n' + line("byte", 2), said("byte", 0, 1, 2), ("line 3 is no JSON object",)
+        talk("byte", 0, 2) + b'{"type": "user\xff"}\n' + line("byte", 2), said("byte", 0, 1, 2), ("line 3 is not a JSON object",)
     ),
 }
 HUGE = "11111111-2222-4333-8444-999999999999"
@@ -188,49 +190,49 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_wrong_in_a_session_costs_itself_alone(stage: Stage, name: str) -> None:
+def test_a_problem_in_a_session_affects_nothing_else(stage: Stage, name: str) -> None:
     (brought,) = stage.of(session(list(CASES).index(name)))
     assert stage.texts(brought["conversation"]["id"]) == CASES[name].texts
     assert [note.startswith(begin) for note, begin in zip(brought["notes"], CASES[name].notes, strict=True)] == [True] * brought["problems"]
 
 
-def test_a_line_of_seventy_megabytes_is_passed_over(stage: Stage) -> None:
+def test_a_line_of_70_megabytes_is_skipped(stage: Stage) -> None:
     (brought,) = stage.of(HUGE)
     assert (brought["notes"], stage.texts(brought["conversation"]["id"])) == (["line 3 is longer than 64 MiB"], said("huge", 0, 1, 2))
 
 
-def test_nothing_is_opened_that_is_no_file(stage: Stage) -> None:
+def test_only_regular_files_are_opened(stage: Stage) -> None:
     assert not [
         one for one in (*stage.report["data"], *stage.report["failed"]) if any(session(at) in one["path"] for at in range(100, 104))
     ]
 
 
 FAILED = {
-    "bomb.zip": "unpacks to more than 200 times its size",
-    "newer.mtm": "is of version 99 of the notebooks; this moot knows 1",
-    "two/.local": "can't be read as a database",
-    "three/.local": "can't be read as a database",
+    "bomb.zip": "expands to more than 200 times its size",
+    "newer.mtm": "has the unsupported notebook version 99. Supported: 1",
+    "two/.local": "as a database: ",
+    "three/.local": "as a database: ",
 }
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_what_cannot_be_read_is_named_with_what_is_wrong(stage: Stage, name: str) -> None:
+def test_unreadable_sources_are_reported_with_their_problem(stage: Stage, name: str) -> None:
     assert FAILED[name] in stage.failed(name)
 
 
-def test_a_database_that_its_owner_keeps_locked_is_read_as_it_stood_before(stage: Stage) -> None:
+def test_a_locked_database_is_read_in_its_last_committed_state(stage: Stage) -> None:
     brought = stage.of("one/.local")
     assert len(brought) == 2 and not any(one["problems"] for one in brought)
     assert "not yet said" not in {one["title"] for one in brought}
 
 
-def test_what_is_nobodys_is_told_of_and_names_that_climb_lead_nowhere(stage: Stage) -> None:
+def test_unrecognized_files_are_reported_and_names_cannot_escape_the_archive(stage: Stage) -> None:
     strangers = {Path(path).name for path in stage.report["unclaimed"]["some"]}
     assert {"nobody's.bin", "climbing.zip", "cut.zip"} <= strangers
     assert not list(stage.folder.parent.glob("conversations.json")) and stage.code == 1
 
 
-def test_a_second_import_adds_nothing_and_all_that_is_stored_is_sound(stage: Stage) -> None:
+def test_a_second_import_adds_nothing_and_the_store_verifies(stage: Stage) -> None:
     again = stage.moot.run("import", str(stage.folder), "--json", timeout=90)
     report = json.loads(again.stdout)
     assert (again.returncode, report["added"], report["grown"], report["records"]) == (1, 0, 0, 0)
@@ -258,7 +260,7 @@ def without_rights() -> list[str]:
     return [program, f"--bounding-set={rights}", f"--inh-caps={rights}"]
 
 
-def test_files_and_folders_that_may_not_be_read_are_named_and_cost_no_other(moot: MootProcess, tmp_path: Path) -> None:
+def test_unreadable_files_and_folders_are_reported_and_do_not_affect_others(moot: MootProcess, tmp_path: Path) -> None:
     home = Path(moot.environ["HOME"])
     projects = home / ".claude/projects"
     put(projects / "-a" / f"{session(0)}.jsonl", talk("mine", 0, 2).replace(b"555555555555", b"000000000000"))
@@ -296,7 +298,7 @@ def swapping(file: Path, versions: list[bytes], over: threading.Event) -> Callab
     return work
 
 
-def test_a_file_that_others_take_the_place_of_while_it_is_read_ends_as_the_last_of_them(moot: MootProcess) -> None:
+def test_a_file_replaced_during_reading_ends_in_its_last_state(moot: MootProcess) -> None:
     file = moot.work / f"{session(0)}.jsonl"
     whole = talk("swapped", 0, 400).replace(b"555555555555", b"000000000000")
     file.write_bytes(whole)

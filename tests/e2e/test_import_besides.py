@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import make
-from moot.formats.tai.writing import sample
+from format_samples.apps import tai_database as sample
 
 pytestmark = pytest.mark.timeout(60)
 CONFIG = """
@@ -17,7 +17,7 @@ permissions: {tools: {exec: {mode: auto}}}
 """
 
 
-def test_what_a_program_keeps_besides_is_shown_written_and_never_taken_over(tmp_path: Path, cache: Path) -> None:
+def test_configuration_is_shown_and_written_but_never_applied(tmp_path: Path, cache: Path) -> None:
     moot = make(tmp_path, cache)
     tai = moot.work / "tai"
     tai.mkdir()
@@ -36,6 +36,6 @@ def test_what_a_program_keeps_besides_is_shown_written_and_never_taken_over(tmp_
     assert (moot.home / "config.yaml").read_text() == live
     assert b"reader" not in moot.run("agents", "list", "--json").stdout
     again = moot.run("import", str(tai), "--configuration", "found.yaml")
-    assert again.returncode == 2 and b"there already" in again.stderr
+    assert again.returncode == 2 and b"already exists" in again.stderr
     onto = moot.run("import", str(tai), "--configuration", str(moot.home / "config.yaml"))
     assert onto.returncode == 2 and (moot.home / "config.yaml").read_text() == live

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.formats import read_whole
 from e2e.cli_process import MootProcess, make
-from moot.formats.claude._samples import SAMPLES
+from format_samples.claude import SAMPLES
 from moot.formats.claude.format import ClaudeFormat
 from moot.formats.codex.format import CodexFormat
 from moot.types.part import text_of, text_part

@@ -117,18 +117,18 @@ def test_a_broken_line_costs_itself_alone_and_is_told(
     place = next(at for at, line in enumerate(whole) if line.startswith(b'{"exchange":"'))
     broken.write_bytes(b"".join([*whole[:place], b'{"cut off\n', *whole[place:]]))
     ended = three.run("import", str(broken))
-    assert ended.returncode == 1 and f"line {place + 1}: it is no JSON object".encode() in ended.stderr and b"lost: 1 line" in ended.stderr
+    assert ended.returncode == 1 and f"line {place + 1}: not a JSON object".encode() in ended.stderr and b"lost: 1 line" in ended.stderr
     assert said(three) == said(homes[0])
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("empty.jsonl", b"", b"no format knows"),
-        ("words.jsonl", b"just some words\n", b"no format knows"),
-        ("picture.jsonl", b"\x89PNG\r\n\x1a\n\x00", b"no format knows"),
-        ("other.jsonl", b'{"a": 1}\n', b"no format knows"),
-        ("packed.jsonl.gz", gzip.compress(bytes(64 << 20)), b"unpack it first: gzip -dk "),
+        ("empty.jsonl", b"", b"No format recognizes"),
+        ("words.jsonl", b"just some words\n", b"No format recognizes"),
+        ("picture.jsonl", b"\x89PNG\r\n\x1a\n\x00", b"No format recognizes"),
+        ("other.jsonl", b'{"a": 1}\n', b"No format recognizes"),
+        ("packed.jsonl.gz", gzip.compress(bytes(64 << 20)), b"Unpack it first: gzip -dk "),
     ],
 )
 def test_what_is_no_recording_is_refused_in_words(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:

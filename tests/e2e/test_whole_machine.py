@@ -37,7 +37,7 @@ def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_
     assert Counter(one["format"] for one in report["data"]) == {**COMING, **GIVEN}
     assert report["failed"] == []
     assert [one["notes"] for one in report["data"] if one["problems"]] == [
-        ["answer 'm7' is empty: what was streamed is not kept, and a crash loses it"]
+        ["answer 'm7' is empty, probably because TalkCody crashed while streaming"]
     ]
     assert report["index"]["done"] == report["index"]["total"] == report["added"]
     again = asked(moot, "import", "--all", downloads)

@@ -1,6 +1,6 @@
-"""Answers as Open WebUI keeps them: items of `output`, else text in which thoughts and calls stand as `<details>`.
+"""Assistant messages as Open WebUI stores them: items of `output`, or text with reasoning and tool calls as `<details>` elements.
 
-Facts: `convert_output_to_messages` in `open_webui.utils.misc` of open-webui 0.12.4 on PyPI, and a database that its library made.
+Reference: `convert_output_to_messages` in `open_webui.utils.misc` of open-webui 0.12.4 on PyPI, and a database created by that version.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from moot.types.part import Part, text_part
 __all__ = ["REACHABLE", "Answer", "answer_of", "unpacked"]
 
 REACHABLE = ("data:", "https://", "http://")
-"""How addresses begin that not only the program itself can open."""
+"""Prefixes of URLs that programs other than Open WebUI can open."""
 _DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?(.*?)</details>\n?', re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
 _SEALS = ("reasoning_details", "encrypted_content")
-"""What a vendor wants to have back with a thought."""
+"""Fields that a vendor needs back together with the reasoning."""
 _STEP: Part = {"type": "step-start"}
 
 
 @dataclass(slots=True)
 class Answer:
-    """What an answer says, and what came of its calls."""
+    """The parts of an assistant message and the outputs of its tool calls."""
 
     parts: list[Part] = field(default_factory=list[Part])
     outputs: list[Output] = field(default_factory=list[Output])
     missing: int = 0
-    """Pictures of tools that are not in the source."""
+    """Number of tool pictures that are missing from the source."""
 
 
 def answer_of(words: str, output: list[JsonObject]) -> Answer:
-    """What the items say, which repeat the words; without any, the text with thoughts and calls taken out of it."""
+    """Return the answer in the items of `output`. Without items, extract reasoning and tool calls from the text."""
     answer = Answer()
     before = ""
     for item in output:
@@ -93,15 +93,15 @@ def _told(answer: Answer, words: str) -> None:
     for found in _DETAILS.finditer(words):
         answer.parts += _words(words[begin : found.start()])
         begin = found.end()
-        given = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
         body = _SUMMARY.sub("", found[3]).strip("\n")
         if found[1] == "reasoning":
             lines = (line.removeprefix("> ").removeprefix(">") for line in html.unescape(body).split("\n"))
             answer.parts.append(reasoning("\n".join(lines)))
             continue
-        id = given.get("id") or f"call-{len(answer.outputs) + 1}"
-        answer.parts.append(call(id, given.get("name", found[1]), unpacked(given.get("arguments", body))))
-        if result := given.get("result") or given.get("output"):
+        id = attributes.get("id") or f"call-{len(answer.outputs) + 1}"
+        answer.parts.append(call(id, attributes.get("name", found[1]), unpacked(attributes.get("arguments", body))))
+        if result := attributes.get("result") or attributes.get("output"):
             answer.outputs.append(Output(id, unpacked(result)))
     answer.parts += _words(words[begin:])
 
@@ -111,7 +111,7 @@ def _words(words: str) -> list[Part]:
 
 
 def unpacked(written: Json) -> Json:
-    """The value that JSON in a string stands for, and in a string in that; else the string."""
+    """Return the value of a JSON string, decoding up to two levels. Text that is not JSON is returned unchanged."""
     for _ in range(2):
         if isinstance(written, str) and written[:1] in ("{", "[", '"'):
             written = value_in(written)

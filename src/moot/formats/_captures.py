@@ -1,4 +1,4 @@
-"""Streams that people keep: what a program wrote to stdout, and both sides of a JSON-RPC pipe. Whose they are, and what is in them."""
+"""Captured streams: the stdout of a program, or both sides of a JSON-RPC pipe."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from moot.types.run import Run
 __all__ = ["LOOKED_AT", "Capture", "Line", "captured", "recognized"]
 
 Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
-"""stdout: what the program wrote · wire: lines `{dir, t, msg}` of both sides · rpc: the messages of both sides, bare."""
+"""stdout: the program's output · wire: lines `{dir, t, msg}` of both sides · rpc: the bare messages of both sides."""
 
 LOOKED_AT = 50
-"""Lines by which a capture is recognized; what stands before them may be noise."""
+"""Number of lines used to recognize a capture. Lines before the first match may be noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ class Capture:
     agent_type: str
     shape: Shape
     marks: Callable[[JsonObject], bool]
-    """Whether a line (of a pipe: a message in it) can only be of this kind."""
+    """Predicate that is true for a line, or a message of a pipe, that only this kind of capture contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the file."""
+    """One line of a capture."""
 
     raw: bytes
     value: JsonObject | None
-    """None = no JSON object."""
+    """None if the line is not a JSON object."""
 
 
 def _type(*names: str) -> Callable[[JsonObject], bool]:
@@ -80,7 +80,9 @@ CAPTURES: tuple[Capture, ...] = (
 
 
 def recognized(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
-    """The kind of capture that these lines are; with an `agent_type` the one of that agent. Raises UsageError when there is none of it."""
+    """Return the kind of capture, restricted to `agent_type` if given, or None. Raise UsageError if no converter exists for that agent
+    type.
+    """
     shape = _shape(lines)
     if shape is None:
         return None
@@ -90,8 +92,10 @@ def recognized(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
         named = [one for one in of_shape if one.agent_type == agent_type] or [one for one in of_shape if one.agent_type == base]
         if not named:
             known = ", ".join(sorted({one.agent_type for one in of_shape}))
-            words = {"stdout": "what a program wrote", "wire": "a wire capture", "rpc": "both sides of a pipe"}[shape]
-            raise UsageError(f"no converter reads {words} of {agent_type!r}; known: {known}", fix="moot import FILE -f recording")
+            words = {"stdout": "stdout captures", "wire": "wire captures", "rpc": "JSON-RPC captures"}[shape]
+            raise UsageError(
+                f"No converter reads {words} of {agent_type!r}. Known agent types: {known}.", fix="moot import FILE -f recording"
+            )
         return replace(named[0], agent_type=agent_type)
     for line in _said(lines, shape):
         found = next((one for one in of_shape if one.marks(line)), None)
@@ -114,7 +118,7 @@ def _said(lines: Sequence[Line], shape: Shape) -> list[JsonObject]:
     return [found for value in values if (found := message_in(value)) is not None] if shape == "wire" else values
 
 
-# ── what is in it ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── conversion ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +127,29 @@ class _Frame:
     sent: bool
     message: JsonObject
     at: int
-    """µs"""
+    """Microseconds since the epoch."""
 
 
 def captured(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int, name: str) -> Recording:
-    """The conversation that a capture holds: for each prompt in it a run, of one exchange. `at` (µs): when the file was written.
+    """Convert a capture to a recording: one run with one exchange for each prompt. `at` is the file's modification time in µs.
 
-    Raises UsageError when nothing here reads it.
+    Raise UsageError if no converter is installed.
     """
     translator = translator_of(capture.converter)
     if translator is None:
-        raise UsageError(f"nothing here reads {capture.converter!r}", fix="install the package that brings it")
+        raise UsageError(f"No converter {capture.converter!r} is installed.", fix="Install the package that provides it.")
     frames = _frames(capture, lines, at)
     agent = capture.agent_type if ":" in capture.agent_type else _named(capture, frames)
-    made = _Made(source_id, agent, f"{translator.name}/{translator.version}")
-    for number, stretch in enumerate(_stretches(frames)):
-        made.add(stretch, number)
-    title = " ".join(made.first.split())[:80] or name
-    last = made.messages[-1].id if made.messages else None
+    builder = _Made(source_id, agent, f"{translator.name}/{translator.version}")
+    for number, frames_of_run in enumerate(_stretches(frames)):
+        builder.add(frames_of_run, number)
+    title = " ".join(builder.first.split())[:80] or name
+    last = builder.messages[-1].id if builder.messages else None
     times = [frame.at // 1000 for frame in frames] or [at // 1000]
     conversation = Conversation(
         source_id,
         title=title,
-        title_source="first-line" if made.first else "model",
+        title_source="first-line" if builder.first else "model",
         agent=agent.rpartition(":")[2],
         agent_type=agent,
         head=last,
@@ -155,19 +159,19 @@ def captured(capture: Capture, lines: Sequence[Line], *, source_id: str, at: int
     return Recording(
         source_id,
         conversation,
-        tuple(made.messages),
-        tuple(made.runs),
-        tuple(made.exchanges),
-        tuple(event._replace(seq=seq) for seq, event in enumerate(made.events, 1)),
+        tuple(builder.messages),
+        tuple(builder.runs),
+        tuple(builder.exchanges),
+        tuple(event._replace(seq=seq) for seq, event in enumerate(builder.events, 1)),
         fidelity=Fidelity(
-            +made.kept, +made.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
+            +builder.kept, +builder.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
         ),
-        notes=tuple(f"line {number}: it is no JSON object" for number, line in enumerate(lines, 1) if line.value is None),
+        notes=tuple(f"line {number}: not a JSON object" for number, line in enumerate(lines, 1) if line.value is None),
     )
 
 
 def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
-    """`acp` with the name that the agent gives itself, where it does."""
+    """Return the agent type. For `acp` the name that the agent reports is appended."""
     if capture.agent_type != "acp":
         return capture.agent_type
     for frame in frames:
@@ -179,10 +183,10 @@ def _named(capture: Capture, frames: Sequence[_Frame]) -> str:
 
 
 def _frames(capture: Capture, lines: Sequence[Line], at: int) -> list[_Frame]:
-    """The lines with their direction and time: their own where they say it, else the one before."""
+    """Return the lines with direction and time. A line without a time takes that of the line before it."""
     last = max((_elapsed(line.value) for line in lines if line.value is not None), default=0.0)
-    told = (_stamp(line.value) for line in lines if line.value is not None)
-    begin = next((stamp for stamp in told if stamp is not None), at - int(last * 1_000_000))
+    stamps = (_stamp(line.value) for line in lines if line.value is not None)
+    begin = next((stamp for stamp in stamps if stamp is not None), at - int(last * 1_000_000))
     found: list[_Frame] = []
     now = begin
     for line in lines:
@@ -202,7 +206,7 @@ def _elapsed(value: JsonObject | None) -> float:
 
 
 def _stamp(value: JsonObject) -> int | None:
-    """The time that a line says of itself, µs: milliseconds or ISO 8601."""
+    """Return a line's own timestamp (milliseconds or ISO 8601) in µs, or None."""
     found = value.get("timestamp")
     if type(found) is int and 10**11 < found < 10**14:
         return found * 1000
@@ -215,7 +219,7 @@ def _stamp(value: JsonObject) -> int | None:
 
 
 def _prompt(frame: _Frame) -> str | None:
-    """What a line asks of the agent, if it does."""
+    """Return the prompt that a line sends to the agent, or None."""
     message = frame.message
     if message.get("type") == "message" and message.get("role") == "user":
         return str(message.get("content") or "")
@@ -235,7 +239,7 @@ def _text_in(content: Json) -> str:
 
 
 def _stretches(frames: Sequence[_Frame]) -> list[list[_Frame]]:
-    """The frames of each run: a new one begins with each prompt but the first, which has what stands before it too."""
+    """Return the frames of each run. Each prompt starts a run; lines before the first prompt belong to the first run."""
     found: list[list[_Frame]] = [[]]
     for frame in frames:
         if _prompt(frame) is not None and any(_prompt(one) is not None for one in found[-1]):
@@ -245,7 +249,7 @@ def _stretches(frames: Sequence[_Frame]) -> list[list[_Frame]]:
 
 
 class _Made:
-    """What the stretches of a capture become."""
+    """Builder of the messages, runs and events of a capture."""
 
     def __init__(self, source_id: str, agent_type: str, converter: str) -> None:
         self.first = ""
@@ -260,16 +264,16 @@ class _Made:
         self._converter = converter
 
     def add(self, frames: Sequence[_Frame], number: int) -> None:
-        """The prompt, if one is told, and the run that answers it."""
+        """Add a prompt, if the capture contains it, and the run that answers it."""
         at = frames[0].at if frames else 0
-        asked = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
-        if asked is not None:
-            self._user(f"{self._source}:user-{number}", asked, at)
-        run = self._begun(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
-        self._talk(run, frames)
-        self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if asked is not None else {}))
-        if asked is None:
-            self.approximated["prompts"] += 1  # nobody wrote down what was asked
+        prompt = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
+        if prompt is not None:
+            self._user(f"{self._source}:user-{number}", prompt, at)
+        run = self._start_run(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
+        self._add_events(run, frames)
+        self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if prompt is not None else {}))
+        if prompt is None:
+            self.approximated["prompts"] += 1  # the capture does not contain the prompt
 
     def _user(self, id: str, text: str, at: int) -> None:
         self.first = self.first or text
@@ -279,7 +283,7 @@ class _Made:
         self.messages.append(Message(id, "user", parts, parent=parent, first_seq=len(self.events), created_at=at // 1000))
         self.kept["messages"] += 1
 
-    def _begun(self, id: str, message: str, at: int) -> Run:
+    def _start_run(self, id: str, message: str, at: int) -> Run:
         parent = self.messages[-1].id if self.messages else None
         self.messages.append(Message(message, "assistant", parent=parent, run=id, created_at=at // 1000))
         body: JsonObject = {"op": "answer", "message": message, "parent": parent, "run": id}
@@ -291,7 +295,7 @@ class _Made:
             id, self._source, message, agent=agent, agent_type=self._agent_type, trigger="import", status="finished", created_at=at // 1000
         )
 
-    def _talk(self, run: Run, frames: Sequence[_Frame]) -> None:
+    def _add_events(self, run: Run, frames: Sequence[_Frame]) -> None:
         at, until = (frames[0].at, frames[-1].at) if frames else (0, 0)
         options = ExchangeOptions("1.0", 1)
         id = exchange_id(run.id, 1, 0)

@@ -1,4 +1,4 @@
-"""What the plain formats share: messages in a JSON array, in an object's `messages`, or in lines."""
+"""Shared code of the plain formats: messages in a JSON array, in an object's `messages`, or in JSON Lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEAD = 64 << 10
 
 
 class Record(NamedTuple):
-    """A message as it stands there; without a value when it can't be read."""
+    """One message of a file. `value` is None if it can't be parsed."""
 
     raw: bytes
     value: JsonObject | None
@@ -31,26 +31,26 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A conversation as a file has it."""
+    """One conversation of a file."""
 
     id: str
-    """Its own, else made of its bytes."""
+    """The file's own id, or a hash of its bytes."""
     records: Iterator[Record]
     about: JsonObject = field(default_factory=dict[str, Json])
-    """What stands beside the messages."""
+    """Fields next to the messages."""
     around: bytes = b""
-    """The bytes of that."""
+    """Raw bytes of the document without its messages."""
 
 
 class Glance(NamedTuple):
-    """What the beginning of a file shows."""
+    """The beginning of a file: its fields and its first messages."""
 
     about: JsonObject
     messages: list[JsonObject]
 
 
 def glance(head: bytes) -> Glance | None:
-    """What stands beside the messages, and those that are seen; None for what has none of the shapes."""
+    """Return the fields and the first messages at the beginning of a file, or None if it has none of the known shapes."""
     lines = _lines(head)
     value: Json = list[Json](lines) if len(lines) > 1 else (lines[0] if lines else beginning(head))
     if isinstance(value, dict):
@@ -63,7 +63,7 @@ def glance(head: bytes) -> Glance | None:
 
 
 def documents(path: Path) -> Iterator[Document]:
-    """Its conversations. Raises UsageError for what has none of the shapes."""
+    """Yield the conversations of a file. Raise UsageError if it has none of the known shapes."""
     head = next(bytes_of(path), b"")[:_HEAD]
     lines = _lines(head)
     if lines and "messages" in lines[0]:
@@ -76,22 +76,22 @@ def documents(path: Path) -> Iterator[Document]:
     elif isinstance(value, dict):
         yield _object(path)
     else:
-        raise UsageError(f"{str(path)!r} holds no messages: expected a JSON array of them, an object with `messages`, or lines")
+        raise UsageError(f"No messages in {str(path)!r}. Expected a JSON array of messages, an object with 'messages', or JSON Lines.")
 
 
 def facts_of(about: JsonObject) -> ImportedFacts:
-    """Title, model and times, where somebody wrote them beside the messages."""
+    """Return title, model and creation time from the fields next to the messages."""
     created = milliseconds(about, "created_at") or milliseconds(about, "created")
     return ImportedFacts(title=text(about, "title"), model=text(about, "model"), created_at=created)
 
 
 def broken(record: Record) -> ImportedRecord:
-    """What is no message, kept as it is."""
-    return ImportedRecord(record.raw, record.value, record.problem or "it is no message")
+    """Return an unreadable message as a record that keeps its raw bytes."""
+    return ImportedRecord(record.raw, record.value, record.problem or "not a message")
 
 
 def _lines(head: bytes) -> list[JsonObject]:
-    """The objects that the whole lines of the beginning hold; none when the first line holds none."""
+    """Return the objects in the complete lines of `head`, or nothing if the first line is not an object."""
     found: list[JsonObject] = []
     for line in head.splitlines(keepends=True):
         if not line.endswith(b"\n") and found and len(head) >= _HEAD:
@@ -133,7 +133,7 @@ def _of_line(line: Line) -> Record:
 def _record(raw: bytes, value: Json, problem: str) -> Record:
     if isinstance(value, dict):
         return Record(raw, value, problem)
-    return Record(raw, None, problem or "it is no object")
+    return Record(raw, None, problem or "not a JSON object")
 
 
 def _object(path: Path) -> Document:
@@ -146,7 +146,7 @@ def _object(path: Path) -> Document:
 
 
 def _damaged(data: bytes) -> Document:
-    """A document that ends too early, or is wrong somewhere: its messages as far as they go."""
+    """Return the readable messages of a truncated or damaged document."""
     span = member(data, "messages")
     id = hashlib.sha256(data).hexdigest()
     if span is None:

@@ -1,5 +1,4 @@
-"""What data exports of web services share: conversations in one JSON array or several, alone, in a folder or in a zip, with files beside
-them."""
+"""Data exports of web services: conversations in one or more JSON arrays, as a file, a folder or a zip archive with attachments."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from moot.errors import UsageError
-from moot.formats._saying import file
+from moot.formats._saying import detect_media_type, file
 from moot.formats._source.archives import ZIP, Member, opened_zip
 from moot.formats._source.fields import obj
 from moot.formats._source.folders import files_below
@@ -23,9 +22,8 @@ __all__ = ["Export", "conversations_of", "first_of", "with_files"]
 
 _HEAD = 64 << 10
 _LARGEST = 32 << 20
-"""Bytes of a file that is taken along."""
+"""Maximum size of an attached file in bytes."""
 _CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
-_BEGINS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 _ENDS = {
     ".txt": "text/plain",
     ".md": "text/markdown",
@@ -38,15 +36,15 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export while it is read."""
+    """An opened export."""
 
     documents: tuple[Path | Member, ...]
-    """Those that hold conversations."""
+    """Files that contain conversations."""
     files: dict[str, Path | Member] = field(default_factory=dict[str, Path | Member])
-    """All others by their names, without folders."""
+    """All other files, by name without folders."""
 
     def conversations(self) -> Iterator[Piece]:
-        """Each conversation, one held at a time."""
+        """Yield each conversation. Only one is in memory at a time."""
         for document in self.documents:
             head = beginning(next(iter(_pieces(document)), b"")[:_HEAD])
             if isinstance(head, dict):
@@ -55,7 +53,7 @@ class Export:
                 yield from array(_pieces(document))
 
     def file(self, id: str, name: str = "") -> Part | None:
-        """A file by what its name begins with, or by all of it; None when it is not there, too large or can't be read."""
+        """Return the file whose name is `name` or starts with `id`, or None if it is missing, unreadable or too large."""
         stored = self.files.get(name) or next((self.files[one] for one in self.files if id and one.startswith(id)), None)
         if stored is None:
             return None
@@ -67,39 +65,38 @@ class Export:
                     return None
         except UsageError:
             return None
-        kind = next((kind for begin, kind in _BEGINS.items() if data.startswith(begin)), "")
-        kind = kind or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
+        kind = detect_media_type(data) or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
         return file(f"data:{kind};base64,{base64.b64encode(data).decode()}", kind, name or stored.name)
 
 
 @contextmanager
 def _opened(path: Path) -> Generator[Export]:
-    """Its conversations and files; gone with the block. Raises UsageError."""
+    """Open an export. It is closed when the context exits. Raise UsageError if it can't be read."""
     if path.is_dir():
         yield _parted(files_below(path, depth=3))
     elif next(bytes_of(path), b"").startswith(ZIP):
         with opened_zip(path) as members:
             yield _parted(members)
     else:
-        beside = _parted(files_below(path.parent, depth=2)) if _CONVERSATIONS.fullmatch(path.name) else Export(())
-        yield Export((path,), beside.files)
+        siblings = _parted(files_below(path.parent, depth=2)) if _CONVERSATIONS.fullmatch(path.name) else Export(())
+        yield Export((path,), siblings.files)
 
 
 def conversations_of(path: Path, program: str) -> Iterator[tuple[Piece, Export]]:
-    """Each conversation of an export, with the export that it stands in. Raises UsageError when there is none."""
+    """Yield each conversation together with its export. Raise UsageError if there are none."""
     some = False
     with _opened(path) as export:
         for piece in export.conversations():
             some = True
             yield piece, export
     if not some:
-        raise UsageError(f"{str(path)!r} is no export of {program}: it holds no conversations.json with an array in it")
+        raise UsageError(f"{str(path)!r} is not an export of {program}: no conversations.json with a JSON array found.")
 
 
 def first_of(path: Path, head: bytes) -> JsonObject:
-    """The first conversation of an export, as far as its beginning shows it; empty when it is none."""
+    """Return the first conversation as far as the beginning of the file contains it, or an empty object."""
     try:
-        if path.is_dir():  # nobody's folder is walked through for the question alone
+        if path.is_dir():  # don't scan a whole folder just to recognize it
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
             head = next(bytes_of(found_here), b"")[:_HEAD] if found_here is not None else b""
         elif head.startswith(ZIP):
@@ -111,9 +108,9 @@ def first_of(path: Path, head: bytes) -> JsonObject:
     return obj(found[0]) if isinstance(found, list) and found else obj(found)
 
 
-def with_files(wanted: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
-    """Files (id, name) as parts, and whether each is there; of one that is not, its name stays."""
-    for id, name in wanted:
+def with_files(requested: Iterable[tuple[str, str]], export: Export) -> Iterator[tuple[Part, bool]]:
+    """Yield each (id, name) as a part, and whether its file exists. Missing files become parts with their name."""
+    for id, name in requested:
         part = export.file(id, name)
         yield (part, True) if part is not None else ({"type": "data-file", "data": {"id": id, "name": name}}, False)
 
@@ -135,7 +132,7 @@ def _pieces(source: Path | Member) -> Iterator[bytes]:
 
 
 def _only(document: Path | Member) -> Piece:
-    """A document that is one conversation."""
+    """Return the single conversation of a document."""
     data = whole(document) if isinstance(document, Path) else b"".join(document.pieces())
     try:
         value: Json = parsed(data)

@@ -1,4 +1,4 @@
-"""The values of a recording as JSON, and back; what a file says is taken with care: a wrong type is as good as nothing."""
+"""JSON values of a recording. Fields of the wrong type are read as missing."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def run_of(value: JsonObject, conversation: str) -> Run:
 
 def exchange_facts(value: Exchange) -> JsonObject:
     options = value.options
-    said: JsonObject = {
+    options_json: JsonObject = {
         "prefix": options.prefix,
         "step": options.step,
         "tool_call_ids": list[Json](options.tool_call_ids),
         "extra": options.extra,
     }
-    return {**_facts(value, _EXCHANGE), "options": said}
+    return {**_facts(value, _EXCHANGE), "options": options_json}
 
 
 def exchange_of(value: JsonObject, conversation: str) -> Exchange:
@@ -140,7 +140,7 @@ def message_facts(value: Message, *, deleted: bool) -> JsonObject:
 
 
 def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
-    """The message; what its own `message` event says, `body`, goes before."""
+    """Return the message. Fields of its own `message` event (`body`) take precedence over those of its line."""
     read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
     role, status, parts = read.text("role"), read.text("status"), read.value.get("parts")
     kept = tuple(cast("Part", part) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
@@ -160,7 +160,7 @@ def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Messag
 
 
 def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
-    """A `raw` event; with its chunks only when nobody could make them again."""
+    """Return the JSON of a `raw` event. Its chunks are included only if they can't be derived from the raw bytes."""
     assert event.raw is not None
     value: JsonObject = {"exchange": event.exchange, "seq": event.seq, "at": event.at, "dir": direction(event), **raw_json(event.raw)}
     if event.body is not None and event.body != SENT:
@@ -171,7 +171,7 @@ def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
 
 
 def event_facts(event: Event) -> JsonObject:
-    """Any other event."""
+    """Return the JSON of any other event."""
     event = told(event)
     value: JsonObject = {"seq": event.seq, "kind": event.kind, "at": event.at}
     more: JsonObject = {"run": event.run, "exchange": event.exchange, "phase": event.phase, "key": event.key, "body": event.body}
@@ -182,17 +182,17 @@ def event_facts(event: Event) -> JsonObject:
 
 
 def frame_of(value: JsonObject, run: str | None) -> Event:
-    """Raises ValueError when it has no raw that can be read."""
+    """Return the event. Raise ValueError if it has no readable raw bytes."""
     read = _Reading(value)
     raw = raw_of(value)
     if raw is None:
-        raise ValueError("a frame has `raw` or `raw_base64`")
+        raise ValueError("a frame needs `raw` or `raw_base64`")
     body = SENT if value.get("dir") == "out" else value.get("body")
     return Event("raw", _chunks(value), raw, run, read.text("exchange") or None, None, None, body, read.number("at"), read.number("seq"))
 
 
 def event_of(value: JsonObject) -> Event:
-    """Raises ValueError when its raw can't be read."""
+    """Return the event. Raise ValueError if its raw bytes can't be read."""
     read = _Reading(value)
     phase = read.text("phase")
     event = Event(
@@ -211,7 +211,7 @@ def event_of(value: JsonObject) -> Event:
 
 
 def raw_of(value: JsonObject) -> bytes | None:
-    """`raw` or `raw_base64`. Raises ValueError for what is no base64."""
+    """Return the bytes of `raw` or `raw_base64`, or None. Raise ValueError if the base64 is invalid."""
     text, encoded = value.get("raw"), value.get("raw_base64")
     if isinstance(text, str):
         return text.encode()
@@ -233,7 +233,7 @@ def _facts(value: object, names: tuple[str, ...]) -> JsonObject:
 
 
 class _Reading:
-    """An object whose fields may be anything."""
+    """An object whose fields may have any type."""
 
     def __init__(self, value: JsonObject) -> None:
         self.value = value

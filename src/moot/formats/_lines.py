@@ -1,4 +1,4 @@
-"""A recording as lines of JSON: what is written, and what can be read of it again."""
+"""Recordings as JSON Lines: writing and reading."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ MARK = "recording"
 
 
 def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
-    """The lines of the file: the conversation, its messages, runs and exchanges, then the log, then the contents it names."""
+    """Yield the lines of a recording: conversation, messages, runs, exchanges, events, then the contents that they reference."""
     yield _line({MARK: VERSION, "moot": program, "conversation": conversation_facts(recording.conversation)})
     for message in recording.messages:
         yield _line({"message": message_facts(message, deleted=message.id in recording.deleted)})
     for run in recording.runs:
         yield _line({"run": run_facts(run)})
-    made = set[str | None]()
+    translated = set[str | None]()
     for exchange in recording.exchanges:
         yield _line({"exchange": exchange_facts(exchange)})
         if "redacted" in exchange.request:
-            continue  # what is left of its raw gives other chunks
+            continue  # the redacted raw bytes would give other chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
-            made.add(exchange.id)
+            translated.add(exchange.id)
     for event in recording.events:
         is_frame = event.kind == "raw" and event.raw is not None and event.exchange is not None
-        yield _line(frame_facts(event, chunks=event.exchange not in made) if is_frame else {"event": event_facts(event)})
+        yield _line(frame_facts(event, chunks=event.exchange not in translated) if is_frame else {"event": event_facts(event)})
     for content in recording.contents.values():
         yield _line({"content": _content_facts(content)})
 
@@ -73,9 +73,9 @@ def _content_facts(content: Content) -> JsonObject:
 
 
 def object_of(line: bytes) -> JsonObject | None:
-    """The object on a line; None for anything else."""
+    """Return the object on a line, or None if it is not a JSON object."""
     if not line.lstrip().startswith(b"{"):
-        return None  # most lines of most files, when somebody asks what they are
+        return None  # fast path: most lines of unrelated files
     try:
         value = loads_exact(line.decode())
     except (ValueError, RecursionError):
@@ -84,14 +84,14 @@ def object_of(line: bytes) -> JsonObject | None:
 
 
 def header_of(line: bytes) -> JsonObject | None:
-    """The first line of a recording; None for any other."""
+    """Return the header line of a recording, or None for any other line."""
     value = object_of(line)
     return value if value is not None and type(value.get(MARK)) is int and isinstance(value.get("conversation"), dict) else None
 
 
 @dataclass(slots=True)
 class Draft:
-    """A recording as its lines come in; a line that is no good costs itself alone."""
+    """A recording being read line by line. An unreadable line is kept and affects no other line."""
 
     conversation: Conversation
     messages: list[JsonObject] = field(default_factory=list[JsonObject])
@@ -102,7 +102,7 @@ class Draft:
     notes: list[str] = field(default_factory=list[str])
     lost: Counter[str] = field(default_factory=Counter[str])
     raws: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """The line that says most of a message."""
+    """Message id → the most complete line about it."""
     junk: list[bytes] = field(default_factory=list[bytes])
 
     @classmethod
@@ -111,11 +111,11 @@ class Draft:
         return cls(conversation_of(facts if isinstance(facts, dict) else {}))
 
     def take(self, number: int, line: bytes) -> None:
-        """The next line, which has that number in the file."""
+        """Read the next line. `number` is its line number in the file."""
         value = object_of(line)
         try:
             if value is None:
-                raise ValueError("it is no JSON object")
+                raise ValueError("not a JSON object")
             self._take(value, line)
         except ValueError as error:
             self.notes.append(f"line {number}: {error}")
@@ -129,8 +129,8 @@ class Draft:
                 known = self.exchanges.get(exchange)
                 self.events.append(frame_of(value, (known.run or None) if known is not None else None))
             case {"exchange": dict() as facts}:
-                made = exchange_of(facts, id)
-                self.exchanges[made.id] = made
+                translated = exchange_of(facts, id)
+                self.exchanges[translated.id] = translated
             case {"event": dict() as facts}:
                 self._event(event_of(facts), line)
             case {"message": dict() as facts}:
@@ -141,7 +141,9 @@ class Draft:
             case {"content": dict() as facts}:
                 self._content(facts)
             case _:
-                raise ValueError(f"it is none of message, run, exchange, event, content and frame: {', '.join(list(value)[:4]) or 'empty'}")
+                raise ValueError(
+                    f"expected message, run, exchange, event, content or frame, got {', '.join(list(value)[:4]) or 'an empty object'}"
+                )
 
     def _event(self, event: Event, line: bytes) -> None:
         self.events.append(event)
@@ -151,11 +153,11 @@ class Draft:
     def _content(self, facts: JsonObject) -> None:
         data = raw_of(facts)
         if data is None:
-            raise ValueError("a content has `raw` or `raw_base64`")
+            raise ValueError("a content needs `raw` or `raw_base64`")
         self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
 
     def whole(self) -> Recording:
-        """What came in, its references made good: parents before children, runs with a message, events with a run that is there."""
+        """Return the recording with valid references: parents precede children, runs have a message, events belong to existing runs."""
         runs = {run.id: run for run in self.runs if run.id and run.message and self._is_told(run)}
         events = [self._settled(event, runs) for event in self.events]
         messages, deleted = self._messages(events, runs)
@@ -180,12 +182,12 @@ class Draft:
         )
 
     def _is_told(self, run: Run) -> bool:
-        """Whether anything of it is in the file beside its own line."""
+        """Return whether the file contains any event of the run."""
         exchanges = {exchange.id for exchange in self.exchanges.values() if exchange.run == run.id}
         return any(event.run == run.id or event.exchange in exchanges for event in self.events)
 
     def _settled(self, event: Event, runs: dict[str, Run]) -> Event:
-        """An event whose run is gone is kept outside any run."""
+        """Detach an event from a run that does not exist."""
         exchange = self.exchanges.get(event.exchange) if event.exchange is not None else None
         run = event.run or (exchange.run if exchange is not None else None) or None
         return event._replace(run=run if run in runs else None)
@@ -193,12 +195,12 @@ class Draft:
     def _messages(self, events: list[Event], runs: dict[str, Run]) -> tuple[list[Message], list[str]]:
         bodies = _told(events)
         rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
-        for id, (_, event) in bodies.items():  # a message whose own line is gone is still told by its event
+        for id, (_, event) in bodies.items():  # a message without its own line is restored from its event
             rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
-        for event in events:  # so is one that a run has written
-            if event.kind == "tree" and (told := _body(event)).get("op") == "answer" and told.get("run") in runs:
-                answer: JsonObject = {"id": told.get("message"), "parent": told.get("parent"), "created_at": event.at // 1000}
-                rows.setdefault(str(told.get("message")), {**answer, "seq": event.seq})
+        for event in events:  # and so is one that a run wrote
+            if event.kind == "tree" and (operation := _body(event)).get("op") == "answer" and operation.get("run") in runs:
+                answer: JsonObject = {"id": operation.get("message"), "parent": operation.get("parent"), "created_at": event.at // 1000}
+                rows.setdefault(str(operation.get("message")), {**answer, "seq": event.seq})
         for run in runs.values():
             rows.setdefault(run.message, {"id": run.message, "created_at": run.created_at})
         written = {run.message: run.id for run in runs.values()}
@@ -215,7 +217,7 @@ class Draft:
 
 
 def _told(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
-    """Message → all that events say of it, and the first of them."""
+    """Return message id → its body with all changes applied, and its first event."""
     found: dict[str, tuple[JsonObject, Event]] = {}
     for event in events:
         body = _body(event)
@@ -225,10 +227,10 @@ def _told(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
         if not is_growth(body):
             found[id] = (body, event)
         elif id in found:
-            said, first = found[id]
-            before = message_of(said, "", said)
+            known_body, first = found[id]
+            before = message_of(known_body, "", known_body)
             parts, metadata = grown(before.parts, before.metadata, body)
-            found[id] = ({**said, "parts": list(parts), "metadata": metadata}, first)
+            found[id] = ({**known_body, "parts": list(parts), "metadata": metadata}, first)
     return found
 
 
@@ -242,7 +244,7 @@ def _place(row: JsonObject) -> int:
 
 
 def _placed(events: Iterable[Event]) -> list[Event]:
-    """In the order of their seqs, each once, and each key of a journal once."""
+    """Sort events by `seq` and remove duplicates and repeated journal keys."""
     found: list[Event] = []
     keys = set[tuple[str | None, str | None, str]]()
     for event in sorted(events, key=lambda event: event.seq):

@@ -1,4 +1,4 @@
-"""A conversation as Markdown that reads well and can be read back; `md.py` says how it looks."""
+"""Markdown output that can be read back. The module `md` describes the syntax."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["document", "does_not_fit"]
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
 _LATEST = 253_402_300_799_000
 _LINE = 100
-"""Characters of a call's input that stand on one line."""
+"""Maximum number of characters of a tool input written on one line."""
 
 
 def document(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
-    """The shown branch; a line that is what `sign` matches gets a backslash."""
+    """Return the active branch as Markdown. Lines that match `sign` are escaped with a backslash."""
     conversation = exported.conversation
     front = {"id": conversation.id, "title": conversation.title, "model": conversation.model, "created": _time(conversation.created_at)}
     lines = ["---", "moot: conversation", *(f"{name}: {dumps(value).decode()}" for name, value in front.items() if value), "---", ""]
@@ -34,7 +34,7 @@ def document(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
 
 
 def does_not_fit(part: Part) -> bool:
-    """Whether Markdown has no place for it that is read back as what it was."""
+    """Return whether a part has no Markdown form that can be read back unchanged."""
     kind = part.get("type")
     if kind == "file":
         return not str(part.get("url", "")).startswith("data:") or re.search(r"[)\s]", str(part["url"])) is not None
@@ -44,7 +44,7 @@ def does_not_fit(part: Part) -> bool:
 
 
 def _section(message: Message, sign: re.Pattern[str]) -> str:
-    """A heading, an empty line, what it says; a further one where that ends with an empty line, which would be none of it else."""
+    """Return a message as a heading and its body. A body that ends with an empty line gets another one, so that it is read back."""
     facts = [_time(message.created_at), _plain(str(message.metadata.get("model") or ""))]
     if facts[1] and (provider := message.metadata.get("provider")):
         facts[1] += f"@{_plain(str(provider))}"
@@ -54,21 +54,21 @@ def _section(message: Message, sign: re.Pattern[str]) -> str:
 
 
 def _blocks(parts: tuple[Part, ...], sign: re.Pattern[str]) -> Iterator[str]:
-    """What stands between empty lines; texts that nothing parts are one."""
-    held = ""
+    """Yield the blocks of a message. Adjacent texts are joined."""
+    pending = ""
     for part in parts:
         kind = part.get("type")
         if kind == "text":
-            held += str(part.get("text", ""))
+            pending += str(part.get("text", ""))
             continue
-        made = "" if does_not_fit(part) else _block(part, sign)
-        if made:
-            if held:
-                yield _escaped(held, sign)
-            held = ""
-            yield made
-    if held:
-        yield _escaped(held, sign)
+        block = "" if does_not_fit(part) else _block(part, sign)
+        if block:
+            if pending:
+                yield _escaped(pending, sign)
+            pending = ""
+            yield block
+    if pending:
+        yield _escaped(pending, sign)
 
 
 def _block(part: Part, sign: re.Pattern[str]) -> str:
@@ -82,8 +82,8 @@ def _block(part: Part, sign: re.Pattern[str]) -> str:
             name = re.sub(r"[][\n]", " ", str(part.get("filename", "")))
             return f"{picture}[{name}]({part['url']})"
         case "steering-message":
-            said = part.get("parts")
-            words = text_of([piece for piece in said if isinstance(piece, dict)]) if isinstance(said, list) else ""
+            pieces = part.get("parts")
+            words = text_of([piece for piece in pieces if isinstance(piece, dict)]) if isinstance(pieces, list) else ""
             return "\n".join(f"> {line}" for line in f"**Meanwhile:** {words}".split("\n"))
         case _:
             return ""

@@ -1,4 +1,4 @@
-"""What Gemini CLI and the programs made from it keep of a turn: content in Google's shape (reference: Gemini API, Content and Part)."""
+"""Content in Google's shape, as Gemini CLI and its forks store it (reference: Gemini API, Content and Part)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["counts", "outputs_of", "parts_of", "usage_of"]
 
 
 def parts_of(content: Json) -> tuple[Part, ...]:
-    """The parts but for answers to calls; pieces of one thought are joined."""
+    """Return the parts without tool outputs. Consecutive pieces of reasoning are joined."""
     if isinstance(content, str):
         return (text_part(content),) if content else ()
     parts: list[Part] = []
@@ -29,7 +29,7 @@ def parts_of(content: Json) -> tuple[Part, ...]:
 
 
 def outputs_of(content: Json) -> tuple[Output, ...]:
-    """The answers to calls."""
+    """Return the tool outputs."""
     found: list[Output] = []
     for piece in objects({"all": content}, "all"):
         answer = piece.get("functionResponse")
@@ -42,17 +42,19 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
 
 
 def usage_of(prompt: int | None, answer: int | None, cached: int | None, thoughts: int | None, total: int | None) -> Usage:
-    """Thoughts are counted beside the answer, but by some that only wrap another's counts: the total tells."""
-    beside = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
-    output = (answer or 0) + (thoughts or 0) if beside else answer
+    """Return the usage. Reasoning tokens are added to the output tokens if the total shows that they are counted separately."""
+    counted_separately = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
+    output = (answer or 0) + (thoughts or 0) if counted_separately else answer
     return Usage(prompt, output, cached, None, thoughts)
 
 
 def _part(piece: JsonObject, number: int) -> Part | None:
     if "functionResponse" in piece:
         return None
-    if isinstance(made := piece.get("functionCall"), dict):
-        part = call(text(made, "id") or f"{text(made, 'name')}-{number}", text(made, "name"), made.get("args"))
+    if isinstance(function_call := piece.get("functionCall"), dict):
+        part = call(
+            text(function_call, "id") or f"{text(function_call, 'name')}-{number}", text(function_call, "name"), function_call.get("args")
+        )
         signature = text(piece, "thoughtSignature")
         return {**part, "callProviderMetadata": {"google": {"thoughtSignature": signature}}} if signature else part
     if isinstance(text_ := piece.get("text"), str):
@@ -67,5 +69,4 @@ def _part(piece: JsonObject, number: int) -> Part | None:
 
 
 def counts(value: JsonObject, *names: str) -> list[int | None]:
-    """Counts by their names."""
     return [whole_number(value, name) for name in names]

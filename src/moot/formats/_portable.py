@@ -1,4 +1,4 @@
-"""The values of the formats `json` and `jsonl`: a conversation and its messages as objects, and back; see docs/export.md."""
+"""JSON values of the formats `json` and `jsonl`, described in docs/export.md."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def message_value(message: Message, parent: str | None) -> JsonObject:
 
 
 def named(value: JsonObject, name: str) -> str:
-    """A text of that name; empty for anything else."""
+    """Return a string field, or an empty string."""
     found = value.get(name)
     return found if isinstance(found, str) else ""
 
 
 class ConversationReader:
-    """A conversation as a file says it: facts, messages in their order, facts. What is wrong with a message costs that one."""
+    """A reader of one conversation's values. An invalid message affects no other message."""
 
     def __init__(self, value: JsonObject) -> None:
         self._value = value
@@ -104,16 +104,16 @@ class ConversationReader:
         yield ImportedFacts(Fidelity(Counter(things_in(message))))
 
     def _message(self, value: Json, raw: bytes) -> ImportedMessage | str:
-        """The message, or what is wrong with it."""
+        """Return the message or a description of the problem."""
         if not isinstance(value, dict):
-            return "no object"
+            return "not an object"
         id, role, parent, parts, metadata = (value.get(name) for name in ("id", "role", "parent", "parts", "metadata"))
         if not isinstance(id, str) or not id or id in self._seen:
-            return f"the id {id!r} is none, or was there before"
+            return f"invalid or duplicate id {id!r}"
         if role not in ("system", "user", "assistant"):
-            return f"the role {role!r} is none of system, user, assistant"
+            return f"unknown role {role!r}; expected system, user or assistant"
         if not isinstance(parts, list) or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
-            return "its parts are no list of objects with a `type`"
+            return "`parts` is not a list of objects with a `type`"
         return ImportedMessage(
             role,
             tuple(cast("list[Part]", parts)),
@@ -126,7 +126,7 @@ class ConversationReader:
 
 
 def lost(raw: bytes, value: Json, problem: str) -> Iterator[ImportedRecord | ImportedFacts]:
-    """A record that can't be read, kept and counted."""
+    """Yield an unreadable record and count it as lost."""
     yield ImportedRecord(raw, value, problem)
     yield ImportedFacts(Fidelity(lost={"records": 1}))
 

@@ -1,14 +1,14 @@
-"""What people and agents said, record by record, made into messages: what every reader of another program's sessions shares.
+"""Conversion of the records of other programs' sessions to messages.
 
-A prompt is a user message. What was done for it until the next prompt is one assistant message: a `step-start` before each model call,
-tool calls with their outputs. In a session that branches, an answer that goes on from the middle of another one begins with the same
-records, so each branch can be read by itself.
+A prompt becomes a user message. Everything that follows until the next prompt becomes one assistant message: a `step-start` before each
+model call, and tool calls with their outputs. If a branch starts in the middle of an assistant message, its first message repeats the
+shared records, so that each branch can be read on its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from moot.formats._writing import things_in
@@ -17,61 +17,77 @@ from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, I
 from moot.types.message import Role
 from moot.types.part import Part, is_settled, is_tool
 
-__all__ = ["Branches", "Output", "Said", "branches", "call", "counted", "entries_of", "file", "reasoning", "step", "told"]
+__all__ = [
+    "Branches",
+    "Output",
+    "Said",
+    "branches",
+    "call",
+    "counted",
+    "detect_media_type",
+    "entries_of",
+    "file",
+    "media_type_of",
+    "output_value",
+    "reasoning",
+    "step",
+    "told",
+]
 
+_MAGIC = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 _PREFIX = "~"
-"""Ends the id of an answer that is the beginning of another one."""
+"""Suffix of the id of a message that repeats the beginning of another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What came of a tool call, in a record behind it."""
+    """The output of a tool call, stored in a later record than the call."""
 
     call: str
     value: Json
     error: bool = False
     name: str = ""
-    """Of the tool, where the record says it."""
+    """Name of the tool, if the record contains it."""
     denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One record of a source."""
+    """One record of a session."""
 
     id: str
-    """Unique in the source; a record with the id of an earlier one is given a new one."""
+    """Unique in the source. A repeated id is replaced by a new one."""
     role: Role
-    """user = a prompt; assistant = a model call, or outputs; system = instructions."""
+    """user: a prompt · assistant: a model call or tool outputs · system: instructions."""
     raw: bytes
     parts: tuple[Part, ...] = ()
     outputs: tuple[Output, ...] = ()
     parent: str | None = None
-    """In a session that branches: the record before it."""
+    """Id of the preceding record, in sessions with branches."""
     at: int = 0
     step: JsonObject | None = None
-    """What is known of the model call, as `step` makes it; None = the record is none."""
+    """Facts about the model call as returned by `step`. None if the record is not a model call."""
     metadata: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """How the records of a session hang together."""
+    """The tree structure of a session."""
 
     forks: frozenset[str]
-    """Records that another one follows than the next: what they stand in is held until the end."""
-    behind: dict[str, str | None]
-    """Record that is no speech → the nearest one before it that is."""
+    """Records with more than one successor. Their messages are kept in memory until the end."""
+    nearest: dict[str, str | None]
+    """Record that is not part of a message → the nearest earlier one that is."""
 
 
 def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
-    """A thought; `metadata`: dialect → its signature."""
+    """Return a reasoning part. `metadata` maps a dialect to its signature."""
     part: Part = {"type": "reasoning", "text": text, "state": "done"}
     return {**part, "providerMetadata": metadata} if metadata else part
 
 
 def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
-    """A tool call without its output."""
+    """Return a tool call without an output."""
     part: Part = {"type": "dynamic-tool", "toolName": name or "unknown", "toolCallId": id}
     if title:
         part["title"] = title
@@ -79,55 +95,59 @@ def call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
 
 
 def file(url: str, media_type: str, name: str = "") -> Part:
-    """A file by its address, which may be one that only its program can open."""
-    part: Part = {"type": "file", "mediaType": media_type or _media_type(url), "url": url}
+    """Return a file part. Only the source's own program may be able to open its URL."""
+    part: Part = {"type": "file", "mediaType": media_type or media_type_of(url), "url": url}
     return {**part, "filename": name} if name else part
 
 
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
-    """What is known of a model call: finish_reason, usage, cost, ms; what is None is left out."""
-    given: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
-    return given | {name: value for name, value in facts.items() if value is not None and value != {}}
+    """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
+    result: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
+    return result | {name: value for name, value in facts.items() if value is not None and value != {}}
 
 
 def branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
-    """What a first look at a session that branches has to find out, of (id, parent, whether it is speech) in the source's order."""
+    """Find the branches of a session in a first pass over (id, parent, belongs to a message) in the source's order."""
     forks: set[str] = set()
-    behind: dict[str, str | None] = {}
+    nearest: dict[str, str | None] = {}
     last: str | None = None
     for id, parent, speaks in records:
-        parent = behind.get(parent, parent) if parent is not None else None
+        parent = nearest.get(parent, parent) if parent is not None else None
         if not speaks:
-            behind[id] = parent
+            nearest[id] = parent
             continue
         if parent is not None and parent != last:
             forks.add(parent)
         last = id
-    return Branches(frozenset(forks), behind)
+    return Branches(frozenset(forks), nearest)
 
 
 def entries_of(
-    said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+    records: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
 ) -> Iterator[Entry]:
-    """The entries of a conversation, counted; without `tree` each record follows the one before. `head`: the record shown last."""
-    return counted(told(said, tree, head))
+    """Yield the entries of a conversation and their counts. Without `tree`, each record follows the one before it. `head` is the last
+    record shown.
+    """
+    return counted(told(records, tree, head))
 
 
-def told(said: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
-    """Records as messages; what is no record of speech passes by."""
-    talk = _Linear() if tree is None else _Branching(tree)
-    for one in said:
+def told(
+    records: Iterable[Said | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+) -> Iterator[Entry]:
+    """Convert session records to messages. Other entries are yielded unchanged."""
+    converter = _Linear() if tree is None else _Branching(tree)
+    for one in records:
         if isinstance(one, Said):
-            yield from talk.take(one)
+            yield from converter.take(one)
         else:
             yield one
-    yield from talk.close()
-    if head is not None and (shown := talk.message_of(head)) is not None:
+    yield from converter.close()
+    if head is not None and (shown := converter.message_of(head)) is not None:
         yield ImportedFacts(head=shown)
 
 
 def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The same, with what was kept and lost counted at the end."""
+    """Yield the entries unchanged, then the counts of what was kept and lost."""
     kept, lost = Counter[str](), Counter[str]()
     titled = False
     for entry in entries:
@@ -143,62 +163,62 @@ def counted(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 class _Group:
-    """The records of a message to be."""
+    """The records of one message."""
 
     def __init__(self, id: str, parent: str | None, inherited: tuple[Said, ...] = ()) -> None:
         self.id = id
         self.parent = parent
         self.inherited = inherited
-        """Records of the answer that this one goes on from, which are told here once more."""
+        """Repeated records of the message that this one branches from."""
         self.own: list[Said] = []
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def records(self) -> tuple[Said, ...]:
         return (*self.inherited, *self.own)
 
     def message(self) -> ImportedMessage:
-        said = self.said
-        role = said[0].role
-        parts, steps = _parts(said, role)
+        records = self.records
+        role = records[0].role
+        parts, steps = _parts(records, role)
         own = steps[len([one for one in self.inherited if one.step]) :]
-        raw = b"".join(one.raw for one in said)
-        at = next((one.at for one in (self.own or said) if one.at), 0)
-        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(said, own))
+        raw = b"".join(one.raw for one in records)
+        at = next((one.at for one in (self.own or records) if one.at), 0)
+        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own))
 
 
-def _parts(said: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
+def _parts(records: tuple[Said, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
     parts: list[Part] = []
     steps: list[JsonObject] = []
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     number = 0
-    for one in said:
+    for one in records:
         if role == "assistant" and (one.parts or one.step is not None):
             number += 1
             parts.append({"type": "step-start"})
-        parts += [_unique(part, taken, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
+        parts += [_unique(part, used_ids, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
         for output in one.outputs:
-            _settle(parts, output, taken, number)
+            _settle(parts, output, used_ids, number)
         if one.step:
             steps.append({"step": number, **one.step})
     return tuple(parts), steps
 
 
-def _unique(part: Part, taken: set[str], step: int, at: int) -> Part:
-    """A call under an id that is alone in the message: programs and vendors use some twice."""
+def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
+    """Return the call with an id that is unique in the message. Some programs and vendors reuse ids."""
     id = str(part.get("toolCallId") or "")
-    own = id if id and id not in taken else f"{id}#{step}.{at}"
-    taken.add(own)
+    own = id if id and id not in used_ids else f"{id}#{step}.{at}"
+    used_ids.add(own)
     return part if own == id else {**part, "toolCallId": own, "toolMetadata": {"vendorId": id}}
 
 
-def _settle(parts: list[Part], output: Output, taken: set[str], step: int) -> None:
-    """Gives the output to its call: the oldest of that id which has none; a call that nobody saw is made up from it."""
+def _settle(parts: list[Part], output: Output, used_ids: set[str], step: int) -> None:
+    """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
     for index, part in enumerate(parts):
         if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
             parts[index] = _with_output(part, output)
             return
-    unseen = _unique(call(output.call, output.name, None), taken, step, len(parts))
-    parts.append(_with_output(unseen, output))
+    created = _unique(call(output.call, output.name, None), used_ids, step, len(parts))
+    parts.append(_with_output(created, output))
 
 
 def _vendor_id(part: Part) -> Json:
@@ -222,9 +242,9 @@ def _words(value: Json) -> str:
     return value if isinstance(value, str) else "failed" if value is None else str(value)
 
 
-def _metadata(said: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
+def _metadata(records: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
     metadata: JsonObject = {}
-    for one in said:
+    for one in records:
         metadata |= one.metadata or {}
     if not steps:
         return metadata
@@ -238,7 +258,7 @@ def _metadata(said: tuple[Said, ...], steps: list[JsonObject]) -> JsonObject:
 
 
 class _Linear:
-    """One record after the other."""
+    """Sessions without branches."""
 
     def __init__(self) -> None:
         self._open: _Group | None = None
@@ -247,7 +267,7 @@ class _Linear:
 
     def take(self, one: Said) -> Iterator[Entry]:
         group = self._open
-        if group is not None and one.role == "assistant" == group.said[0].role:
+        if group is not None and one.role == "assistant" == group.records[0].role:
             group.own.append(one)
             return
         yield from self.close()
@@ -255,7 +275,7 @@ class _Linear:
         self._open.own.append(one)
 
     def message_of(self, record: str) -> str | None:
-        """In what is linear the last one is shown."""
+        """Return None: a session without branches always shows its last message."""
         return None
 
     def close(self) -> Iterator[Entry]:
@@ -266,34 +286,34 @@ class _Linear:
 
 
 class _Branching:
-    """Records that name the one before them."""
+    """Sessions whose records name their predecessor."""
 
     def __init__(self, tree: Branches) -> None:
         self._tree = tree
         self._open: _Group | None = None
         self._seen: dict[str, int] = {}
-        self._in: dict[str, tuple[str, bool]] = {}
-        """Record → the message it is in, and whether it is an answer's."""
-        self._kept: dict[str, _Group] = {}
-        """Messages with a record that several follow."""
-        self._ends: dict[str, str] = {}
+        self._message_by_record: dict[str, tuple[str, bool]] = {}
+        """Record → its message, and whether that is an assistant message."""
+        self._forked: dict[str, _Group] = {}
+        """Messages with a record that has several successors."""
+        self._last_records: dict[str, str] = {}
         """Message → its last record."""
 
     def take(self, one: Said) -> Iterator[Entry]:
-        parent = self._tree.behind.get(one.parent, one.parent) if one.parent is not None else None
-        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._in else None)
+        parent = self._tree.nearest.get(one.parent, one.parent) if one.parent is not None else None
+        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._message_by_record else None)
         group = self._open
-        if group is not None and one.role == "assistant" == group.said[0].role and one.parent == group.said[-1].id:
+        if group is not None and one.role == "assistant" == group.records[0].role and one.parent == group.records[-1].id:
             self._add(group, one)
             return
         yield from self.close()
-        parent, inherited = yield from self._behind(one)
+        parent, inherited = yield from self._parent_of(one)
         self._open = _Group(one.id, parent, inherited)
         self._add(self._open, one)
 
     def message_of(self, record: str) -> str | None:
-        """The message that a record is in."""
-        found = self._in.get(self._tree.behind.get(record) or record)
+        """Return the message that contains a record."""
+        found = self._message_by_record.get(self._tree.nearest.get(record) or record)
         return found[0] if found is not None else None
 
     def close(self) -> Iterator[Entry]:
@@ -303,36 +323,49 @@ class _Branching:
 
     def _add(self, group: _Group, one: Said) -> None:
         group.own.append(one)
-        self._in[one.id] = (group.id, group.said[0].role == "assistant")
-        self._ends[group.id] = one.id
+        self._message_by_record[one.id] = (group.id, group.records[0].role == "assistant")
+        self._last_records[group.id] = one.id
         if one.id in self._tree.forks:
-            self._kept[group.id] = group
+            self._forked[group.id] = group
 
-    def _behind(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
-        """The message that this record stands behind, and what it has of an answer that it goes on from in the middle."""
+    def _parent_of(self, one: Said) -> Generator[Entry, None, tuple[str | None, tuple[Said, ...]]]:
+        """Return the parent message of a record, and the records that it shares with a message whose middle it continues."""
         if one.parent is None:
             return None, ()
-        message, is_answer = self._in[one.parent]
-        group = self._kept.get(message)
-        if not is_answer or group is None or (one.role != "assistant" and self._ends[message] == one.parent):
+        message, is_answer = self._message_by_record[one.parent]
+        group = self._forked.get(message)
+        if not is_answer or group is None or (one.role != "assistant" and self._last_records[message] == one.parent):
             return message, ()
-        said = group.said
-        shared = said[: next(at for at, known in enumerate(said) if known.id == one.parent) + 1]
+        records = group.records
+        shared = records[: next(at for at, known in enumerate(records) if known.id == one.parent) + 1]
         if one.role == "assistant":
             return group.parent, shared
-        begun = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
-        self._in[one.parent] = (begun.id, True)
-        self._ends[begun.id], self._kept[begun.id] = one.parent, begun
-        yield begun.message()
-        return begun.id, ()
+        repeated = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
+        self._message_by_record[one.parent] = (repeated.id, True)
+        self._last_records[repeated.id], self._forked[repeated.id] = one.parent, repeated
+        yield repeated.message()
+        return repeated.id, ()
 
 
 def _fresh(seen: dict[str, int], id: str) -> str:
-    """The id, or one made of it when it is taken."""
+    """Return the id, or a variant of it if it is already used."""
     count = seen.get(id, 0)
     seen[id] = count + 1
     return id if not count else _fresh(seen, f"{id}#{count}")
 
 
-def _media_type(url: str) -> str:
-    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else "application/octet-stream"
+def media_type_of(url: str, default: str = "application/octet-stream") -> str:
+    """Return the media type of a `data:` URL, or `default` for any other URL."""
+    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else default
+
+
+def detect_media_type(data: bytes, default: str = "") -> str:
+    """Return the media type by the magic bytes of common pictures and PDF."""
+    return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), default)
+
+
+def output_value(parts: Sequence[Part], separator: str = "") -> Json:
+    """Return a tool output as text, or as a `content` object if it contains other parts."""
+    if all(part["type"] == "text" for part in parts):
+        return separator.join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}

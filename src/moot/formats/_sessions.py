@@ -1,4 +1,4 @@
-"""What the readers of other programs' sessions share: they never write, and know a folder of theirs by the files in it."""
+"""Shared code of the readers of other programs' sessions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from moot.types.format import ExportedConversation, Written
 __all__ = ["ReadOnly", "environment_folder", "finish", "first_object", "holds_some", "matching"]
 
 _LOOKED_AT = 20
-"""Files of a folder that is asked about."""
+"""Number of files examined to recognize a folder."""
 _ENTRIES = 2_000
-"""Names that are looked at for them."""
+"""Maximum number of directory entries examined."""
 
 _FINISHES = {
     **dict.fromkeys(("stop", "end_turn", "STOP", "complete", "completed", "stop_sequence"), "stop"),
@@ -33,13 +33,13 @@ _FINISHES = {
 
 
 class ReadOnly:
-    """A format of a program that keeps its files for itself."""
+    """Base class of formats that can only be read."""
 
     name = ""
     suffix = ".jsonl"
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError(f"conversations can't be written as {self.name!r}: files of that program are only read")
+        raise UsageError(f"Can't write conversations as {self.name!r}: this format is read-only.")
 
 
 class _Reader(Protocol):
@@ -47,7 +47,7 @@ class _Reader(Protocol):
 
 
 def first_object(head: bytes) -> JsonObject | None:
-    """What the first line says, when it is a whole JSON object."""
+    """Return the object on the first line, or None if it is incomplete or not an object."""
     line = head.lstrip().partition(b"\n")[0]
     with suppress(ValueError):
         value = parsed(line)
@@ -56,15 +56,15 @@ def first_object(head: bytes) -> JsonObject | None:
 
 
 def holds_some(reader: _Reader, folder: Path, *patterns: str, depth: int) -> bool:
-    """Whether the first files of a folder that could be the reader's are. Of a large folder only a part is looked at."""
+    """Return whether one of the first matching files of a folder belongs to the reader. Only part of a large folder is examined."""
     return any(reader.sniff(path, head_of(path)) for path in islice(_first(folder, patterns, depth), _LOOKED_AT))
 
 
 def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path]:
     left = _ENTRIES
-    waiting = [(folder, depth)]
-    while waiting and left > 0:
-        place, deep = waiting.pop()
+    queue = [(folder, depth)]
+    while queue and left > 0:
+        place, deep = queue.pop()
         try:
             entries = sorted(os.scandir(place), key=lambda entry: os.fsencode(entry.name))
         except OSError:
@@ -73,19 +73,19 @@ def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path
         paths = [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
         yield from (path for path in paths if any(path.match(pattern) for pattern in patterns))
         if deep > 1:
-            waiting += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
+            queue += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def matching(folder: Path, *patterns: str, depth: int) -> Iterator[Path]:
-    """The regular files below a folder whose paths end like one of these, as `Path.match` says it."""
+    """Yield the regular files below a folder that match one of the patterns (`Path.match`)."""
     return (path for path in files_below(folder, depth=depth) if any(path.match(pattern) for pattern in patterns))
 
 
 def environment_folder(value: str | None, otherwise: Path) -> Path:
-    """What an environment variable names, with `~`; nothing and empty = the other one."""
+    """Return the path in an environment variable with `~` expanded, or `otherwise` if it is unset or empty."""
     return Path(value).expanduser() if value else otherwise
 
 
 def finish(reason: str) -> str | None:
-    """A vendor's word for why a model stopped, in ours; None when there is none."""
+    """Map a vendor's finish reason to moot's. Return None if it is empty."""
     return _FINISHES.get(reason, "other") if reason else None

@@ -1,4 +1,4 @@
-"""A message of ours as the model calls it is made of, for formats that keep one record for each."""
+"""The model calls of a message, for formats that store one record for each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Step:
     calls: list[Part] = field(default_factory=list[Part])
     files: list[Part] = field(default_factory=list[Part])
     others: list[Part] = field(default_factory=list[Part])
-    """Of types that only moot has."""
+    """Parts of types that only moot has."""
 
     @property
     def is_empty(self) -> bool:
@@ -36,7 +36,7 @@ class Step:
 
 
 def model_calls(message: Message) -> list[Step]:
-    """Its model calls, at least one. What comes behind a call that is answered is a call of its own, whether a border is there or not."""
+    """Return at least one model call. Content after a settled tool call starts another one, even without a `step-start`."""
     steps = [Step()]
     for part in message.parts:
         step = steps[-1]
@@ -60,7 +60,9 @@ def model_calls(message: Message) -> list[Step]:
 def records_of(
     messages: Iterable[Message], content: Callable[[tuple[Part, ...]], Json], step: Callable[[Step, bool], Iterator[JsonObject]]
 ) -> Iterator[JsonObject]:
-    """Messages as a vendor's API takes them: what people said by `content`, each model call by `step`, told whether it is the only one."""
+    """Yield messages in the shape of a vendor's API. `content` converts prompts, and `step` converts a model call; its second argument
+    is true if it is the only one.
+    """
     for message in messages:
         if message.role != "assistant":
             yield {"role": message.role, "content": content(message.parts)}
@@ -71,7 +73,7 @@ def records_of(
 
 
 def output_text(call: Part) -> str:
-    """What a call gave, as the text that a model reads."""
+    """Return the output of a call as the text that a model reads."""
     if call.get("state") == "output-error":
         return str(call.get("errorText", ""))
     if call.get("state") == "output-denied":
@@ -82,7 +84,7 @@ def output_text(call: Part) -> str:
 
 
 def data_of(part: Part) -> bytes | None:
-    """The content of a file part with a `data:` URL; None for any other, and for one that is broken."""
+    """Return the content of a `data:` URL, or None if the file part has another or an invalid URL."""
     head, comma, body = str(part.get("url", "")).partition(",")
     if not comma or not head.startswith("data:"):
         return None
@@ -93,7 +95,7 @@ def data_of(part: Part) -> bytes | None:
 
 
 def file_text(part: Part) -> str | None:
-    """The text of a file part that is text."""
+    """Return the text of a text file part, or None."""
     if not str(part.get("mediaType", "")).startswith("text/") or (data := data_of(part)) is None:
         return None
     try:
@@ -103,12 +105,12 @@ def file_text(part: Part) -> str | None:
 
 
 def pretty(value: Json) -> bytes:
-    """JSON for people: two spaces to a level."""
+    """Return JSON indented by two spaces."""
     return json.dumps(loads(dumps(value)), indent=2, ensure_ascii=False).encode()
 
 
 def weaker(fidelity: Fidelity, word: str, count: int) -> Fidelity:
-    """So much of what was kept is only near to what it was."""
+    """Count kept things as approximated instead."""
     count = min(count, fidelity.kept.get(word, 0))
     if not count:
         return fidelity

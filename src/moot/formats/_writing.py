@@ -1,4 +1,4 @@
-"""What a conversation holds, counted thing by thing, and what a format makes of it: the report of every format that has a table `holds`."""
+"""Counts of what a conversation contains and what a format keeps of it."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ _BORDERS = ("text", "step-start")
 def fidelity_of(
     exported: ExportedConversation, holds: Holds, *lost: Part, weak: Weak = lambda _: False, inside: Holds | None = None
 ) -> Fidelity:
-    """Everything in the conversation and in those of its sub-agents, as kept, approximated or lost by the table.
+    """Return the counts of the conversation and its sub-agents as kept, approximated or lost according to `holds`.
 
-    `lost` are parts of the shown branch that did not go along all the same, `weak` says which are only near to what they were, and `inside`
-    is the table for sub-agents' conversations. What stands in one of those or in a branch is lost with it where the table names none.
+    `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
+    for sub-agents. The contents of branches and sub-agents are lost if the table does not name these.
     """
-    there, left, gone, near = Counter[str](), Counter[str](), _things(lost), Counter[str]()
+    there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
     left["sub-agents"] = len(exported.children)
     left["branches"] = _ends(exported)
     if exported.conversation.title:
         there["titles"] = 1
-    for held, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
+    for counter, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
         for message in messages:
-            held.update(things_in(message))
-            near.update(_things(part for part in message.parts if weak(part)) if held is there else ())
+            counter.update(things_in(message))
+            weak_counts.update(_things(part for part in message.parts if weak(part)) if counter is there else ())
     for thing in ("branches", "sub-agents"):
         if thing in holds:
             there[thing] = left.pop(thing)
     kept, approximated = Counter[str](), Counter[str]()
-    for thing, count in (there - gone).items():
+    for thing, count in (there - dropped).items():
         keeping = holds.get(thing)
-        few = count if keeping == "approximated" else min(near[thing], count)
+        few = count if keeping == "approximated" else min(weak_counts[thing], count)
         (kept if keeping else left)[thing] += count - few if keeping else count
         approximated[thing] += few if keeping else 0
     inner: Holds = (holds if inside is None else inside) if "sub-agents" in holds else {}
-    below = [fidelity_of(child, inner, weak=weak) for child in exported.children]
-    return sum(below, Fidelity(+kept, +approximated, left + (gone & there)))
+    children = [fidelity_of(child, inner, weak=weak) for child in exported.children]
+    return sum(children, Fidelity(+kept, +approximated, left + (dropped & there)))
 
 
 def unanswered(part: Part) -> bool:
-    """Whether it is a call without an output, where a program can't go on with such a one."""
+    """Return whether a part is a tool call without an output."""
     return is_tool(part) and not is_settled(part)
 
 
@@ -73,24 +73,24 @@ def _things(parts: Iterable[Part]) -> Counter[str]:
 
 
 def file_word(part: Part) -> str:
-    """`pictures` or `files`."""
+    """Return `pictures` or `files`."""
     return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
 
 
 def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
-    """The model calls that its metadata tells of."""
+    """Return the model calls in the metadata."""
     steps = message.metadata.get("steps")
     return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
 
 
 def _ends(exported: ExportedConversation) -> int:
-    """Branches that are not shown."""
+    """Return the number of branches that are not shown."""
     parents = {message.parent for message in exported.others}
     return sum(message.id not in parents for message in exported.others)
 
 
 def things_in(message: Message | ImportedMessage) -> Iterator[str]:
-    """What a message holds, thing by thing."""
+    """Yield the name of each thing that a message contains."""
     yield "messages"
     if message.created_at:
         yield "times"
@@ -117,17 +117,17 @@ def _part_things(part: Part) -> Iterable[str]:
 
 
 def _sealed(metadata: Json) -> bool:
-    """Whether a vendor's own words hang on it: a signature, an id, something encrypted."""
+    """Return whether vendor data such as a signature or encrypted content is attached."""
     return isinstance(metadata, dict) and bool(metadata)
 
 
 def files_of_agents(exported: ExportedConversation) -> list[Part]:
-    """The files in answers, for formats where only what people say holds any."""
+    """Return the files in assistant messages, for formats that allow files only in prompts."""
     return [part for message in exported.messages if message.role == "assistant" for part in message.parts if part.get("type") == "file"]
 
 
 def linked(exported: ExportedConversation) -> Iterator[tuple[Message, str | None]]:
-    """Each message with its parent among them, the shown branch first; a parent stands before its children."""
+    """Yield each message with its parent, the active branch first. Parents precede children."""
     before: str | None = None
     known = set[str]()
     for message in exported.messages:
@@ -140,7 +140,7 @@ def linked(exported: ExportedConversation) -> Iterator[tuple[Message, str | None
 
 
 def families(exported: ExportedConversation) -> Iterator[tuple[ExportedConversation, str | None]]:
-    """The conversation and all below it, each behind the one that it belongs to, with that one's id."""
+    """Yield the conversation and its descendants with their parent's id. Parents precede children."""
     stack: list[tuple[ExportedConversation, str | None]] = [(exported, None)]
     while stack:
         one, parent = stack.pop()
@@ -149,12 +149,12 @@ def families(exported: ExportedConversation) -> Iterator[tuple[ExportedConversat
 
 
 def pretty(value: Json) -> str:
-    """A value as a person reads it."""
+    """Return JSON indented by two spaces."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def session_of(conversation: str, space: uuid.UUID) -> str:
-    """The id of the agent's session that a conversation becomes, always the same: its own if that is a UUID, else one in that space."""
+    """Return a stable session id for a conversation: its own id if that is a UUID, otherwise a UUID in the given namespace."""
     try:
         return str(uuid.UUID(conversation))
     except ValueError:

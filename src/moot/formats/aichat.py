@@ -1,6 +1,6 @@
-"""The format `aichat`: sessions of aichat, `sessions/NAME.yaml`, and its log `messages.md`, where each chat is a prompt with its answer.
+"""The format `aichat`: sessions of aichat (`sessions/NAME.yaml`) and its log `messages.md`, where each chat is one prompt and answer.
 
-A session that was compressed has its older messages under `compressed_messages`. Facts: `src/config/session.rs`, `src/config/mod.rs` and
+Compressed sessions keep their older messages under `compressed_messages`. Reference: `src/config/session.rs`, `src/config/mod.rs` and
 `src/client/message.rs` of https://github.com/sigoden/aichat, as of February 2026.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -32,14 +32,6 @@ _CHAT = re.compile(rb"^# CHAT: (.*) \[([^\]\n]+)\](?: \((.*)\))?\n", re.MULTILIN
 _BETWEEN = b"\n--------\n"
 _CALLS = re.compile(rb"<tool_calls>\n(.*?)(\[.*\])\n</tool_calls>\n+", re.DOTALL)
 _TIMED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)-(.*)")
-_SESSION = b"""model: openai:gpt-4o
-messages:
-- role: user
-  content: What is here?
-- role: assistant
-  content: One file.
-"""
-_LOG = b"# CHAT: What is here? [2025-11-21T20:31:32+00:00]\nWhat is here?\n--------\nOne file.\n--------\n\n"
 
 
 class Aichat(ReadOnly):
@@ -48,7 +40,6 @@ class Aichat(ReadOnly):
     name = "aichat"
     version = 1
     suffix = ".yaml"
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SESSION, "log": _LOG}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         base = environment_folder(environ.get("XDG_CONFIG_HOME"), home / ".config") / "aichat"
@@ -79,28 +70,28 @@ class Aichat(ReadOnly):
 
 
 def _name(path: Path) -> str:
-    """As the program calls it, with its agent."""
+    """Return the program's own name of the session, including its agent."""
     parts = [part for part in path.with_suffix("").parts[-5:] if part not in ("sessions", "_")]
     owned = "agents" in parts and parts.index("agents") < len(parts) - 2
     return f"{parts[-2]}/{parts[-1]}" if owned else parts[-1]
 
 
 def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]]:
-    """What it says, and where in the text each message stands."""
+    """Return the session and the position of each message in the text."""
     written = data.decode("utf-8", "surrogateescape")
     try:
         yaml: Any = YAML(typ="safe", pure=True)
         value: Json = parsed(dumps(yaml.load(written)))
         root: Any = yaml.compose(written)
     except (YAMLError, ValueError, RecursionError, TypeError) as error:
-        raise UsageError(f"{str(path)!r} is no YAML that can be read: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"Can't read {str(path)!r} as YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(value, dict) or root is None or root.id != "mapping":
-        raise UsageError(f"{str(path)!r} is no session of aichat: expected a mapping with messages")
+        raise UsageError(f"{str(path)!r} is not a session of aichat: expected a mapping with 'messages'.")
     return value, [place for name in ("compressed_messages", "messages") for place in _places(root, name)]
 
 
 def _places(root: Any, name: str) -> Iterator[tuple[int, int]]:
-    """Where the items of a list stand in the text; YAML's nodes have no types."""
+    """Return the positions of a list's items in the text. YAML nodes are untyped."""
     for key, found in root.value:
         if key.value == name and found.id == "sequence":
             yield from ((item.start_mark.index, item.end_mark.index) for item in found.value)
@@ -111,10 +102,10 @@ def _said(path: Path, data: bytes, value: JsonObject, places: list[tuple[int, in
     written = data.decode("utf-8", "surrogateescape")
     provider, _, model = text(value, "model").partition(":")
     timed = _TIMED.fullmatch(path.stem)
-    begun = milliseconds("{}-{}-{}T{}:{}:{}".format(*timed.groups()[:6])) if timed is not None else 0
+    created_at = milliseconds("{}-{}-{}T{}:{}:{}".format(*timed.groups()[:6])) if timed is not None else 0
     yield ImportedRecord(written[: places[0][0] if places else None].encode("utf-8", "surrogateescape"), about)
     title = timed[7] if timed is not None else path.stem
-    yield ImportedFacts(title=title, agent="aichat", model=f"{model}@{provider}" if model else provider, created_at=begun)
+    yield ImportedFacts(title=title, agent="aichat", model=f"{model}@{provider}" if model else provider, created_at=created_at)
     messages = [*objects(value, "compressed_messages"), *objects(value, "messages")]
     for number, (message, (begin, end)) in enumerate(zip(messages, places, strict=False), 1):
         raw = written[begin:end].encode("utf-8", "surrogateescape")
@@ -137,7 +128,7 @@ def _content(content: Json) -> tuple[list[Part], list[Output]]:
 
 
 def _calls(results: list[JsonObject], words: str) -> tuple[list[Part], list[Output]]:
-    """Calls and what came of them, which the program keeps together."""
+    """Return tool calls and their outputs, which aichat stores together."""
     parts = [text_part(words)] if words else []
     outputs: list[Output] = []
     for number, result in enumerate(results, 1):
@@ -160,7 +151,7 @@ def _piece(piece: JsonObject) -> Part:
 
 
 def _log(data: bytes) -> Iterator[ImportedConversation]:
-    """Each chat of the log. A chat is told again by when it was, and which it was of those of that second."""
+    """Yield each chat of the log. Its id is its time and its number within that second."""
     found = list(_CHAT.finditer(data))
     seen: dict[str, int] = {}
     for number, chat in enumerate(found):
@@ -176,10 +167,10 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[Said | ImportedRecord |
     yield ImportedFacts(title=head[1].decode("utf-8", "replace"), agent="aichat", created_at=when)
     begin = head.end() - head.start()
     middle = raw.find(_BETWEEN, begin - 1)
-    asked = raw[begin : middle if middle >= 0 else len(raw)].decode("utf-8", "replace")
-    yield Said("1", "user", raw[: middle + len(_BETWEEN)] if middle >= 0 else raw, (text_part(asked),), at=when)
+    prompt = raw[begin : middle if middle >= 0 else len(raw)].decode("utf-8", "replace")
+    yield Said("1", "user", raw[: middle + len(_BETWEEN)] if middle >= 0 else raw, (text_part(prompt),), at=when)
     if middle < 0:
-        yield ImportedRecord(b"", problem="the chat is cut off behind what was asked")
+        yield ImportedRecord(b"", problem="the chat ends after the prompt")
         return
     rest = raw[middle + len(_BETWEEN) :]
     body = rest.rstrip(b"\n").removesuffix(b"--------").removesuffix(b"\n")
@@ -190,8 +181,8 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[Said | ImportedRecord |
             results = parsed(made[2])
         except ValueError:
             parts.append(text_part(made[0].decode("utf-8", "replace")))
-        told, outputs = _calls(objects({"all": results}, "all"), made[1].decode("utf-8", "replace").strip("\n"))
-        parts += told
+        tool_parts, outputs = _calls(objects({"all": results}, "all"), made[1].decode("utf-8", "replace").strip("\n"))
+        parts += tool_parts
         body = body[made.end() :]
     parts += [text_part(body.decode("utf-8", "replace"))] if body else []
     if rest:

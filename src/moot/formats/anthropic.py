@@ -1,7 +1,7 @@
-"""The format `anthropic`: messages as Anthropic's API takes them (reference: Claude API, create a message).
+"""The format `anthropic`: messages in the shape of Anthropic's API (reference: Claude API, create a message).
 
-An object with `messages` and `system`, or anything in which a block of Anthropic's own stands: a JSON array of messages, an object with
-`messages`, lines of either. Whoever writes it gives `system` too, even an empty one: texts alone count as `openai`.
+An object with `messages` and `system`, or a JSON array, object or JSON Lines with at least one block that only Anthropic has. Written files
+always contain `system`, because messages with text only are recognized as `openai`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
+from moot.formats._saying import Output, Said, call, entries_of, file, output_value, reasoning
 from moot.formats._source.fields import flag, items, objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
 from moot.formats.anthropic_writing import request
@@ -25,15 +25,6 @@ __all__ = ["Anthropic"]
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use", "search_result"})
 
-_SAMPLE = b"""{"model": "claude-sonnet-4-5", "max_tokens": 500, "system": "Be brief.", "messages": [
-  {"role": "user", "content": "What is here?"},
-  {"role": "assistant", "content": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"},
-    {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {"command": "ls"}}]},
-  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt"}]},
-  {"role": "assistant", "content": [{"type": "text", "text": "One file: a.txt"}]}
-]}
-"""
-
 
 class Anthropic:
     """`Format`."""
@@ -41,12 +32,11 @@ class Anthropic:
     name = "anthropic"
     version = 1
     suffix = ".json"
-    words = "the messages of a request to Anthropic's API, and to whoever speaks as it does"
+    words = "messages for Anthropic's API and compatible services"
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "signatures", "tool calls"), "approximated"),
     }
-    samples: ClassVar[Mapping[str, bytes]] = {"request": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)
@@ -88,7 +78,7 @@ def _said(document: Document) -> Iterator[Said | ImportedRecord | ImportedFacts]
 
 
 def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Said]:
-    """What it says; the outputs in a user's message belong to the answer before it, and what stands beside them is a prompt."""
+    """Yield the message. Tool outputs in a user message belong to the preceding answer; its other content is a prompt."""
     blocks = objects(value, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if role == "user" and results:
@@ -154,7 +144,4 @@ def _output(block: JsonObject) -> Json:
     content = block.get("content")
     if isinstance(content, str) or content is None:
         return content
-    parts = _content(content)
-    if all(part["type"] == "text" for part in parts):
-        return "\n".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
+    return output_value(_content(content), "\n")

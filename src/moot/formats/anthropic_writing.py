@@ -1,4 +1,4 @@
-"""A conversation as Anthropic's API takes one."""
+"""Messages in the shape of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["request"]
 
 
 def request(exported: ExportedConversation) -> JsonObject:
-    """The shown branch as the `messages` of a request; instructions at its beginning are the `system` of it."""
+    """Return the active branch as the body of a request. Leading instructions become `system`."""
     conversation, messages = exported.conversation, list(exported.messages)
     system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
-    said = records_of(messages, _content, _step)
-    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](said)}
+    records = records_of(messages, _content, _step)
+    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](records)}
 
 
 def _step(step: Step, alone: bool) -> Iterator[JsonObject]:
-    """What the model said in one call; behind it, as from a person, what came of its tool calls."""
+    """Yield a model call, then its tool outputs as a user message."""
     blocks: list[Json] = [block for part in step.reasoning for block in _thought(part)]
     if step.text or (alone and not step.calls and not blocks):
         blocks.append({"type": "text", "text": step.text})
@@ -39,7 +39,7 @@ def _call(call: Part) -> JsonObject:
 
 
 def _thought(part: Part) -> Iterator[JsonObject]:
-    """A thought with Anthropic's own signature, where it has one; of others nobody could check it."""
+    """Yield a reasoning block. Only Anthropic's own signatures are included."""
     metadata = part.get("providerMetadata")
     own = metadata.get("anthropic") if isinstance(metadata, dict) else None
     sealed = own if isinstance(own, dict) else {}
@@ -56,7 +56,7 @@ def _output(call: Part) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...]) -> Json:
-    """Texts alone as one text, else blocks."""
+    """Return text if there are no files, otherwise blocks."""
     if not any(part.get("type") == "file" for part in parts):
         return text_of(parts)
     blocks: list[Json] = []

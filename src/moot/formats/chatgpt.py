@@ -1,19 +1,18 @@
-"""The format `chatgpt`: the data export of ChatGPT, its zip, the folder it unpacks to, or `conversations.json` alone.
+"""The format `chatgpt`: the data export of ChatGPT as a zip, an unpacked folder, or `conversations.json` alone.
 
-A conversation is a `mapping` of nodes, each with a message and its parent: a tree, whose shown branch ends at `current_node`. Messages to a
-recipient are calls, what tools say is their output; neither has an id. Facts: no official page describes it; observed by
+A conversation is a tree of nodes (`mapping`) whose active branch ends at `current_node`. Messages to a recipient are tool calls, and
+messages of tools are their outputs; neither has an id. There is no official description. Reference:
 https://github.com/mitkury/chatgpt-export-parser (docs/chatgpt-data-export-format.md) and
 https://difegam.github.io/chatgpt-to-markdown/reference/data-models, 2025 and 2026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from moot.formats._exports import Export, conversations_of, first_of, with_files
-from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
+from moot.formats._saying import Output, Said, branches, call, entries_of, output_value, reasoning, step
 from moot.formats._sessions import ReadOnly, finish
 from moot.formats._source.fields import flag, items, milliseconds, obj, objects, text
 from moot.formats._source.pieces import Piece, along, value_in
@@ -27,16 +26,6 @@ __all__ = ["ChatGPT"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "assistant", "system": "system"}
 _WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instructions")
-_SAMPLE = b"""[{"title": "Lists", "create_time": 1700000000.5, "update_time": 1700000060.0, "mapping": {
-  "n0": {"id": "n0", "message": null, "parent": null, "children": ["n1"]},
-  "n1": {"id": "n1", "message": {"id": "n1", "author": {"role": "user"}, "create_time": 1700000001.0,
-    "content": {"content_type": "text", "parts": ["What is here?"]}}, "parent": "n0", "children": ["n2", "n3"]},
-  "n2": {"id": "n2", "message": {"id": "n2", "author": {"role": "assistant"}, "recipient": "all",
-    "content": {"content_type": "text", "parts": ["One file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []},
-  "n3": {"id": "n3", "message": {"id": "n3", "author": {"role": "assistant"}, "recipient": "all",
-    "content": {"content_type": "text", "parts": ["A file."]}, "metadata": {"model_slug": "gpt-4o"}}, "parent": "n1", "children": []}
-}, "current_node": "n3", "conversation_id": "c1"}]
-"""
 
 
 class ChatGPT(ReadOnly):
@@ -45,7 +34,6 @@ class ChatGPT(ReadOnly):
     name = "chatgpt"
     version = 1
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         first = first_of(path, head)
@@ -65,7 +53,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     speech = {id for id, _, node in placed if _speaks(node)}
     tree = branches((id, parent, id in speech) for id, parent, _ in placed)
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
         yield _facts(value, cut)
         for id, parent, node in placed:
@@ -79,11 +67,11 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
             elif message:
                 yield ImportedRecord(raw, message)
 
-    return entries_of(said(), tree, text(value, "current_node") or None)
+    return entries_of(records(), tree, text(value, "current_node") or None)
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """What stands around the nodes, and node → the bytes of its message. Those of the node change with every answer to it."""
+    """Return the bytes around the nodes, and node id → the bytes of its message. The nodes themselves change with every reply."""
     found: dict[str, bytes] = {}
     around = raw
     for way, span in along(raw, ("mapping", "*", "message")):
@@ -107,7 +95,7 @@ def _facts(value: JsonObject, cut: int) -> ImportedFacts:
 
 
 def _speaks(node: JsonObject) -> bool:
-    """Whether somebody says something with it: not the empty nodes that a conversation begins with, nor hidden ones."""
+    """Return whether a node has visible content. Root nodes and hidden nodes have none."""
     message = obj(node, "message")
     if text(message, "author", "role") not in _ROLES or flag(message, "metadata", "is_visually_hidden_from_conversation"):
         return False
@@ -119,7 +107,7 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
     role, when = _ROLES[text(message, "author", "role")], milliseconds(message, "create_time")
     if text(message, "author", "role") == "tool":
         name = text(message, "author", "name")
-        return Said(id, role, raw, outputs=(Output(name, _output(parts), name=name),), parent=parent, at=when)
+        return Said(id, role, raw, outputs=(Output(name, output_value(parts), name=name),), parent=parent, at=when)
     if role != "assistant":
         return Said(id, role, raw, tuple(parts), parent=parent, at=when)
     recipient = text(message, "recipient")
@@ -131,27 +119,21 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
 
 
 def _arguments(parts: list[Part]) -> Json:
-    """What a message to a tool says: JSON, or words."""
+    """Return the content of a message to a tool: JSON, or text."""
     words = "".join(str(part.get("text", "")) for part in parts)
     return value_in(words) if words.lstrip().startswith("{") else words
 
 
-def _output(parts: list[Part]) -> Json:
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
-
-
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
-    """Its parts, and what of it is not in the export."""
+    """Return the parts, and counts of files that are missing from the export."""
     content = obj(message, "content")
     parts: list[Part] = []
-    wanted: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
     match content.get("content_type"):
         case "text" | "multimodal_text":
             for one in items(content, "parts"):
                 if pointer := text(one, "asset_pointer") or text(one, "image_asset_pointer"):
-                    wanted.append((pointer.rpartition("/")[2].partition("#")[0], ""))
+                    requested.append((pointer.rpartition("/")[2].partition("#")[0], ""))
                 else:
                     parts += _piece(one)
         case "thoughts":
@@ -165,23 +147,23 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
             parts += [text_part(words) for name in ("user_profile", "user_instructions") if (words := text(content, name))]
         case _:
             parts.append({"type": "data-content", "data": content})
-    wanted += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
-    found = list(with_files(_once(wanted), export))
+    requested += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
+    found = list(with_files(_once(requested), export))
     missing = sum(not there for _, there in found)
     return [*parts, *(part for part, _ in found)], {"files": missing} if missing else {}
 
 
 def _piece(piece: Json) -> list[Part]:
-    """Words, or what was heard."""
+    """Return text, or data such as audio."""
     words = piece if isinstance(piece, str) else text(piece, "text")
     if words:
         return [text_part(words)]
     return [{"type": "data-content", "data": piece}] if isinstance(piece, dict) else []
 
 
-def _once(wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A picture is told of in the content and once more as an attachment, there with its name."""
-    return list({id or name: (id, name) for id, name in wanted}.values())
+def _once(requested: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Remove duplicates: a picture is listed in the content and again as an attachment, there with its name."""
+    return list({id or name: (id, name) for id, name in requested}.values())
 
 
 def _thought(thought: JsonObject) -> str:

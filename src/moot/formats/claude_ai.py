@@ -1,16 +1,15 @@
-"""The format `claude-ai`: the data export of Claude.ai, its zip, the folder it unpacks to, or `conversations.json` alone.
+"""The format `claude-ai`: the data export of Claude.ai as a zip, an unpacked folder, or `conversations.json` alone.
 
-A conversation has `chat_messages` with blocks of content, results of calls among them, and the texts of attachments; the files themselves
-are not in an export. Newer exports name each message's parent: a tree. Facts: no official page describes it; observed by
+A conversation has `chat_messages` with content blocks, including tool outputs, and the text of attachments, but not the files. In newer
+exports each message names its parent, which forms a tree. There is no official description. Reference:
 https://whychose.com/seo/claude-conversation-export-format and https://github.com/Sinity/polylogue (docs/providers/claude-ai.md), 2025 and
 2026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from moot.formats._exports import Export, conversations_of, first_of, with_files
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
@@ -26,14 +25,6 @@ from moot.types.part import Part, text_part
 __all__ = ["ClaudeAi"]
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "system": "system"}
-_SAMPLE = b"""[{"uuid": "c1", "name": "Lists", "created_at": "2025-11-21T20:31:32.637Z", "chat_messages": [
-  {"uuid": "m1", "sender": "human", "text": "What is here?", "content": [{"type": "text", "text": "What is here?"}],
-   "created_at": "2025-11-21T20:31:32.637Z", "attachments": [{"file_name": "a.txt", "extracted_content": "one"}], "files": []},
-  {"uuid": "m2", "sender": "assistant", "text": "One file.", "created_at": "2025-11-21T20:31:40.637Z", "content": [
-    {"type": "thinking", "thinking": "I look."}, {"type": "tool_use", "name": "ls", "input": {}},
-    {"type": "tool_result", "name": "ls", "content": [{"type": "text", "text": "a.txt"}]}, {"type": "text", "text": "One file."}]}
-]}]
-"""
 
 
 class ClaudeAi(ReadOnly):
@@ -42,7 +33,6 @@ class ClaudeAi(ReadOnly):
     name = "claude-ai"
     version = 1
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversations": _SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         first = first_of(path, head)
@@ -60,10 +50,10 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
     found = list(array([piece.raw[span.begin : span.end]])) if span is not None else []
     linked = any(text(one.value, "parent_message_uuid") for one in found)
     nodes = [(text(one.value, "uuid") or f"message-{one.number}", text(one.value, "parent_message_uuid") or None, one) for one in found]
-    placed, _ = in_order(nodes)  # the first one's parent is an id of zeros
+    placed, _ = in_order(nodes)  # the first message's parent is an all-zero id
     tree = branches((id, parent, _role(one) is not None) for id, parent, one in placed) if linked else None
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "chat_messages"}, piece.problem)
         yield _facts(value)
         for id, parent, one in placed:
@@ -80,7 +70,7 @@ def _entries(piece: Piece, value: JsonObject, export: Export) -> Iterator[Entry]
             at = milliseconds(message, "created_at")
             yield Said(id, role, one.raw, tuple(parts), outputs, parent, at, facts if role == "assistant" else None)
 
-    return entries_of(said(), tree, text(value, "current_leaf_message_uuid") or None)
+    return entries_of(records(), tree, text(value, "current_leaf_message_uuid") or None)
 
 
 def _role(piece: Piece) -> Role | None:
@@ -99,7 +89,7 @@ def _facts(value: JsonObject) -> ImportedFacts:
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], int]:
-    """Its parts, and how many files are not in the export."""
+    """Return the parts, and the number of files missing from the export."""
     blocks = objects(message, "content")
     parts = [part for block in blocks if (part := _block(block)) is not None]
     if not blocks and text(message, "text"):
@@ -107,8 +97,8 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], int]:
     for one in objects(message, "attachments"):
         words = text(one, "extracted_content")
         parts.append(text_part(f"{text(one, 'file_name')}:\n{words}") if words else {"type": "data-file", "data": one})
-    wanted = [(text(one, "file_uuid"), text(one, "file_name")) for one in objects(message, "files")]
-    found = list(with_files(wanted, export))
+    requested = [(text(one, "file_uuid"), text(one, "file_name")) for one in objects(message, "files")]
+    found = list(with_files(requested, export))
     return [*parts, *(part for part, _ in found)], sum(not there for _, there in found)
 
 
@@ -128,7 +118,7 @@ def _block(block: JsonObject) -> Part | None:
 
 
 def _output(block: JsonObject) -> Output:
-    """Of what has no id the tool's name tells which call it answers."""
+    """Return a tool output. Without an id, it answers a call with the same tool name."""
     name = text(block, "name")
     content = block.get("content")
     texts = objects(block, "content")

@@ -1,8 +1,8 @@
 """The format `gemini`: chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`, and the older `.json`.
 
-A log of patches: a header, messages (the same id later again with more in it: the last one counts), `{"$set": …}` of the header's fields
-(with `messages`: what they are from here on) and `{"$rewindTo": id}`. Sub-agents' chats lie in a folder by their parent's id. Answers to
-calls stand in the call's record and once more as a user's message. What was taken back is kept as a branch of its own. Facts:
+The file is a log of changes: a header, messages (a repeated id replaces the earlier one), `{"$set": …}` for header fields (with `messages`:
+the new list of messages) and `{"$rewindTo": id}`. Chats of sub-agents are in a folder named by their parent's id. Tool outputs are stored
+with the call and again as a user message. Rewound messages are kept as a branch. Reference:
 `packages/core/src/services/chatRecordingService.ts` and `chatRecordingTypes.ts` of https://github.com/google-gemini/gemini-cli, and chats
 of Gemini CLI 0.61.0.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -34,28 +34,17 @@ _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
 _FILES = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
-_SAMPLE = b"""\
-{"sessionId":"s1","projectHash":"p1","startTime":"2026-11-21T20:31:32.637Z","lastUpdated":"2026-11-21T20:31:32.637Z","kind":"main"}
-{"id":"m1","timestamp":"2026-11-21T20:31:32.673Z","type":"user","content":[{"text":"What is here?"}]}
-{"id":"m2","timestamp":"2026-11-21T20:31:32.846Z","type":"gemini","content":"I look.","thoughts":[],"model":"gemini-2.5-flash"}
-{"$set":{"lastUpdated":"2026-11-21T20:31:32.846Z"}}
-"""
-_OLDER = b"""{"sessionId": "s0", "projectHash": "p1", "startTime": "2025-11-21T20:31:32.637Z", "messages": [
-  {"id": "m1", "timestamp": "2025-11-21T20:31:32.673Z", "type": "user", "content": "What is here?"},
-  {"id": "m2", "timestamp": "2025-11-21T20:31:32.846Z", "type": "gemini", "content": "One file.", "model": "gemini-2.5-pro"}
-]}
-"""
 
 
 @dataclass(slots=True)
 class _Message:
-    """A message with the records that told of it."""
+    """A message and the records about it."""
 
     value: JsonObject
     raws: list[bytes] = field(default_factory=list[bytes])
     parent: str | None = None
     context: bool = False
-    """What the program itself begins with: told of among the header's fields alone."""
+    """True for initial context that the program wrote in a header change."""
 
 
 class Gemini(ReadOnly):
@@ -64,7 +53,6 @@ class Gemini(ReadOnly):
     name = "gemini"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"chat": _SAMPLE, "older": _OLDER}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("GEMINI_CLI_HOME"), home) / ".gemini" / "tmp"
@@ -83,7 +71,7 @@ class Gemini(ReadOnly):
         first = first_object(next(bytes_of(path), b""))
         records = list(log.document(path) if first is None or "messages" in first else log.lines(path))
         if not text(log.facts, "sessionId"):
-            raise UsageError(f"{str(path)!r} is no chat of Gemini CLI: nothing in it names a session")
+            raise UsageError(f"{str(path)!r} is not a chat of Gemini CLI: it contains no session id.")
         tree = branches((id, message.parent, True) for id, message in log.messages.items())
         is_part = path.parent.parent.name == "chats"
         project = path.parent.parent.parent if is_part else path.parent.parent
@@ -92,14 +80,14 @@ class Gemini(ReadOnly):
 
 
 class _Log:
-    """What the patches come to."""
+    """The result of applying the log."""
 
     def __init__(self) -> None:
         self.facts: JsonObject = {}
         self.messages: dict[str, _Message] = {}
-        """All that there ever were, in the order they were first told of."""
+        """All messages, including rewound ones, in the order of their first record."""
         self.last: str | None = None
-        """The newest that was not taken back."""
+        """The newest message that was not rewound."""
 
     def lines(self, path: Path) -> Iterator[ImportedRecord]:
         for line in json_lines(path):
@@ -122,7 +110,7 @@ class _Log:
         yield ImportedRecord(data if span is None else data[: span.begin] + data[span.end :], self.facts)
 
     def _take(self, raw: bytes, value: JsonObject) -> bool:
-        """Whether it tells of a message."""
+        """Apply a record. Return whether it belongs to a message."""
         if "$rewindTo" in value:
             known = self.messages.get(text(value, "$rewindTo"))
             self.last = known.parent if known is not None else None
@@ -135,7 +123,7 @@ class _Log:
         return False
 
     def _set(self, raw: bytes, fields: JsonObject) -> bool:
-        """New fields; messages that are all of it from here on, most of which are known."""
+        """Apply header changes, and a new list of messages, most of which are already known."""
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None
@@ -164,7 +152,7 @@ class _Log:
 
 
 def _within(raw: bytes) -> Iterator[Piece]:
-    """The messages in a line that sets fields, each with its own bytes."""
+    """Yield the messages in a header change, each with its own bytes."""
     fields = member(raw, "$set")
     inner = member(raw, "messages", fields.begin) if fields is not None else None
     yield from array([raw[inner.begin : inner.end]]) if inner is not None else ()
@@ -188,7 +176,7 @@ def _said(id: str, message: _Message, settled: frozenset[str]) -> Said:
 
 
 def _settled(messages: dict[str, _Message]) -> frozenset[str]:
-    """Calls whose answers stand in their own records."""
+    """Return the calls whose outputs are stored with them."""
     calls = (one for message in messages.values() for one in objects(message.value, "toolCalls"))
     return frozenset(text(one, "id") for one in calls if one.get("result") or one.get("resultDisplay"))
 
@@ -202,23 +190,23 @@ def _answer(value: JsonObject) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
 
 
 def _thoughts(value: JsonObject) -> Iterator[Part]:
-    """Pieces of a thought have no subject and are joined as they came."""
-    told = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
-    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in told)
+    """Yield the reasoning. Pieces without a subject are joined."""
+    thoughts = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
+    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in thoughts)
     if words:
         yield reasoning(words.rstrip("\n"))
 
 
-def _output(made: JsonObject) -> Output | None:
-    id, failed = text(made, "id"), text(made, "status") in ("error", "cancelled")
-    answers = outputs_of(made.get("result"))
+def _output(tool_call: JsonObject) -> Output | None:
+    id, failed = text(tool_call, "id"), text(tool_call, "status") in ("error", "cancelled")
+    answers = outputs_of(tool_call.get("result"))
     if not answers:
-        shown = made.get("resultDisplay")
-        return Output(id, shown, failed, text(made, "name")) if shown is not None else None
+        shown = tool_call.get("resultDisplay")
+        return Output(id, shown, failed, text(tool_call, "name")) if shown is not None else None
     value: Json = answers[0].value
-    if files := [part for part in parts_of(made.get("result")) if part["type"] == "file"]:
+    if files := [part for part in parts_of(tool_call.get("result")) if part["type"] == "file"]:
         value = {"type": "content", "value": list[Json]([text_part(value if isinstance(value, str) else ""), *files])}
-    return Output(id, value, failed or answers[0].error, text(made, "name"))
+    return Output(id, value, failed or answers[0].error, text(tool_call, "name"))
 
 
 def _step(value: JsonObject) -> JsonObject:
@@ -234,7 +222,7 @@ def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Iterator
 
 
 def _facts(facts: JsonObject, folder: Path) -> ImportedFacts:
-    """The folder of the project stands beside its chats, where a newer version has written it."""
+    """Return the conversation's facts. Newer versions store the project's directory next to its chats."""
     directories = [one for one in items(facts, "directories") if isinstance(one, str)]
     with suppress(OSError, UnicodeDecodeError), plain(folder / ".project_root", links=False) as file:
         directories.append(file.read(_PATH).decode().strip())

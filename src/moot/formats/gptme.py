@@ -1,8 +1,8 @@
 """The format `gptme`: conversations of gptme, `~/.local/share/gptme/logs/NAME/conversation.jsonl`.
 
-A message on each line; `branches/NAME.jsonl` beside it are whole copies that went another way, each read as a conversation of its own. What
-a tool gave is a system message with the call's id, or, in the formats that have no ids, just the system message behind the answer. Facts:
-the modules `gptme.message`, `gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and conversations of it.
+Each line is a message. Files in `branches/` are complete copies that diverged; each is read as a conversation. A tool output is a system
+message with the call's id or, in formats without ids, the system message after the answer. Reference: the modules `gptme.message`,
+`gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and its conversations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, reasoning, step
@@ -32,12 +32,6 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
 _FILES = ("conversation.jsonl", "branches/*.jsonl")
-_SAMPLE = b"""\
-{"role": "system", "content": "Be brief.", "timestamp": "2026-11-21T20:44:49.756617", "pinned": true, "hide": true}
-{"role": "user", "content": "What is here?", "timestamp": "2026-11-21T20:44:49.667063"}
-{"role": "assistant", "content": "I look.\\n@shell(call_1): {\\"command\\":\\"ls\\"}", "timestamp": "2026-11-21T20:44:53.523074"}
-{"role": "system", "content": "a.txt", "timestamp": "2026-11-21T20:44:54.147928", "call_id": "call_1", "metadata": {"tool": "shell"}}
-"""
 
 
 class Gptme(ReadOnly):
@@ -45,7 +39,6 @@ class Gptme(ReadOnly):
 
     name = "gptme"
     version = 1
-    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
@@ -65,34 +58,34 @@ class Gptme(ReadOnly):
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
-            raise UsageError(f"{str(path)!r} is no conversation of gptme: no line has a role")
-        beside = path.parent.parent if path.parent.name == "branches" else path.parent
-        id = beside.name if path.name == "conversation.jsonl" else f"{beside.name}/{path.stem}"
-        yield ImportedConversation(id, entries_of(_said(path, beside)))
+            raise UsageError(f"{str(path)!r} is not a conversation of gptme: no line has a role.")
+        folder_ = path.parent.parent if path.parent.name == "branches" else path.parent
+        id = folder_.name if path.name == "conversation.jsonl" else f"{folder_.name}/{path.stem}"
+        yield ImportedConversation(id, entries_of(_said(path, folder_)))
 
 
 def _said(path: Path, folder: Path) -> Iterator[Said | ImportedRecord | ImportedFacts]:
     yield _facts(folder)
-    begun = False
-    answered = False
+    prompted = False
+    after_answer = False
     for line in json_lines(path):
         value = line.value
         role = _ROLES.get(text(value, "role"))
         if value is None or role is None:
             yield ImportedRecord(line.raw, value, line.problem or f"line {line.number} has no role")
             continue
-        begun |= role == "user"
-        if role == "system" and begun and flag(value, "hide"):
-            yield ImportedRecord(line.raw, value)  # a notice to the model, in the middle
+        prompted |= role == "user"
+        if role == "system" and prompted and flag(value, "hide"):
+            yield ImportedRecord(line.raw, value)  # a notice to the model in mid-conversation
             continue
-        yield _message(line, value, role, answered=answered)
-        answered = role == "assistant" or (answered and role == "system")
-        if role == "system" and answered and not text(value, "call_id"):
+        yield _message(line, value, role, after_answer=after_answer)
+        after_answer = role == "assistant" or (after_answer and role == "system")
+        if role == "system" and after_answer and not text(value, "call_id"):
             yield ImportedFacts(Fidelity(approximated={"tool calls": 1}))
 
 
 def _facts(folder: Path) -> ImportedFacts:
-    """What `config.toml` beside it says."""
+    """Return the facts in `config.toml` of the conversation's folder."""
     try:
         with plain(folder / "config.toml", links=False) as file:
             found = cast("JsonObject", tomllib.load(file))
@@ -102,11 +95,11 @@ def _facts(folder: Path) -> ImportedFacts:
     return ImportedFacts(title=text(chat, "name"), directory=text(chat, "workspace"), agent="gptme", model=text(chat, "model"))
 
 
-def _message(line: Line, value: JsonObject, role: Role, *, answered: bool) -> Said:
+def _message(line: Line, value: JsonObject, role: Role, *, after_answer: bool) -> Said:
     id, when = str(line.number), milliseconds(value, "timestamp")
     content, called = text(value, "content"), text(value, "call_id")
     attached: list[Part] = [{"type": "data-file", "data": {"path": name}} for name in items(value, "files") if isinstance(name, str)]
-    if role == "system" and (called or answered):
+    if role == "system" and (called or after_answer):
         output = Output(called or f"output-{line.number}", content, name=text(value, "metadata", "tool"))
         return Said(id, "assistant", line.raw, outputs=(output,), at=when)
     if role != "assistant":
@@ -115,7 +108,7 @@ def _message(line: Line, value: JsonObject, role: Role, *, answered: bool) -> Sa
 
 
 def _parts(content: str) -> Iterator[Part]:
-    """Thoughts, words and calls, as they stand in what the model wrote."""
+    """Return reasoning, text and tool calls in the order of the model's output."""
     thought = _THOUGHT.match(content)
     if thought is not None:
         yield reasoning(thought[1])
@@ -135,7 +128,7 @@ def _parts(content: str) -> Iterator[Part]:
 
 
 def _step(metadata: JsonObject) -> JsonObject:
-    """Its own count of input tokens leaves the cached ones out."""
+    """Return the facts of a model call. gptme's input count excludes cached tokens."""
     cached = [whole_number(metadata, "usage", name) for name in ("cache_read_tokens", "cache_creation_tokens")]
     fresh = whole_number(metadata, "usage", "input_tokens")
     total = None if fresh is None else fresh + sum(count or 0 for count in cached)

@@ -1,4 +1,4 @@
-"""The format `ipynb`: a notebook whose cells are what was said; code of an answer in Python stands in cells of its own."""
+"""The format `ipynb`: a notebook with the messages as cells. Python code of answers is put into code cells."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$
 
 
 class Ipynb:
-    """`Format` that is only written. Nothing in it has run: what a model wanted done is text, and no cell that somebody may run."""
+    """`Format` that can only be written. Tool calls become text, never code cells, so that running the notebook can't repeat them."""
 
     name = "ipynb"
     version = 1
     suffix = ".ipynb"
-    words = "a notebook, with the Python of the answers in cells that run"
+    words = "a notebook with the answers' Python code in runnable cells"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
@@ -37,7 +37,7 @@ class Ipynb:
         return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("a notebook can't be read back", fix="export with -f json to take a conversation elsewhere")
+        raise UsageError("Can't read notebooks: the format is write-only.", fix="Use moot export -f json to move a conversation.")
 
     def write(self, exported: ExportedConversation) -> Written:
         conversation = exported.conversation
@@ -59,11 +59,11 @@ class Ipynb:
 
 
 def _cells(message: Message, number: int) -> Iterator[JsonObject]:
-    """A message as cells: text between its Python as Markdown."""
+    """Yield a message as cells. Text between Python blocks becomes Markdown."""
     about: JsonObject = {
         "moot": {"message": message.id, "role": message.role, **({"at": message.created_at} if message.created_at else {})}
     }
-    said: list[str] = [f"### {_WHO[message.role]}"]
+    texts: list[str] = [f"### {_WHO[message.role]}"]
     pictures: dict[str, Json] = {}
     at = 0
 
@@ -76,20 +76,20 @@ def _cells(message: Message, number: int) -> Iterator[JsonObject]:
         if part.get("type") == "text" and message.role == "assistant":
             text, begin = str(part.get("text", "")), 0
             for found in _PYTHON.finditer(text):
-                said.append(text[begin : found.start()])
-                if any(piece.strip() for piece in said):
-                    yield _markdown(name(), said, pictures, about)
+                texts.append(text[begin : found.start()])
+                if any(piece.strip() for piece in texts):
+                    yield _markdown(name(), texts, pictures, about)
                 yield _code(name(), found[1].removesuffix("\n"), about)
-                said, pictures, begin = [], {}, found.end()
-            said.append(text[begin:])
+                texts, pictures, begin = [], {}, found.end()
+            texts.append(text[begin:])
         else:
-            said.append(_said(part, pictures))
-    if any(piece.strip() for piece in said):
-        yield _markdown(name(), said, pictures, about)
+            texts.append(_said(part, pictures))
+    if any(piece.strip() for piece in texts):
+        yield _markdown(name(), texts, pictures, about)
 
 
 def _said(part: Part, pictures: dict[str, Json]) -> str:
-    """A part as Markdown; a picture is attached to the cell."""
+    """Return a part as Markdown. Pictures are attached to the cell."""
     kind = str(part.get("type", ""))
     if is_tool(part):
         return _call(part)
@@ -137,8 +137,8 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _markdown(id: str, said: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
-    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, said)))}
+def _markdown(id: str, texts: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
+    cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, texts)))}
     return {**cell, "attachments": dict(pictures)} if pictures else cell
 
 

@@ -1,4 +1,4 @@
-"""The format `json`: a conversation with all that its messages hold as one JSON document, sub-agents' conversations inside."""
+"""The format `json`: a conversation with all contents of its messages as one JSON document, including sub-agents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JsonDocument:
     name = "json"
     version = 1
     suffix = ".json"
-    words = "all that the messages hold, as one document for programs"
+    words = "everything in the messages as one JSON document"
     holds = HOLDS
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -36,7 +36,7 @@ class JsonDocument:
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         data = whole(path, LARGEST)
         if not self.sniff(path, data[: 1 << 16]):
-            raise UsageError(f"{str(path)!r} is no conversation in the format {self.name!r}")
+            raise UsageError(f"{str(path)!r} is not a conversation in the format {self.name!r}.")
         yield from _conversations(data, None, 0)
 
     def write(self, exported: ExportedConversation) -> Written:
@@ -46,7 +46,7 @@ class JsonDocument:
 
 
 def _put(pieces: list[bytes], exported: ExportedConversation, parent: str | None) -> None:
-    """A conversation but for its first brace; a message is a line, so that what compares lines compares messages."""
+    """Append a conversation without its opening brace. Each message is one line, so that diffs show messages."""
     pieces += [b'"conversation":', dumps(conversation_value(exported, parent)), b',"messages":[\n']
     pieces.append(b",\n".join(dumps(message_value(message, before)) for message, before in linked(exported)))
     pieces.append(b'\n],"children":[')
@@ -57,7 +57,7 @@ def _put(pieces: list[bytes], exported: ExportedConversation, parent: str | None
 
 
 def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
-    """The conversation in an object, then those inside it."""
+    """Yield the conversation of an object, then its children."""
     found = Document(document)
     about = found.value("conversation")
     value = about if isinstance(about, dict) else {}
@@ -79,5 +79,5 @@ def _entries(found: Document, value: JsonObject) -> Iterator[Entry]:
         else:
             yield from reader.read(one.value, one.raw, f"message {one.number}")
     if not found.whole or not value:
-        yield from lost(b"", None, "the document is damaged, or cut off")
+        yield from lost(b"", None, "the document is damaged or truncated")
     yield reader.end()

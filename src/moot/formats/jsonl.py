@@ -1,4 +1,4 @@
-"""The format `jsonl`: conversations as lines of JSON, one that says what follows, then a line for each message."""
+"""The format `jsonl`: conversations as JSON Lines, a header followed by one line for each message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.format import Entry, ExportedConversation, ImportedConversation,
 __all__ = ["JsonLines"]
 
 MARK = "lines"
-"""What `moot` says in a line with which a conversation begins."""
+"""Value of `moot` in a header line."""
 
 
 class JsonLines:
@@ -24,7 +24,7 @@ class JsonLines:
     name = "jsonl"
     version = 1
     suffix = ".jsonl"
-    words = "a line for each message, for programs that read as they go"
+    words = "one line per message, for programs that stream"
     holds = HOLDS
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -39,9 +39,9 @@ class JsonLines:
                 named(value, "id") or f"line-{header.number}", entries, named(value, "parent") or None, named(value, "parent_call") or None
             )
             for _ in entries:
-                pass  # whoever did not read it to its end goes on to the next one all the same
+                pass  # skip what the caller did not read
         if not lines.any:
-            raise UsageError(f"{str(path)!r} has no line with which a conversation begins")
+            raise UsageError(f"No conversation found in {str(path)!r}: it has no header line.")
 
     def write(self, exported: ExportedConversation) -> Written:
         lines: list[bytes] = []
@@ -52,7 +52,7 @@ class JsonLines:
 
 
 class _Lines:
-    """The lines of a file, and whether one was put back."""
+    """The lines of a file with one line of lookahead."""
 
     def __init__(self, path: Path) -> None:
         self._lines = json_lines(path)
@@ -67,7 +67,7 @@ class _Lines:
         self._back = line
 
     def header(self) -> Line | None:
-        """The next line with which a conversation begins; what stands before the first one is nobody's."""
+        """Return the next header line. Lines before the first header are ignored."""
         while (line := self.next()) is not None:
             if _header(line.value) is not None:
                 self.any = True
@@ -98,7 +98,7 @@ def _object(line: bytes) -> JsonObject | None:
 
 
 def _header(value: JsonObject | None) -> JsonObject | None:
-    """What a line says of a conversation that begins with it; None for any other line."""
+    """Return the conversation of a header line, or None for any other line."""
     if value is None or value.get("moot") != MARK:
         return None
     found = value.get("conversation")

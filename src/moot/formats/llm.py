@@ -1,8 +1,8 @@
-"""The format `llm`: `logs.db` of the command line tool llm.
+"""The format `llm`: the database `logs.db` of the command-line tool llm.
 
-Since 0.32 it keeps messages by their content, each with the one before it, and threads that name their last one; a turn says what a model
-call used. Before, a row of `responses` held a prompt and its answer; what was logged then is still there. Facts: `llm.migrations` of llm
-0.36 on PyPI, and databases that it made.
+Since version 0.32 messages are stored by content hash, each with its predecessor; a thread names its last message, and a turn contains the
+usage of a model call. Older versions stored a prompt and its answer in one row of `responses`; these rows still exist. Reference:
+`llm.migrations` of llm 0.36 on PyPI, and databases created by it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder
-from moot.formats._source.database import Connection, Row, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, Row, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, text, whole_number
 from moot.formats._source.pieces import object_in
 from moot.types.canonical import JsonObject, empty
@@ -46,10 +46,6 @@ class Llm(ReadOnly):
     version = 1
     suffix = ".db"
 
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"older": _database()}
-
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         if named := environ.get("LLM_USER_PATH"):
             yield Path(named).expanduser() / "logs.db"
@@ -65,7 +61,7 @@ class Llm(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _has(found, _OLDER) and not _has(found, _NEWER):
-                raise UsageError(f"{str(path)!r} is no database of llm")
+                raise UsageError(f"{str(path)!r} is not a database of llm.")
             if _has(found, _NEWER):
                 for row in rows(connection, "SELECT * FROM threads ORDER BY id"):
                     yield _conversation(row, lambda one, raw: _thread(connection, one, raw))
@@ -74,17 +70,17 @@ class Llm(ReadOnly):
                     yield _conversation(row, lambda one, raw: _older(connection, one, raw, frozenset(found)))
 
 
-def _has(found: Mapping[str, frozenset[str]], wanted: Mapping[str, set[str]]) -> bool:
-    return all(names <= found.get(table, frozenset()) for table, names in wanted.items())
+def _has(found: Mapping[str, frozenset[str]], schema: Mapping[str, set[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in schema.items())
 
 
 def _conversation(
-    row: Row | str, said: Callable[[JsonObject, bytes], Iterator[Said | ImportedRecord | ImportedFacts]]
+    row: Row | str, read_records: Callable[[JsonObject, bytes], Iterator[Said | ImportedRecord | ImportedFacts]]
 ) -> ImportedConversation:
     if isinstance(row, str):
         return ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
     value = object_of(row)
-    return ImportedConversation(text(value, "id"), entries_of(said(value, raw_of(row))))
+    return ImportedConversation(text(value, "id"), entries_of(read_records(value, raw_of(row))))
 
 
 def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[Said | ImportedRecord | ImportedFacts]:
@@ -102,9 +98,9 @@ def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[
     for row in readable(connection, problems, _CHAIN, text(thread, "tip_message_hash")):
         found = list(readable(connection, problems, _PARTS, row["hash"]))
         raws = b"".join(raw_of(one) for one in (row, *found))
-        told = [_part(connection, object_of(one)) for one in found]
-        parts = [one for one in told if not isinstance(one, Output)]
-        outputs = tuple(one for one in told if isinstance(one, Output))
+        converted = [_part(connection, object_of(one)) for one in found]
+        parts = [one for one in converted if not isinstance(one, Output)]
+        outputs = tuple(one for one in converted if isinstance(one, Output))
         turn = turns.get(row["hash"], empty())
         role = _ROLES.get(str(row["role"]), "user")
         at = milliseconds(turn, "datetime_utc")
@@ -123,8 +119,8 @@ def _part(connection: Connection, part: JsonObject) -> Part | Output:
             return reasoning(words, obj(payload, "provider_metadata") or None)
         case "tool_call":
             id = text(payload, "tool_call_id") or text(part, "tool_name")
-            made_ = call(id, text(payload, "name"), payload.get("arguments"))
-            return {**made_, "providerExecuted": True} if flag(payload, "server_executed") else made_
+            part_ = call(id, text(payload, "name"), payload.get("arguments"))
+            return {**part_, "providerExecuted": True} if flag(payload, "server_executed") else part_
         case "tool_result":
             id = text(payload, "tool_call_id") or text(part, "tool_name")
             failed = text(payload, "exception")
@@ -150,17 +146,17 @@ def _older(connection: Connection, value: JsonObject, raw: bytes, found: frozens
 
 
 def _response(connection: Connection, response: JsonObject, raw: bytes, found: frozenset[str], problems: list[str]) -> Iterator[Said]:
-    """A row: what was asked or what tools gave, and the answer."""
+    """Yield the prompt or tool outputs of a row, then its answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
     attached = [object_of(one) for one in readable(connection, problems, _ATTACHED, id)] if "prompt_attachments" in found else []
-    asked = [text_part(words)] if (words := text(response, "prompt")) else []
-    asked += [_file(one) for one in attached]
+    prompt_parts = [text_part(words)] if (words := text(response, "prompt")) else []
+    prompt_parts += [_file(one) for one in attached]
     results = [object_of(one) for one in readable(connection, problems, _RESULTS, id)] if "tool_results" in found else []
     outputs = tuple(_result(one) for one in results)
     if outputs:
         yield Said(f"{id}.results", "assistant", raw, outputs=outputs, at=when)
-    if asked or not outputs:
-        yield Said(f"{id}.prompt", "user", raw, tuple(asked), at=when)
+    if prompt_parts or not outputs:
+        yield Said(f"{id}.prompt", "user", raw, tuple(prompt_parts), at=when)
     calls = [object_of(one) for one in readable(connection, problems, _CALLS, id)] if "tool_calls" in found else []
     parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
     parts += [text_part(words)] if (words := text(response, "response")) else []
@@ -193,20 +189,3 @@ def _file(attachment: JsonObject) -> Part:
     if url := text(attachment, "url"):
         return file(url, kind)
     return {"type": "data-file", "data": {"path": text(attachment, "path"), "mediaType": kind}}
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    schema = """
-        CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
-        CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT,
-            duration_ms INTEGER, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT);
-    """
-    told = [("r1", "gpt-4o", "What is here?", "One file.", "c1", 500, "2025-11-21T20:31:32", 20, 5)]
-    return made(
-        schema,
-        [
-            ("INSERT INTO conversations VALUES (?, ?, ?)", [("c1", "Lists", "gpt-4o")]),
-            ("INSERT INTO responses VALUES (?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, NULL)", told),
-        ],
-    )

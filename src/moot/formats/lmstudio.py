@@ -1,10 +1,9 @@
 """The format `lmstudio`: conversations of LM Studio, `~/.lmstudio/conversations/**/TIME.conversation.json`.
 
-Each message has versions, one of them selected; an answer's version has steps with blocks of content, and times in their names. Its maker
-calls these files internal and describes them nowhere. Facts: versions, steps and counts are what
-https://github.com/YorkieDev/lm-studio-conversation-converter reads; calls and results have the fields of the blocks in
-`@lmstudio/lms-shared-types` 0.6.14 on npm (`processing/ProcessingUpdate`). No real file with calls was at hand, nor one that says how a
-failed or denied call is told. What has another shape is kept as it is.
+Each message has versions, one of which is selected. An answer's version has steps with content blocks, whose names contain times. These
+files are internal and undocumented. Reference: https://github.com/YorkieDev/lm-studio-conversation-converter for versions, steps and
+counts; `@lmstudio/lms-shared-types` 0.6.14 on npm (`processing/ProcessingUpdate`) for the fields of calls and outputs. No real file with
+tool calls was available, so failed and denied calls are untested. Unknown shapes are kept unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, branches, call, entries_of, reasoning, step
@@ -31,16 +29,6 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _FILES = ("*.conversation.json",)
 _PROMPT = "llm.prediction.systemPrompt"
 _TIME = re.compile(r"\d{13}")
-_SAMPLE = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"identifier": "qwen3"}, "messages": [
-  {"currentlySelected": 0, "versions": [{"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "What is here?"}]}]},
-  {"currentlySelected": 1, "versions": [
-    {"type": "multiStep", "role": "assistant", "steps": [{"type": "contentBlock", "content": [{"type": "text", "text": "A file."}]}]},
-    {"type": "multiStep", "role": "assistant", "steps": [
-      {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "I look."}]},
-      {"type": "contentBlock", "content": [{"type": "text", "text": "One file."}], "genInfo": {"identifier": "qwen3",
-        "stats": {"stopReason": "eosFound", "promptTokensCount": 20, "predictedTokensCount": 5, "totalTimeSec": 1.5}}}]}]}
-]}
-"""
 
 
 class LmStudio(ReadOnly):
@@ -49,7 +37,6 @@ class LmStudio(ReadOnly):
     name = "lmstudio"
     version = 2
     suffix = ".json"
-    samples: ClassVar[Mapping[str, bytes]] = {"conversation": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / ".lmstudio" / "conversations"
@@ -70,7 +57,7 @@ class LmStudio(ReadOnly):
         value = beginning(data)
         span = member(data, "messages")
         if span is None:
-            raise UsageError(f"{str(path)!r} is no conversation of LM Studio: it has no messages")
+            raise UsageError(f"{str(path)!r} is not a conversation of LM Studio: it has no messages.")
         versions = list(_versions(data[span.begin : span.end]))
         tree = branches(link for version in versions for link in _links(*version[:3]))
         around = data[: span.begin] + data[span.end :]
@@ -82,7 +69,7 @@ _Version = tuple[str, str | None, JsonObject, bytes]
 
 
 def _versions(messages: bytes) -> Iterator[_Version]:
-    """Each version (id, parent, value, bytes): behind the last record of the version selected before."""
+    """Yield each version as (id, parent, value, bytes). Its parent is the last record of the previously selected version."""
     parent: str | None = None
     for piece in array([messages]):
         span = member(piece.raw, "versions")
@@ -95,7 +82,7 @@ def _versions(messages: bytes) -> Iterator[_Version]:
 
 
 def _last(id: str, version: JsonObject) -> str:
-    """The last record of a version: the version itself, or the last of its model calls."""
+    """Return the last record of a version: the version itself, or the last of its model calls."""
     return _numbered(id, len(_model_calls(version)))
 
 
@@ -111,7 +98,7 @@ def _numbered(id: str, number: int) -> str:
 
 
 def _model_calls(version: JsonObject) -> list[list[JsonObject]]:
-    """The blocks of each model call with what came of its tool calls, at least one."""
+    """Return the blocks of each model call with its tool outputs. There is at least one."""
     calls: list[list[JsonObject]] = [[]]
     answered = False
     steps = (one for one in objects(version, "steps") if one.get("type") == "contentBlock" or one.get("genInfo"))
@@ -162,7 +149,7 @@ def _said(around: bytes, value: JsonObject, versions: list[_Version]) -> Iterato
 
 
 def _time(blocks: list[JsonObject]) -> int:
-    """Of the first block that has a name: it begins with milliseconds."""
+    """Return the time of the first named block. Names begin with milliseconds."""
     named = next((name for one in blocks if (name := text(one, "stepIdentifier"))), "").partition("-")[0]
     return milliseconds({"at": int(named)}, "at") if _TIME.fullmatch(named) else 0
 
@@ -198,7 +185,7 @@ def _part(item: JsonObject) -> Part:
 
 
 def _call(item: JsonObject) -> str:
-    """The model's own id of a call, else the number that the program gave it."""
+    """Return the model's own call id, or one made of the program's call number."""
     number = whole_number(item, "callId")
     return text(item, "toolCallRequestId") or text(item, "toolCallId") or ("call" if number is None else f"call-{number}")
 
@@ -208,7 +195,7 @@ def _value(content: Json) -> Json:
 
 
 def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObject:
-    """What the counts of a model call's blocks come to."""
+    """Return the combined facts of a model call's blocks."""
     infos = [obj(one, "genInfo") for one in blocks if one.get("genInfo")]
     last = infos[-1] if infos else {}
     seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]

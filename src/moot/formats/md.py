@@ -1,9 +1,9 @@
-"""The format `md`: a conversation as people write one down in Markdown, a heading for each message.
+"""The format `md`: a conversation in Markdown, with a heading for each message.
 
     ---
     moot: conversation
     id: 01a1ffce
-    title: "Lists"                              a JSON string, as every value may be
+    title: "Lists"                              values may be JSON strings
     ---
 
     # Lists
@@ -36,10 +36,10 @@
 
     ![dot.png](data:image/png;base64,…)
 
-Each of these begins at the line's start; an empty line stands behind a heading, before the next one, and around what `details` holds.
-`error` in the place of `output` says that the call failed; a fence is longer than any inside. A line of a text that would be one of these
-signs (a heading with a role, `<details>`, `</details>`, a picture's line) has a backslash before it, and one that has backslashes there
-has one more. A file that nobody of ours wrote needs one heading of a person and one of an agent.
+Each of these starts at the beginning of a line. An empty line follows a heading, precedes the next one, and surrounds the content of
+`details`. A block `error` instead of `output` means that the call failed. A fence is longer than any fence inside it. A line of text that
+looks like this syntax (a heading with a role, `<details>`, `</details>`, a picture) is escaped with one more backslash. A file that moot
+did not write needs at least one user heading and one assistant heading.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _ROLE = rf"#{{1,3}} (?:\*\*)?({'|'.join(_NAMES)})(?:\*\*)?:?((?: · [^\n]*)?)"
 _HEADING = re.compile(_ROLE, re.IGNORECASE)
 _FILE = re.compile(r"(!?)\[([^\]\n]*)\]\((data:[^)\s]+)\)")
 SIGN = re.compile(rf"\\*(?:{_ROLE}|</?details>|{_FILE.pattern})", re.IGNORECASE)
-"""What a line of a text gets a backslash before; it has to match all of the line."""
+"""Lines of text to escape. The pattern must match the whole line."""
 _FENCE = re.compile(r"(`{3,})(\w*)")
 _FRONT = re.compile(rb"---\n(.*?)\n---\n", re.DOTALL)
 _OURS = b"moot: conversation"
@@ -86,13 +86,12 @@ class Markdown:
     name = "md"
     version = 1
     suffix = ".md"
-    words = "text to read anywhere, in a terminal too"
+    words = "text that reads well everywhere, including the terminal"
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "reasoning", "pictures", "files", "times", "models", "titles"), "kept"),
         **dict.fromkeys(("tool calls", "other parts"), "approximated"),
     }
     legible: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"written down": b"# Lists\n\n## User\n\nWhat is here?\n\n## Assistant\n\nOne file: a.txt\n"}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if path.suffix.lower() not in (".md", ".markdown") or head.startswith(b"# CHAT: "):  # a log of aichat
@@ -110,14 +109,14 @@ class Markdown:
         lines = data.splitlines(keepends=True) if b"\n" not in data else data[front.end() if front else 0 :].split(b"\n")
         sections = _sections(lines)
         if not any(role for role, _ in sections) and not about:
-            raise UsageError(f"{str(path)!r} has no heading that says who speaks, such as ## User")
+            raise UsageError(f"{str(path)!r} has no headings with roles, such as '## User'.")
         id = text(about, "id") or hashlib.sha256(data).hexdigest()
         yield ImportedConversation(id, entries_of(_said(data[: front.end()] if front else b"", about, sections)))
 
     def write(self, exported: ExportedConversation) -> Written:
         lost = [part for message in exported.messages for part in message.parts if does_not_fit(part)]
-        heard = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
-        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", heard))
+        steered = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
+        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", steered))
 
 
 def _role(line: bytes) -> Role | None:
@@ -126,7 +125,7 @@ def _role(line: bytes) -> Role | None:
 
 
 def _about(front: bytes) -> JsonObject:
-    """The lines `name: value` at the top."""
+    """Return the `name: value` lines of the front matter."""
     about: JsonObject = {}
     for line in front.decode("utf-8", "replace").split("\n"):
         name, colon, value = line.partition(": ")
@@ -137,7 +136,7 @@ def _about(front: bytes) -> JsonObject:
 
 
 def _sections(lines: list[bytes]) -> list[tuple[Role | None, list[bytes]]]:
-    """Role → its lines, the heading first; what stands before the first heading has no role."""
+    """Return each role with its lines, heading first. Lines before the first heading have no role."""
     found: list[tuple[Role | None, list[bytes]]] = [(None, [])]
     for line in lines:
         role = _role(line)
@@ -168,7 +167,7 @@ def _said(
 
 
 def _facts(heading: str) -> tuple[int, str]:
-    """The time and the model behind a heading's role."""
+    """Return the time and the model in a heading."""
     at, model = 0, ""
     for word in heading.strip().split(" · ")[1:]:
         if time := milliseconds(word):
@@ -179,39 +178,39 @@ def _facts(heading: str) -> tuple[int, str]:
 
 
 def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
-    """What a section holds, and what came of its calls."""
+    """Return the parts of a section and the outputs of its tool calls."""
     parts: list[Part] = []
     outputs: list[Output] = []
-    held: list[str] = []
+    pending: list[str] = []
     lines = iter(body.removeprefix("\n").removesuffix("\n").removesuffix("\n").split("\n"))
     for line in lines:
         shown = _FILE.fullmatch(line)
         if line != "<details>" and shown is None:
-            held.append(_unescaped(line))
+            pending.append(_unescaped(line))
             continue
-        _flush(held, parts)
+        _flush(pending, parts)
         if shown is not None:
             parts.append(file(shown[3], "", shown[2]))
             next(lines, "")
             continue
         inside = _inside(lines)
-        made = _details(inside, f"call-{section}-{len(outputs) + 1}")
-        if isinstance(made, str):
-            held += ["<details>", *inside, "</details>"]
+        parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
+        if isinstance(parsed_block, str):
+            pending += ["<details>", *inside, "</details>"]
             continue
-        parts.append(made[0])
-        outputs += made[1]
+        parts.append(parsed_block[0])
+        outputs += parsed_block[1]
         next(lines, "")
-    _flush(held, parts, last=True)
+    _flush(pending, parts, last=True)
     return tuple(parts), tuple(outputs)
 
 
-def _flush(held: list[str], parts: list[Part], *, last: bool = False) -> None:
-    """The text so far; the empty line before the next part is none of it."""
-    body = "\n".join(held if last or not held or held[-1] else held[:-1])
+def _flush(pending: list[str], parts: list[Part], *, last: bool = False) -> None:
+    """Append the text collected so far, without the empty line before the next part."""
+    body = "\n".join(pending if last or not pending or pending[-1] else pending[:-1])
     if body:
         parts.append(text_part(body))
-    held.clear()
+    pending.clear()
 
 
 def _unescaped(line: str) -> str:
@@ -228,7 +227,7 @@ def _inside(lines: Iterator[str]) -> list[str]:
 
 
 def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
-    """A thought or a call; the summary, when it is neither."""
+    """Return a reasoning part or a tool call with its outputs, or the summary if it is neither."""
     summary = lines[0] if lines else ""
     if summary == "<summary>Reasoning</summary>":
         body = [_unescaped(line) for line in lines[1:]]
@@ -242,7 +241,7 @@ def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Fenced blocks: what they say they are → their text."""
+    """Yield the kind and the text of each fenced block."""
     for line in lines:
         opened = _FENCE.fullmatch(line)
         if opened is None:

@@ -1,7 +1,7 @@
-"""The format `ollama`: the database of Ollama's app, `db.sqlite`. The server and `ollama run` keep no conversations.
+"""The format `ollama`: the database `db.sqlite` of Ollama's app. The server and `ollama run` store no conversations.
 
-Rows of a chat are written anew whenever it is saved, so a message's place in its chat is what tells it again. Facts: schema and queries in
-`app/store/database.go` (schema version 18) and the place in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
+The app rewrites all rows of a chat when it saves, so messages are identified by their position. Reference: schema and queries in
+`app/store/database.go` (schema version 18) and the location in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
+from moot.formats._saying import Output, Said, call, detect_media_type, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import milliseconds, text
 from moot.formats._source.pieces import value_in
 from moot.types.canonical import JsonObject
@@ -26,11 +26,10 @@ __all__ = ["Ollama"]
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
 _CALL = "call"
-"""Of every call: the rows have no ids, and an output answers the first call that has none."""
+"""Id of every call. Rows have no ids, so an output answers the first call without one."""
 _MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
 _CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
 _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
-_KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
 
 
 class Ollama(ReadOnly):
@@ -40,13 +39,9 @@ class Ollama(ReadOnly):
     version = 1
     suffix = ".sqlite"
 
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": _database()}
-
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
-        yield home / ".ollama" / "db.sqlite"  # on any other system
+        yield home / ".ollama" / "db.sqlite"  # on other systems
         if folder := environ.get("LOCALAPPDATA"):
             yield Path(folder) / "Ollama" / "db.sqlite"
 
@@ -57,7 +52,7 @@ class Ollama(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is no database of Ollama's app")
+                raise UsageError(f"{str(path)!r} is not a database of Ollama's app.")
             for row in rows(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id"):
                 if isinstance(row, str):
                     yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
@@ -76,23 +71,23 @@ def _said(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset
     problems: list[str] = []
     for number, row in enumerate(readable(connection, problems, _MESSAGES, text(chat, "id")), 1):
         message = object_of(row)
-        beside = [raw_of(row)]
+        raws = [raw_of(row)]
         calls: list[Part] = []
         outputs: list[Output] = []
         for one in readable(connection, problems, _CALLS, message["id"]) if "tool_calls" in found else ():
-            made_ = object_of(one)
-            beside.append(raw_of(one))
-            calls.append(call(_CALL, text(made_, "function_name"), value_in(made_.get("function_arguments"))))
-            if text(made_, "function_result"):
-                outputs.append(Output(_CALL, value_in(made_.get("function_result"))))
+            tool_row = object_of(one)
+            raws.append(raw_of(one))
+            calls.append(call(_CALL, text(tool_row, "function_name"), value_in(tool_row.get("function_arguments"))))
+            if text(tool_row, "function_result"):
+                outputs.append(Output(_CALL, value_in(tool_row.get("function_result"))))
         for one in readable(connection, problems, _FILES, message["id"]) if "attachments" in found else ():
-            beside.append(raw_of(one))
+            raws.append(raw_of(one))
             calls.append(_file(one["filename"], one["data"]))
-        yield _message(str(number), message, b"".join(beside), calls, outputs)
+        yield _message(str(number), message, b"".join(raws), calls, outputs)
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
-def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outputs: list[Output]) -> Said:
+def _message(id: str, message: JsonObject, raw: bytes, raws: list[Part], outputs: list[Output]) -> Said:
     role, when = _ROLES.get(text(message, "role"), "user"), milliseconds(message, "created_at")
     if message.get("role") == "tool":
         value = value_in(message.get("tool_result")) or text(message, "content")
@@ -101,22 +96,10 @@ def _message(id: str, message: JsonObject, raw: bytes, beside: list[Part], outpu
     parts = [reasoning(thought)] if (thought := text(message, "thinking")) else []
     parts += [text_part(words)] if words else []
     facts = step(text(message, "model_name")) if role == "assistant" else None
-    return Said(id, role, raw, (*parts, *beside), tuple(outputs), at=when, step=facts)
+    return Said(id, role, raw, (*parts, *raws), tuple(outputs), at=when, step=facts)
 
 
 def _file(name: object, data: object) -> Part:
     content = data if isinstance(data, bytes) else str(data or "").encode()
-    kind = next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "text/plain")
+    kind = detect_media_type(content, "text/plain")
     return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    schema = """
-        CREATE TABLE chats (id TEXT PRIMARY KEY, title TEXT, created_at TIMESTAMP);
-        CREATE TABLE messages (id INTEGER PRIMARY KEY, chat_id TEXT, role TEXT, content TEXT, thinking TEXT, model_name TEXT,
-            created_at TIMESTAMP, tool_result TEXT);
-    """
-    message = "INSERT INTO messages (chat_id, role, content, model_name, created_at) VALUES ('c1', ?, ?, ?, '2025-11-21 20:31:32')"
-    told = [("user", "What is here?", None), ("assistant", "One file.", "qwen3")]
-    return made(schema, [("INSERT INTO chats VALUES (?, ?, ?)", [("c1", "Lists", "2025-11-21 20:31:32")]), (message, told)])

@@ -1,8 +1,8 @@
-"""The format `open-webui`: Open WebUI's database `webui.db`, and its exports of chats in JSON.
+"""The format `open-webui`: the database `webui.db` of Open WebUI, and its JSON exports of chats.
 
-A chat keeps its messages as a map with parents (`history`), newer versions in rows of `chat_message` too, which then count, but for
-messages that only the map has and a row hangs on. Facts: the modules `open_webui.models.chats`, `open_webui.models.chat_messages` and
-`open_webui.env` of open-webui 0.12.4 on PyPI, and a database that its library made.
+A chat stores its messages as a map with parents (`history`). Newer versions also write rows of `chat_message`, which take precedence;
+messages that exist only in the map are added if a row needs them as a parent. Reference: the modules `open_webui.models.chats`,
+`open_webui.models.chat_messages` and `open_webui.env` of open-webui 0.12.4 on PyPI, and a database created by it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from moot.errors import UsageError
 from moot.formats._answers_of_open_webui import REACHABLE, Answer, answer_of
 from moot.formats._saying import Said, branches, entries_of, file, step
 from moot.formats._sessions import ReadOnly
-from moot.formats._source.database import Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats._source.pieces import along, array, beginning, bytes_of, member, parsed, value_in
 from moot.formats._source.tree import in_order
@@ -33,7 +33,7 @@ _CHATS = "SELECT * FROM chat ORDER BY created_at, id"
 _ROWS = "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at, id"
 _NAMES = {"parent_id": "parentId", "model_id": "model", "created_at": "timestamp"}
 _JSON = frozenset({"content", "output", "files", "error", "usage"})
-"""Columns whose text is JSON; nothing is `null` there."""
+"""Columns with JSON text. A missing value is `null`."""
 
 
 class OpenWebUi(ReadOnly):
@@ -42,11 +42,6 @@ class OpenWebUi(ReadOnly):
     name = "open-webui"
     version = 2
     suffix = ".json"
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        chat = ("c1", "u1", "Lists", _CHAT.decode(), 1700000000, 1700000060)
-        return {"export": b'[{"id": "c1", "title": "Lists", "archived": false, "chat": ' + _CHAT + b"}]\n", "database": _database(chat)}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         if folder := environ.get("DATA_DIR"):
@@ -78,7 +73,7 @@ class OpenWebUi(ReadOnly):
             id = text(value, "id") or text(value, "chat", "id") or f"chat-{piece.number}"
             yield ImportedConversation(id, _entries(record, about, obj(value, "chat"), _messages(chat)))
         if not some:
-            raise UsageError(f"{str(path)!r} is no export of Open WebUI: expected an array of chats")
+            raise UsageError(f"{str(path)!r} is not an export of Open WebUI: expected a JSON array of chats.")
 
 
 _Message = tuple[str, JsonObject, bytes]
@@ -88,7 +83,7 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
     with opened(path) as connection:
         found = tables(connection)
         if not found.get("chat", frozenset()) >= _OWN:
-            raise UsageError(f"{str(path)!r} is no database of Open WebUI")
+            raise UsageError(f"{str(path)!r} is not a database of Open WebUI.")
         for row in rows(connection, _CHATS):
             if isinstance(row, str):
                 yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
@@ -105,7 +100,7 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
 
 
 def _completed(rows: list[_Message], older: dict[str, _Message]) -> list[_Message]:
-    """The rows, with what they hang on and only the chat's own map has; without any rows, the map."""
+    """Return the rows and those of their ancestors that exist only in the chat's map. Without rows, return the map."""
     if not rows:
         return list(older.values())
     there = {id for id, _, _ in rows}
@@ -121,11 +116,11 @@ def _parsed(data: bytes) -> tuple[JsonObject, str]:
     try:
         return obj(parsed(data)), ""
     except ValueError as error:
-        return {}, f"the chat is no JSON: {error}"
+        return {}, f"the chat is not valid JSON: {error}"
 
 
 def _messages(chat: bytes) -> Iterator[_Message]:
-    """Each message of the history with its bytes, without those of its children, which change with every answer."""
+    """Yield each message of the history with its bytes, without the list of children, which changes with every answer."""
     children = (0, 0)
     for way, span in along(chat, ("history", "messages", "*", "childrenIds")):
         if len(way) == 4:
@@ -145,7 +140,7 @@ def _of_rows(connection: Connection, chat: str, problems: list[str]) -> Iterator
 
 
 def _json(value: Json) -> Json:
-    """What a column of JSON says, which is text here."""
+    """Parse a JSON column."""
     return value_in(value) if isinstance(value, str) and value else value
 
 
@@ -153,7 +148,7 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
     placed, cut = in_order((id, text(value, "parentId") or None, (value, raw)) for id, value, raw in messages)
     tree = branches((id, parent, text(value, "role") in _ROLES) for id, parent, (value, _) in placed)
 
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def records() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield record
         yield ImportedFacts(
             Fidelity(approximated={"branches": cut} if cut else {}),
@@ -174,7 +169,7 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
             yield _said(id, parent, value, raw, answer)
 
     shown = text(about, "current_message_id") or text(chat, "history", "currentId")
-    return entries_of(said(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
+    return entries_of(records(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
 
 
 def _content(value: JsonObject) -> Answer:
@@ -195,7 +190,7 @@ def _said(id: str, parent: str | None, value: JsonObject, raw: bytes, answer: An
 
 
 def _files(value: JsonObject) -> Iterator[Part]:
-    """Files that are in the chat itself; of the others only their names are."""
+    """Yield the files stored in the chat, and the names of all others."""
     for one in objects(value, "files"):
         url, name = text(one, "url"), text(one, "name")
         if url.startswith(REACHABLE):
@@ -207,9 +202,9 @@ def _files(value: JsonObject) -> Iterator[Part]:
 
 
 def _usage(value: JsonObject) -> Usage:
-    """By the names of whichever server answered."""
+    """Return the usage. Field names depend on the server that answered."""
     usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
-    given = [
+    counts = [
         next((count for name in names if (count := whole_number(usage, name)) is not None), None)
         for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
     ]
@@ -220,17 +215,4 @@ def _usage(value: JsonObject) -> Usage:
             (("input_tokens_details", "prompt_tokens_details"), "cached_tokens"),
         )
     )
-    return Usage(given[0], given[1], cached, None, thoughts)
-
-
-_CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "messages": {
-  "m1": {"id": "m1", "parentId": null, "childrenIds": ["m2"], "role": "user", "content": "What is here?", "timestamp": 1700000001},
-  "m2": {"id": "m2", "parentId": "m1", "childrenIds": [], "role": "assistant", "model": "llama3", "timestamp": 1700000002,
-    "content": "<details type=\\"reasoning\\" done=\\"true\\">\\n<summary>Thought</summary>\\n> I look.\\n</details>\\nOne file."}
-}}}"""
-
-
-def _database(chat: tuple[str | int, ...]) -> bytes:
-    """A small one, to try reading with."""
-    schema = "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at BIGINT, updated_at BIGINT)"
-    return made(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])
+    return Usage(counts[0], counts[1], cached, None, thoughts)

@@ -1,8 +1,8 @@
-"""The format `openai`: messages as OpenAI's chat completions take them (reference: OpenAI API, create chat completion; fine-tuning).
+"""The format `openai`: messages in the shape of OpenAI's chat completions (reference: OpenAI API, create chat completion; fine-tuning).
 
-A JSON array of messages, an object with `messages`, or lines of either: `{"messages": […]}` on a line is a conversation of its own, as
-in files for fine-tuning; a message on a line is one of the conversation that the file is. What is just as well `anthropic` (texts and
-nothing else) counts as this.
+A JSON array of messages, an object with `messages`, or JSON Lines of either. A line `{"messages": […]}` is a conversation of its own, as in
+fine-tuning files; lines with single messages form one conversation. Messages with text only, which could also be `anthropic`, are
+recognized as this format.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning
-from moot.formats._source.fields import items, objects, text
+from moot.formats._saying import Output, Said, call, entries_of, file, output_value, reasoning
+from moot.formats._source.fields import objects, text
 from moot.formats._writing import fidelity_of, files_of_agents
 from moot.formats.openai_writing import request
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
@@ -35,17 +35,6 @@ _PIECES = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 _SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
-_SAMPLE = b"""{"model": "gpt-4o", "messages": [
-  {"role": "system", "content": "Be brief."},
-  {"role": "user", "content": [{"type": "text", "text": "What is here?"},
-    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}]},
-  {"role": "assistant", "content": null, "tool_calls": [
-    {"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": "{\\"command\\": \\"ls\\"}"}}]},
-  {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
-  {"role": "assistant", "reasoning_content": "One file.", "content": "One file: a.txt"}
-]}
-"""
-
 
 class OpenAI:
     """`Format`."""
@@ -53,21 +42,17 @@ class OpenAI:
     name = "openai"
     version = 1
     suffix = ".json"
-    words = "the messages of a request to OpenAI's API, and to whoever speaks as it does"
+    words = "messages for OpenAI's API and compatible services"
     holds: ClassVar[Mapping[str, Keeping]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls"), "approximated"),
-    }
-    samples: ClassVar[Mapping[str, bytes]] = {
-        "request": _SAMPLE,
-        "fine-tuning": b'{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"}]}\n' * 2,
     }
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)
         if seen is None or not seen.messages or "anthropic_version" in seen.about:
             return False
-        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's, and others that keep such messages
+        if "system" in seen.about or isinstance(seen.about.get("created"), str):  # Anthropic's requests, and programs with similar messages
             return False
         return all(_is_message(message) for message in seen.messages[:-1]) and _is_message(seen.messages[-1], cut=len(head) >= 1 << 16)
 
@@ -80,7 +65,7 @@ class OpenAI:
 
 
 def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
-    """Whether it can be nothing else than a message of ours; of one that is cut off less is seen."""
+    """Return whether the value can only be a message of this format. Less of a truncated message is checked."""
     if value.get("role") not in _ROLES or "parts" in value or "timestamp" in value or "type" in value:
         return False
     content = value.get("content")
@@ -144,8 +129,8 @@ def _piece(piece: JsonObject) -> Part:
 def _call(value: JsonObject) -> Part:
     kind = "custom" if "custom" in value else "function"
     arguments = text(value, kind, "arguments" if kind == "function" else "input")
-    made = call(text(value, "id"), text(value, kind, "name"), _arguments(arguments) if kind == "function" else arguments)
-    return {**made, "toolMetadata": {"custom": True}} if kind == "custom" else made
+    tool_part = call(text(value, "id"), text(value, kind, "name"), _arguments(arguments) if kind == "function" else arguments)
+    return {**tool_part, "toolMetadata": {"custom": True}} if kind == "custom" else tool_part
 
 
 def _arguments(written: str) -> Json:
@@ -159,7 +144,4 @@ def _output(value: JsonObject) -> Json:
     content = value.get("content")
     if isinstance(content, str):
         return content
-    parts = _content(content)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)} if items(value, "content") else None
+    return output_value(_content(content))

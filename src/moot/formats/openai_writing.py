@@ -1,4 +1,4 @@
-"""A conversation as OpenAI's chat completions take one."""
+"""Messages in the shape of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["request"]
 
 
 def request(exported: ExportedConversation) -> JsonObject:
-    """The shown branch as the `messages` of a request, with its title and model."""
+    """Return the active branch as the `messages` of a request, with title and model."""
     conversation = exported.conversation
     about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
     messages = records_of(exported.messages, _content, _step)
@@ -21,15 +21,15 @@ def request(exported: ExportedConversation) -> JsonObject:
 
 
 def _step(step: Step, alone: bool) -> Iterator[JsonObject]:
-    """What the model said in one call, then an output for each of its tool calls."""
+    """Yield a model call, then an output for each of its tool calls."""
     thoughts = "\n\n".join(str(part["text"]) for part in step.reasoning if part.get("text"))
     if thoughts or step.text or step.calls or alone:
-        said: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
+        record: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
         if thoughts:
-            said["reasoning_content"] = thoughts
+            record["reasoning_content"] = thoughts
         if step.calls:
-            said["tool_calls"] = [_call(call) for call in step.calls]
-        yield said
+            record["tool_calls"] = [_call(call) for call in step.calls]
+        yield record
     for call in step.calls:
         if is_settled(call):
             yield {"role": "tool", "tool_call_id": str(call.get("toolCallId", "")), "content": output_text(call)}
@@ -41,7 +41,7 @@ def _call(call: Part) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...]) -> Json:
-    """Texts alone as one text, else pieces."""
+    """Return text if there are no files, otherwise pieces."""
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     files = [part for part in parts if part.get("type") == "file"]
     if not files:

@@ -1,8 +1,8 @@
-"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and what `opencode export` gives.
+"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and the output of `opencode export`.
 
-Rows of `session`, `message` and `part` say how things stand, rows of `event` how they came to: they only grow, and so are the raw of a
-message where there are any. A session of a sub-agent names its parent, and the parent's `task` call names the session. Facts: schema, rows
-and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
+Rows of `session`, `message` and `part` are the current state, and rows of `event` its history. Events are append-only, so they are used as
+a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. Reference: schema,
+rows and exports of OpenCode 1.18.33, and `packages/opencode/src/session/message-v2.ts` and `storage/db.ts` of
 https://github.com/anomalyco/opencode.
 """
 
@@ -15,7 +15,7 @@ from typing import Literal
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish
-from moot.formats._source.database import SQLITE, Connection, columns, made, object_of, opened, raw_of, readable, rows, tables
+from moot.formats._source.database import SQLITE, Connection, columns, object_of, opened, raw_of, readable, rows, tables
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.pieces import array, beginning, members, object_in, whole
 from moot.formats._source.plain import head_of
@@ -36,7 +36,7 @@ _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, i
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
 _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
     THEN json_extract(data, '$.part.messageID') ELSE json_extract(data, '$.info.id') END FROM event WHERE aggregate_id = ? ORDER BY seq"""
-"""Each event with the message that it tells of, if it does."""
+"""Selects each event with the id of its message, if any."""
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
@@ -51,15 +51,11 @@ class OpenCode(ReadOnly):
     resumable: Literal[True] = True
     suffix = ".db"
 
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": _database(), "export": _EXPORT}
-
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
         if (named := environ.get("OPENCODE_DB", "")) != ":memory:":
             yield data / (named or "opencode.db")
-        yield from sorted(data.glob("opencode-*.db"))  # of versions that are no releases
+        yield from sorted(data.glob("opencode-*.db"))  # of development versions
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if _is_own(columns(path, head)):
@@ -74,7 +70,7 @@ class OpenCode(ReadOnly):
         with opened(path) as connection:
             found = tables(connection)
             if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is no database of OpenCode")
+                raise UsageError(f"{str(path)!r} is not a database of OpenCode.")
             for row in rows(connection, _SESSIONS):
                 if isinstance(row, str):
                     yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
@@ -90,7 +86,7 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _call(connection: Connection, parent: str | None, id: str) -> str | None:
-    """The call in the parent's session that this one answers."""
+    """Return the call in the parent's session that this one answers."""
     row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
     return row[0] if row is not None and isinstance(row[0], str) else None
 
@@ -102,26 +98,26 @@ def _session(connection: Connection, session: JsonObject, raw: bytes, *, events:
         session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, object_in(text(session, "model"))
     )
     problems: list[str] = []
-    told = _events(connection, id, problems) if events else {}
+    event_map = _events(connection, id, problems) if events else {}
     for row in readable(connection, problems, _MESSAGES, id):
         message = object_of(row)
         parts = list(readable(connection, problems, _PARTS, message["id"]))
-        said = [{"id": text(one, "id"), **object_in(text(one, "data"))} for one in map(object_of, parts)]
-        raws = [raw_of(event) for seq in told.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
+        pieces = [{"id": text(one, "id"), **object_in(text(one, "data"))} for one in map(object_of, parts)]
+        raws = [raw_of(event) for seq in event_map.pop(text(message, "id"), ()) for event in connection.execute(_EVENT, (id, seq))]
         raws = raws or [raw_of(row), *map(raw_of, parts)]
         info = object_in(text(message, "data"))
         if not info:
-            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is no JSON")
+            yield ImportedRecord(b"".join(raws), message, f"message {message['id']!r} is not valid JSON")
         else:
-            yield _said(text(message, "id"), info, said, b"".join(raws))
-    for seq in sorted(seq for left in told.values() for seq in left):
+            yield _said(text(message, "id"), info, pieces, b"".join(raws))
+    for seq in sorted(seq for left in event_map.values() for seq in left):
         for row in connection.execute(_EVENT, (id, seq)):
             yield ImportedRecord(raw_of(row), object_of(row))
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
 
 def _events(connection: Connection, session: str, problems: list[str]) -> dict[str, list[int]]:
-    """Message → the events that tell of it; "" = those of none."""
+    """Return message → its events. The key "" holds events without a message."""
     found: dict[str, list[int]] = {}
     for row in readable(connection, problems, _EVENTS, session):
         found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
@@ -142,18 +138,18 @@ def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> Imported
 
 def _said(id: str, info: JsonObject, parts: list[JsonObject], raw: bytes) -> Said:
     at = milliseconds(info, "time", "created")
-    made = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
+    parts_ = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
     if info.get("role") != "assistant":
-        return Said(id, "user", raw, tuple(made), at=at)
+        return Said(id, "user", raw, tuple(parts_), at=at)
     outputs = [output for part in parts if part.get("type") == "tool" and (output := _output(part)) is not None]
-    return Said(id, "assistant", raw, tuple(made), tuple(outputs), at=at, step=_step(info))
+    return Said(id, "assistant", raw, tuple(parts_), tuple(outputs), at=at, step=_step(info))
 
 
 def _part(part: JsonObject) -> Part:
     match part.get("type"):
         case "text":
-            made = text_part(text(part, "text"))
-            return {**made, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else made
+            parts_ = text_part(text(part, "text"))
+            return {**parts_, "providerMetadata": {"opencode": {"synthetic": True}}} if flag(part, "synthetic") else parts_
         case "reasoning":
             return reasoning(text(part, "text"), obj(part, "metadata") or None)
         case "tool":
@@ -180,7 +176,7 @@ def _output(part: JsonObject) -> Output | None:
 
 
 def _step(info: JsonObject) -> JsonObject:
-    """Its count of input tokens leaves the cached ones out, that of output the thoughts where the total says so."""
+    """Return the facts of a model call. Input excludes cached tokens; output excludes reasoning tokens if the total shows it."""
     tokens = obj(info, "tokens")
     fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))
     read, written = whole_number(tokens, "cache", "read"), whole_number(tokens, "cache", "write")
@@ -188,14 +184,14 @@ def _step(info: JsonObject) -> JsonObject:
     if output is not None and everything is not None and total == everything + output + (thoughts or 0):
         output += thoughts or 0
     time = obj(info, "time")
-    begun, done = milliseconds(time, "created"), milliseconds(time, "completed")
+    started, done = milliseconds(time, "created"), milliseconds(time, "completed")
     return step(
         text(info, "modelID"),
         text(info, "providerID"),
         finish_reason=finish(text(info, "finish")),
         usage=Usage(everything, output, read, written, thoughts).to_json(),
-        cost=money(info, "cost") or None,  # 0 is what it writes for a price that it does not know
-        ms=done - begun if begun and done >= begun else None,
+        cost=money(info, "cost") or None,  # OpenCode writes 0 for unknown prices
+        ms=done - started if started and done >= started else None,
         error=text(info, "error", "data", "message") or text(info, "error", "name") or None,
     )
 
@@ -206,12 +202,12 @@ def _exported(path: Path) -> ImportedConversation:
     span = spans.get("messages")
     info = obj(beginning(data[spans["info"].begin : spans["info"].end])) if "info" in spans else {}
     if not text(info, "id"):
-        raise UsageError(f"{str(path)!r} is no session that OpenCode exported")
+        raise UsageError(f"{str(path)!r} is not a session exported by OpenCode.")
     return ImportedConversation(text(info, "id"), _export_entries(data, info, span.begin if span else None), text(info, "parentID") or None)
 
 
 def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterator[Entry]:
-    def said() -> Iterator[Said | ImportedRecord | ImportedFacts]:
+    def pieces() -> Iterator[Said | ImportedRecord | ImportedFacts]:
         yield ImportedRecord(data if begin is None else data[:begin], info)
         yield _facts(info, obj(info, "time"), obj(info, "model"))
         for piece in array([data[begin:]]) if begin is not None else ():
@@ -219,36 +215,6 @@ def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterato
             if text(about, "id"):
                 yield _said(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
             else:
-                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is no message")
+                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
 
-    return entries_of(said())
-
-
-_SCHEMA = """
-CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, directory text, title text, model text,
-    time_created integer, time_updated integer, time_archived integer);
-CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
-CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);
-"""
-_EXPORT = b"""{"info": {"id": "ses_2", "directory": "/home/user/project", "title": "Lists"}, "messages": [
-  {"info": {"id": "msg_1", "role": "user", "time": {"created": 1795293173351}}, "parts": [{"type": "text", "text": "What is here?"}]},
-  {"info": {"id": "msg_2", "role": "assistant", "modelID": "mock-1", "providerID": "mock", "finish": "stop"}, "parts": [
-    {"type": "step-start"}, {"type": "text", "text": "One file."}]}
-]}
-"""
-
-
-def _database() -> bytes:
-    """A small one, to try reading with."""
-    told = [
-        ("msg_1", '{"role":"user","time":{"created":1795293173351}}', "prt_1", '{"type":"text","text":"What is here?"}'),
-        ("msg_2", '{"role":"assistant","modelID":"mock-1","providerID":"mock"}', "prt_2", '{"type":"text","text":"One file."}'),
-    ]
-    return made(
-        _SCHEMA,
-        [
-            ("INSERT INTO session (id, directory, title) VALUES (?, ?, ?)", [("ses_1", "/home/user/project", "Lists")]),
-            ("INSERT INTO message (id, session_id, data) VALUES (?, 'ses_1', ?)", [one[:2] for one in told]),
-            ("INSERT INTO part (message_id, session_id, id, data) VALUES (?, 'ses_1', ?, ?)", [(one[0], *one[2:]) for one in told]),
-        ],
-    )
+    return entries_of(pieces())

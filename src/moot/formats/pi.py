@@ -1,22 +1,21 @@
 """The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
 
-A header, then records that name the one before them: a tree that only grows. Facts: `packages/coding-agent/src/core/session-manager.ts` and
-`packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono, and `config.js` and sessions of pi 0.73.1. Sessions of its first version
-name nothing; there each record follows the one before.
+A header, then records that name their predecessor: an append-only tree. In version 1 records have no ids, and each follows the one before
+it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
+and `config.js` and sessions of pi 0.73.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from moot.errors import UsageError
-from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, reasoning, step
+from moot.formats._saying import Branches, Output, Said, branches, call, entries_of, file, output_value, reasoning, step
 from moot.formats._sessions import ReadOnly, environment_folder, finish, first_object, holds_some, matching
 from moot.formats._source.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats._source.lines import Line, json_lines
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.part import Part, text_part
 from moot.types.usage import Usage
@@ -25,14 +24,6 @@ __all__ = ["Pi"]
 
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _FILES = ("*_*.jsonl",)
-_SAMPLE = b"""\
-{"type":"session","version":3,"id":"s1","timestamp":"2026-11-21T20:44:43.782Z","cwd":"/home/user/project"}
-{"type":"message","id":"a1","parentId":null,"timestamp":"2026-11-21T20:44:43.855Z","message":{"role":"user","content":"What is here?"}}
-{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-11-21T20:44:44.014Z","message":{"role":"assistant","content":\
-[{"type":"toolCall","id":"c1","name":"bash","arguments":{"command":"ls"}}],"provider":"mock","model":"mock-1","stopReason":"toolUse"}}
-{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-11-21T20:44:44.041Z","message":{"role":"toolResult","toolCallId":"c1",\
-"toolName":"bash","content":[{"type":"text","text":"a.txt"}],"isError":false}}
-"""
 
 
 class Pi(ReadOnly):
@@ -40,7 +31,6 @@ class Pi(ReadOnly):
 
     name = "pi"
     version = 1
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
@@ -58,7 +48,7 @@ class Pi(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
-            raise UsageError(f"{str(path)!r} is no session of pi: its first line says nothing of one")
+            raise UsageError(f"{str(path)!r} is not a session of pi: it has no session header.")
         linked = any(text(line.value, "parentId") for line in json_lines(path))
         tree = branches((*_link(line.value), _speaks(line.value)) for line in json_lines(path) if line.value) if linked else None
         yield ImportedConversation(text(header, "id") or path.stem, entries_of(_said(path, tree), tree))
@@ -103,9 +93,9 @@ def _message(line: Line, value: JsonObject) -> Said:
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
     match message["role"]:
         case "toolResult":
-            output = Output(text(message, "toolCallId"), _output(message), flag(message, "isError"), text(message, "toolName"))
+            output = Output(text(message, "toolCallId"), output_value(_parts(message)), flag(message, "isError"), text(message, "toolName"))
             return Said(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
-        case "bashExecution":  # what a person typed behind an exclamation mark
+        case "bashExecution":  # a shell command that the user typed after an exclamation mark
             words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
             return Said(id, "user", line.raw, (text_part(words),), parent=parent, at=at)
         case "assistant":
@@ -139,15 +129,8 @@ def _part(block: JsonObject, message: JsonObject) -> Part:
             return {"type": "data-block", "data": block}
 
 
-def _output(message: JsonObject) -> Json:
-    parts = _parts(message)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": list[Json](parts)}
-
-
 def _step(message: JsonObject) -> JsonObject:
-    """Its own count of input tokens leaves the cached ones out."""
+    """Return the facts of a model call. pi's input count excludes cached tokens."""
     cached = [whole_number(message, "usage", name) for name in ("cacheRead", "cacheWrite")]
     fresh = whole_number(message, "usage", "input")
     total = None if fresh is None else fresh + sum(count or 0 for count in cached)
@@ -157,6 +140,6 @@ def _step(message: JsonObject) -> JsonObject:
         text(message, "provider"),
         finish_reason=finish(text(message, "stopReason")),
         usage=usage.to_json(),
-        cost=money(message, "usage", "cost", "total") or None,  # 0 is what it writes for a price that it does not know
+        cost=money(message, "usage", "cost", "total") or None,  # pi writes 0 for unknown prices
         error=text(message, "errorMessage") or None,
     )

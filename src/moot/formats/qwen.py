@@ -1,15 +1,15 @@
 """The format `qwen`: sessions of Qwen Code, `~/.qwen/projects/CWD/chats/ID.jsonl`.
 
-Records that name the one before them by `parentUuid`, with content in Google's shape; what is no speech (`system`: telemetry, snapshots,
-titles) stands between and is kept as it is. Facts: `packages/core/src/services/chatRecordingService.ts` of
-https://github.com/QwenLM/qwen-code, places as Qwen Code 0.15.10 and 0.24.4 on npm choose them, and sessions of 0.15.10.
+Records name their predecessor by `parentUuid` and have content in Google's shape. Records of the type `system` (telemetry, snapshots,
+titles) are kept unchanged. Reference: `packages/core/src/services/chatRecordingService.ts` of https://github.com/QwenLM/qwen-code,
+locations used by Qwen Code 0.15.10 and 0.24.4 on npm, and sessions of 0.15.10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._parts_of_google import counts, outputs_of, parts_of, usage_of
@@ -26,12 +26,6 @@ __all__ = ["Qwen"]
 _SPEECH = frozenset({"user", "assistant", "tool_result"})
 _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
 _FILES = ("chats/*.jsonl",)
-_SAMPLE = b"""\
-{"uuid":"a1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-21T20:37:24.594Z","type":"user","cwd":"/home/user/project",\
-"version":"0.15.10","message":{"role":"user","parts":[{"text":"What is here?"}]}}
-{"uuid":"a2","parentUuid":"a1","sessionId":"s1","timestamp":"2026-11-21T20:37:24.850Z","type":"assistant","cwd":"/home/user/project",\
-"version":"0.15.10","model":"mock-1","message":{"role":"model","parts":[{"text":"One file."}]}}
-"""
 
 
 class Qwen(ReadOnly):
@@ -40,7 +34,6 @@ class Qwen(ReadOnly):
     name = "qwen"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, bytes]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         runtime = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")
@@ -58,7 +51,7 @@ class Qwen(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
         if first is None:
-            raise UsageError(f"{str(path)!r} is no session of Qwen Code: none of its lines has a uuid")
+            raise UsageError(f"{str(path)!r} is not a session of Qwen Code: none of its lines has a uuid.")
         tree = branches(
             (text(one, "uuid"), text(one, "parentUuid") or None, _speaks(one)) for line in json_lines(path) if (one := line.value)
         )
@@ -66,7 +59,7 @@ class Qwen(ReadOnly):
 
 
 def _is_ours(value: JsonObject) -> bool:
-    """Others name their records like that too; ours alone have content in parts."""
+    """Return whether the record is Qwen Code's. Other programs use similar records, but without content parts."""
     kind = value.get("type")
     return (kind in _SPEECH and isinstance(at(value, "message", "parts"), list)) or (
         kind == "system" and "subtype" in value and "userType" not in value
@@ -106,7 +99,7 @@ def _record(line: Line, value: JsonObject) -> Said:
         return Said(id, "assistant", line.raw, (), outputs, parent, when)
     if value["type"] == "assistant":
         return Said(id, "assistant", line.raw, parts, outputs, parent, when, _step(value))
-    if value.get("subtype") == "mid_turn_user_message":  # said while the agent worked: it belongs to the answer
+    if value.get("subtype") == "mid_turn_user_message":  # sent while the agent was working: part of the answer
         return Said(id, "assistant", line.raw, ({"type": "steering-message", "id": id, "parts": list[Json](parts)},), (), parent, when)
     role: Role = "system" if value.get("subtype") == "notification" else "user"
     return Said(id, role, line.raw, parts, outputs, parent, when)

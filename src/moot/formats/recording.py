@@ -1,4 +1,4 @@
-"""The format `recording`: a conversation with its runs, what vendors sent and when; and the captures that other programs leave."""
+"""The format `recording`: a conversation with its runs and raw exchanges. Also reads captures of other programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTED = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool cal
 
 
 class RecordingFormat:
-    """`Format`, and `Recorder`: what it writes makes the same conversation again, with every byte that came."""
+    """`Format` and `Recorder`: a recording reproduces the conversation with all raw bytes."""
 
     name = "recording"
     version = 1
@@ -37,13 +37,13 @@ class RecordingFormat:
         return (bool(rest) or path.suffix == self.suffix) and recognized(lines) is not None
 
     def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
-        """Each recording of the file, or the one conversation of a capture. Raises UsageError."""
+        """Yield each recording of the file, or the single conversation of a capture. Raise UsageError if it can't be read."""
         try:
             lines = path.read_bytes().splitlines(keepends=True)
         except OSError as error:
-            raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+            raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
         if not any(line.strip() for line in lines):
-            raise UsageError(f"{str(path)!r} is empty")
+            raise UsageError(f"{str(path)!r} is empty.")
         first = next((at for at, line in enumerate(lines) if header_of(line) is not None), None)
         if first is None:
             yield _capture(path, lines, agent_type)
@@ -55,7 +55,7 @@ class RecordingFormat:
         return Written(b"".join(lines_of(recording, moot.__version__)), recording.fidelity)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        """Its conversations as messages alone."""
+        """Yield the conversations as messages only."""
         lines = path.read_bytes().splitlines(keepends=True)
         first = next((at for at, line in enumerate(lines) if header_of(line) is not None), None)
         if first is None:
@@ -65,7 +65,7 @@ class RecordingFormat:
             yield _told(completed(draft.whole()), draft.raws, draft.junk, b"")
 
     def write(self, exported: ExportedConversation) -> Written:
-        """The messages of a conversation whose runs are not at hand."""
+        """Write the messages of a conversation without its runs."""
         messages = [
             replace(message, run=None, first_seq=seq, parent=exported.messages[seq - 2].id if seq > 1 else None)
             for seq, message in enumerate(exported.messages, 1)
@@ -104,15 +104,15 @@ def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
     capture = recognized(read, agent_type)
     if capture is None:
         raise UsageError(
-            f"{str(path)!r} is no recording, and no stream of an agent that is known here",
-            fix="say whose it is with --agent-type, or which format with -f",
+            f"{str(path)!r} is neither a recording nor a known agent's output stream.",
+            fix="Specify the agent with --agent-type or the format with -f.",
         )
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
     return completed(captured(capture, read, source_id=f"sha256:{digest}", at=path.stat().st_mtime_ns // 1000, name=path.stem))
 
 
 def _told(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
-    """A recording as messages; a message's raw is the line that says most of it."""
+    """Return a recording as messages. A message's raw is its most complete line."""
     entries: list[Entry] = [
         ImportedMessage(
             message.role, message.parts, message.id, raws.get(message.id, whole), message.parent, message.created_at, message.metadata

@@ -1,6 +1,6 @@
-"""The format `ui`: messages as the AI SDK's user interfaces keep them, `UIMessage` (reference: AI SDK UI, UIMessage).
+"""The format `ui`: `UIMessage`s of the AI SDK (reference: AI SDK UI, UIMessage).
 
-A JSON array of them, an object with `messages` as such a client posts it, or one on each line.
+A JSON array of messages, an object with `messages` as clients post it, or JSON Lines.
 """
 
 from __future__ import annotations
@@ -21,15 +21,6 @@ __all__ = ["Ui"]
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
-_SAMPLE = b"""[
-  {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "What is here?"}]},
-  {"id": "m2", "role": "assistant", "metadata": {"model": "mock-1"}, "parts": [{"type": "step-start"},
-    {"type": "reasoning", "text": "I look.", "state": "done"},
-    {"type": "tool-shell", "toolCallId": "c1", "state": "output-available", "input": {"command": "ls"}, "output": "a.txt"},
-    {"type": "text", "text": "One file: a.txt"}]}
-]
-"""
-
 
 class Ui:
     """`Format`."""
@@ -37,7 +28,7 @@ class Ui:
     name = "ui"
     version = 1
     suffix = ".json"
-    words = "messages as the AI SDK's user interfaces take them"
+    words = "messages for user interfaces built with the AI SDK"
     holds: ClassVar[Mapping[str, Keeping]] = dict.fromkeys(
         (
             *("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts"),
@@ -45,10 +36,6 @@ class Ui:
         ),
         "kept",
     )
-    samples: ClassVar[Mapping[str, bytes]] = {
-        "messages": _SAMPLE,
-        "lines": b'{"id":"m1","role":"user","parts":[{"type":"text","text":"Hi"}]}\n' * 2,
-    }
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = glance(head)

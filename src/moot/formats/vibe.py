@@ -1,8 +1,8 @@
-"""The format `vibe`: sessions of Mistral Vibe in its unified log, `~/.vibe/logs/session/unified/ID/`, each a folder.
+"""The format `vibe`: sessions of Mistral Vibe in its unified log, one folder `~/.vibe/logs/session/unified/ID/` each.
 
-`CURRENT` names a generation; its manifest names the chunks whose entries, joined, are the history up to its sequence, and the journal that
-goes on from there with `projection_delta` records. Of each model call that a journal still holds, its result says what it used. Facts:
-`mistralai_vibe_local_harness.vibe._storage` and `._projection` of mistral-vibe 3.0.2 on PyPI, and a session of it.
+`CURRENT` names a generation. Its manifest lists chunks, which together contain the history up to its sequence number, and the journal
+continues from there with `projection_delta` records. Usage is available for model calls whose result is still in a journal. Reference:
+`mistralai_vibe_local_harness.vibe._storage` and `._projection` of mistral-vibe 3.0.2 on PyPI, and one of its sessions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from moot.errors import UsageError
 from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
@@ -28,26 +28,10 @@ __all__ = ["Vibe"]
 
 _STORE = "mistral.vibe.unified-session-store/"
 
-_SAMPLE = {
-    "CURRENT": b'{"generation":"0000000000000002","session_id":"s1","store_format":"mistral.vibe.unified-session-store/v1"}',
-    "meta.json": b'{"session_id":"s1","title":"Lists","origin_directory":"/home/user/project","config":{"model_name":"mock-1"}}',
-    "generations/0000000000000002/manifest.json": b'{"snapshot_sequence":2,"projection_state":{"chunks":["aa"]}}',
-    "chunks/aa.json": b"""[
- {"type": "message", "id": "u1", "role": "user", "createdAt": 1795294171477, "content": [{"type": "text", "text": "What is here?"}]},
- {"type": "reasoning", "id": "reasoning-a1-0", "createdAt": 1795294171609, "text": "I look."},
- {"type": "effect", "id": "effect-1", "createdAt": 1795294171619, "detail": {"toolName": "bash", "input": {"command": "ls"}},
-  "state": {"status": "completed", "output": {"type": "success", "structured_content": {"stdout": "a.txt"}}}}
-]
-""",
-    "journal/0000000000000003.jsonl": b"""{"type":"projection_delta","sequence":3,"payload":{"delta":[{"op":"append_entry","entry":\
-{"type":"message","id":"assistant-a2","role":"assistant","content":[{"type":"text","text":"One file."}]}}]}}
-""",
-}
-
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry of the history, with the bytes that told of it."""
+    """A history entry and the bytes it came from."""
 
     value: JsonObject
     raws: list[bytes]
@@ -55,11 +39,11 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Log:
-    """What a session's folder says."""
+    """The contents of a session's folder."""
 
     entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
     calls: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Action → what came of the model call."""
+    """Action id → result of the model call."""
     problems: list[ImportedRecord] = field(default_factory=list[ImportedRecord])
 
 
@@ -69,7 +53,6 @@ class Vibe(ReadOnly):
     name = "vibe"
     version = 1
     resumable: Literal[True] = True
-    samples: ClassVar[Mapping[str, Mapping[str, bytes]]] = {"session": _SAMPLE}
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("VIBE_HOME"), home / ".vibe") / "logs" / "session" / "unified"
@@ -87,14 +70,14 @@ class Vibe(ReadOnly):
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         current = _current(path)
         if not current:
-            raise UsageError(f"{str(path)!r} is no session of Mistral Vibe: it has no CURRENT")
+            raise UsageError(f"{str(path)!r} is not a session of Mistral Vibe: it has no CURRENT file.")
         about = _json(path / "meta.json")
         parent = text(about, "parent_session_id") or None
         yield ImportedConversation(text(current, "session_id") or path.name, entries_of(_said(path, current, about)), parent)
 
 
 def _current(folder: Path) -> JsonObject:
-    """What CURRENT says; empty when this is no such folder."""
+    """Return the content of CURRENT, or nothing if the folder is not a session."""
     place = folder / "CURRENT"
     if not folder.is_dir() or not place.is_file() or place.is_symlink():
         return {}
@@ -103,7 +86,7 @@ def _current(folder: Path) -> JsonObject:
 
 
 def _json(path: Path) -> JsonObject:
-    """A small file; what can't be read is empty."""
+    """Load a small JSON object. Return an empty object if it can't be read."""
     try:
         return obj(parsed(whole(path))) if path.is_file() and not path.is_symlink() else {}
     except (UsageError, ValueError):
@@ -128,16 +111,16 @@ def _said(folder: Path, current: JsonObject, about: JsonObject) -> Iterator[Said
 
 
 def _log(folder: Path, current: JsonObject) -> _Log:
-    """The history as the newest generation has it, and what its journal adds."""
+    """Return the history of the newest generation with its journal applied."""
     log = _Log()
     generation = folder / "generations" / Path(text(current, "generation")).name
     manifest = _json(generation / "manifest.json")
     if not manifest:
-        log.problems.append(ImportedRecord(b"", problem=f"the manifest of generation {generation.name!r} can't be read"))
+        log.problems.append(ImportedRecord(b"", problem=f"can't read the manifest of generation {generation.name!r}"))
     for name in items(manifest, "projection_state", "chunks"):
         _chunk(log, folder / "chunks" / f"{Path(str(name)).name}.json")
     state = generation / "projection-state.json"
-    for entry in objects(_json(state), "snapshot", "history", "entries"):  # of a generation that has no chunks
+    for entry in objects(_json(state), "snapshot", "history", "entries"):  # of a generation without chunks
         _put(log, entry, dumps(entry) + b"\n")
     after = whole_number(manifest, "snapshot_sequence") or 0
     for journal in files_below(folder / "journal", ".jsonl", depth=1):
@@ -155,11 +138,11 @@ def _chunk(log: _Log, path: Path) -> None:
         if isinstance(piece.value, dict):
             _put(log, piece.value, piece.raw)
         else:
-            log.problems.append(ImportedRecord(piece.raw, piece.value, piece.problem or f"entry {piece.number} is no object"))
+            log.problems.append(ImportedRecord(piece.raw, piece.value, piece.problem or f"entry {piece.number} is not an object"))
 
 
 def _journal(log: _Log, path: Path, after: int) -> None:
-    """What changed behind the snapshot, and what every model call came to."""
+    """Apply the changes after the snapshot and collect the results of all model calls."""
     for line in json_lines(path):
         if line.value is None:
             log.problems.append(ImportedRecord(line.raw, problem=line.problem))
@@ -173,7 +156,7 @@ def _journal(log: _Log, path: Path, after: int) -> None:
 
 
 def _changes(raw: bytes, payload: JsonObject) -> Iterator[tuple[JsonObject, bytes]]:
-    """Each change of a record with its own bytes."""
+    """Yield each change of a record with its own bytes."""
     outer = member(raw, "payload")
     inner = member(raw, "delta", outer.begin) if outer is not None else None
     if inner is not None:
@@ -197,7 +180,7 @@ def _apply(log: _Log, change: JsonObject, raw: bytes) -> None:
 
 
 def _put(log: _Log, entry: JsonObject, raw: bytes) -> None:
-    """In its place when it is known; the bytes of what it was stay before."""
+    """Add or replace an entry. The bytes of earlier versions are kept."""
     id = text(entry, "id") or f"entry-{len(log.entries) + 1}"
     known = log.entries.get(id)
     if known is None:
@@ -208,7 +191,7 @@ def _put(log: _Log, entry: JsonObject, raw: bytes) -> None:
 
 
 def _steps(log: _Log, model: str) -> Iterator[Said | ImportedRecord]:
-    """Entries as records: what one model call said, and the calls it made, is one."""
+    """Convert entries to records. The output of one model call and its tool calls form one record."""
     open_: list[_Entry] = []
     for id, entry in log.entries.items():
         kind = entry.value.get("type")
@@ -228,7 +211,7 @@ def _steps(log: _Log, model: str) -> Iterator[Said | ImportedRecord]:
 
 
 def _begins(kind: Json, open_: Iterable[_Entry]) -> bool:
-    """Whether an entry of that kind is another model call's than the open ones."""
+    """Return whether an entry of this kind starts another model call."""
     kinds = {text(entry.value, "type") for entry in open_}
     return kind in ("reasoning", "message") and ("effect" in kinds or "message" in kinds)
 
@@ -260,7 +243,7 @@ def _step(entries: list[_Entry], log: _Log, model: str) -> Said:
 
 
 def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
-    """What a journal says of the call, by the action in its entries' ids."""
+    """Return the facts of a model call from the journal, found by the action in its entries' ids."""
     actions = [_action(text(entry.value, "id")) for entry in entries]
     found: JsonObject = next((log.calls[action] for action in actions if action in log.calls), empty())
     usage = obj(found, "usage")

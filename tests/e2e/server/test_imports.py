@@ -57,7 +57,7 @@ async def test_what_nobody_can_read_is_an_import_that_failed_and_says_no_place(o
             asked = await answer.json()
             assert answer.status == 202, asked
         done = await over(server, asked["id"])
-        assert (done["state"], "no format knows" in done["error"]) == ("failed", True)
+        assert (done["state"], "No format recognizes" in done["error"]) == ("failed", True)
         assert "uploads" not in str(done) and "/" not in done["error"].partition(";")[0]
         assert left(server) == []
 

@@ -39,6 +39,6 @@ def test_prompts_of_a_pipe_become_messages_and_each_has_its_run() -> None:
     assert text_of(read.messages[0].parts) == "List the files here and count them."
 
 
-def test_a_type_that_does_not_fit_the_file_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UsageError, match=r"no converter reads .* 'telepathy'; known: "):
+def test_an_unsuitable_agent_type_is_rejected_with_the_suitable_ones() -> None:
+    with pytest.raises(UsageError, match=r"No converter reads .* 'telepathy'. Known agent types: "):
         list(RecordingFormat().recordings(RECORDED / "codex" / "exec-json-list.jsonl", "telepathy"))

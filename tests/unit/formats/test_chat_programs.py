@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from format_samples import samples_of
 from moot.errors import UsageError
 from moot.formats.aichat import Aichat
 from moot.formats.lmstudio import LmStudio
@@ -58,7 +59,7 @@ def said(conversation: WholeConversation) -> list[tuple[str, str | None, str]]:
     return [(one.source_id, one.parent, text_of(one.parts)) for one in conversation.messages]
 
 
-def test_a_session_of_aichat_is_read_with_what_was_compressed(tmp_path: Path) -> None:
+def test_an_aichat_session_is_read_with_its_compressed_messages(tmp_path: Path) -> None:
     path = tmp_path / "20240501T101112-some-talk.yaml"
     path.write_text(SESSION)
     [conversation] = read(Aichat(), path)
@@ -73,14 +74,14 @@ def test_a_session_of_aichat_is_read_with_what_was_compressed(tmp_path: Path) ->
     )
 
 
-def test_yaml_that_makes_objects_makes_none(tmp_path: Path) -> None:
+def test_yaml_tags_create_no_objects(tmp_path: Path) -> None:
     path = tmp_path / "evil.yaml"
     path.write_text('model: a\nmessages:\n- role: user\n  content: !!python/object/apply:os.system ["touch /tmp/evil"]\n')
-    with pytest.raises(UsageError, match="no YAML"):
+    with pytest.raises(UsageError, match="as YAML"):
         read(Aichat(), path)
 
 
-def test_each_chat_of_a_log_is_a_conversation_also_two_of_one_second(tmp_path: Path) -> None:
+def test_each_chat_of_a_log_is_a_conversation_even_within_one_second(tmp_path: Path) -> None:
     path = tmp_path / "messages.md"
     head = "[2024-05-01T10:11:12+08:00]"
     called = '<tool_calls>\n[{"call":{"name":"ls","arguments":{},"id":null},"output":"x"}]\n</tool_calls>\n'
@@ -141,7 +142,7 @@ def test_open_webui_is_read_from_its_export_and_its_database_alike(tmp_path: Pat
     assert [one.raw for one in exported.messages] == [one.raw for one in stored.messages]
 
 
-def test_rows_of_messages_count_before_the_chat_that_holds_them_too(tmp_path: Path) -> None:
+def test_message_rows_take_precedence_over_the_chat(tmp_path: Path) -> None:
     database = tmp_path / "webui.db"
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("CREATE TABLE chat (id TEXT, user_id TEXT, title TEXT, chat JSON, created_at INT, updated_at INT)")
@@ -156,7 +157,7 @@ def test_rows_of_messages_count_before_the_chat_that_holds_them_too(tmp_path: Pa
     assert said(conversation) == [("u1", None, "newer?"), ("a1", "u1", "yes")]
 
 
-def test_a_database_that_open_webui_made_is_read_with_thoughts_and_calls(tmp_path: Path) -> None:
+def test_an_open_webui_database_is_read_with_reasoning_and_calls(tmp_path: Path) -> None:
     database = tmp_path / "webui.db"
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript((RECORDED / "open-webui" / "webui.sql").read_text())
@@ -176,7 +177,7 @@ def test_a_database_that_open_webui_made_is_read_with_thoughts_and_calls(tmp_pat
     assert conversation.messages[4].metadata["steps"] == [{"step": 1, "model": "llama3"}]
 
 
-def test_items_of_an_answer_say_what_failed_and_what_was_refused(tmp_path: Path) -> None:
+def test_items_of_an_answer_mark_failed_and_denied_calls(tmp_path: Path) -> None:
     shown = [{"type": "input_text", "text": "here"}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
     gone = [{"type": "input_image", "image_url": "/api/v1/files/f1/content"}]
     items = [
@@ -202,7 +203,7 @@ def test_items_of_an_answer_say_what_failed_and_what_was_refused(tmp_path: Path)
     assert conversation.fidelity.lost == {"files": 1, "pictures": 1}
 
 
-def test_a_message_without_a_row_is_read_from_the_chat_when_a_row_hangs_on_it(tmp_path: Path) -> None:
+def test_a_parent_without_a_row_is_read_from_the_chat(tmp_path: Path) -> None:
     database = tmp_path / "webui.db"
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript((RECORDED / "open-webui" / "webui.sql").read_text())
@@ -215,7 +216,7 @@ def test_a_message_without_a_row_is_read_from_the_chat_when_a_row_hangs_on_it(tm
 
 def test_every_version_of_an_answer_in_lm_studio_is_a_branch(tmp_path: Path) -> None:
     path = tmp_path / "1700000000000.conversation.json"
-    path.write_bytes(LmStudio().samples["conversation"])
+    path.write_bytes(samples_of(LmStudio())["conversation"])
     [conversation] = read(LmStudio(), path)
     assert conversation.conversation.source_id == "1700000000000"
     assert said(conversation) == [("1.0", None, "What is here?"), ("2.0", "1.0", "A file."), ("2.1", "1.0", "One file.")]
@@ -254,10 +255,10 @@ def test_each_model_call_in_lm_studio_is_a_step_with_its_tool_calls_paired(tmp_p
     ]
 
 
-def test_a_damaged_table_beside_the_messages_is_told_of_and_costs_no_message(tmp_path: Path) -> None:
+def test_a_damaged_table_is_reported_and_loses_no_message(tmp_path: Path) -> None:
     path = tmp_path / "db.sqlite"
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(Ollama().samples["database"])
+        connection.deserialize(samples_of(Ollama())["database"])
         connection.execute("CREATE TABLE attachments (id INTEGER PRIMARY KEY, message_id INT, filename TEXT, data BLOB)")
         connection.executemany(
             "INSERT INTO attachments (message_id, filename, data) VALUES (1, ?, ?)", [(f"{n}.txt", b"x" * 900) for n in range(40)]
@@ -277,7 +278,7 @@ def test_a_damaged_table_beside_the_messages_is_told_of_and_costs_no_message(tmp
 def test_ollama_pairs_outputs_with_the_calls_before_them(tmp_path: Path) -> None:
     path = tmp_path / "db.sqlite"
     with closing(sqlite3.connect(path)) as connection:
-        connection.deserialize(Ollama().samples["database"])
+        connection.deserialize(samples_of(Ollama())["database"])
         connection.execute(
             "CREATE TABLE tool_calls (id INT, message_id INT, function_name TEXT, function_arguments TEXT, function_result TEXT)"
         )

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from format_samples.cherry import samples
 from moot.errors import UsageError
 from moot.formats.cherry.format import Cherry
-from moot.formats.cherry.sample import samples
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 
@@ -40,21 +40,21 @@ def test_blocks_of_the_first_version_are_parts(tmp_path: Path) -> None:
     assert (one.facts.directory, one.facts.model) == ("/home/ada/notes", "some-model@mine")
 
 
-def test_a_message_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+def test_a_repeated_message_is_counted_once(tmp_path: Path) -> None:
     file = folder(tmp_path, "first", "agents.db")
     put(file, "INSERT INTO session_messages SELECT NULL, session_id, role, content, '', NULL, created_at, updated_at FROM session_messages")
     [one] = read(file)
     assert len(one.messages) == 2 and one.fidelity.lost == {"records": 2}
 
 
-def test_messages_whose_session_is_gone_are_not_lost(tmp_path: Path) -> None:
+def test_messages_of_deleted_sessions_are_kept(tmp_path: Path) -> None:
     file = folder(tmp_path, "first", "agents.db")
     put(file, "DELETE FROM sessions")
     [one] = read(file)
     assert one.conversation.source_id == "session_1_a" and len(one.messages) == 2
 
 
-def test_the_agents_own_file_is_kept_beside_the_conversation(tmp_path: Path) -> None:
+def test_the_agents_own_file_is_kept_with_the_conversation(tmp_path: Path) -> None:
     file = folder(tmp_path, "first", "agents.db")
     transcript = file.parent / ".claude" / "projects" / "-home-ada" / "2c5e7a70-0000-4000-8000-000000000001.jsonl"
     transcript.parent.mkdir(parents=True)
@@ -65,14 +65,14 @@ def test_the_agents_own_file_is_kept_beside_the_conversation(tmp_path: Path) -> 
     assert one.fidelity.kept["records"] == 1 and one.fidelity.lost["records"] == 1
 
 
-def test_chats_keep_their_branches_and_what_was_deleted_stays_away(tmp_path: Path) -> None:
+def test_chats_keep_their_branches_without_deleted_messages(tmp_path: Path) -> None:
     file = folder(tmp_path, "second", "Data/cherrystudio.sqlite")
     session, topic = read(file)
     assert session.conversation.source_id == "s1" and topic.facts.head == "c3"
     assert [(message.source_id, message.parent) for message in topic.messages] == [("c1", None), ("c2", "c1"), ("c3", "c1")]
 
 
-def test_what_stands_behind_a_deleted_message_hangs_on_the_one_before(tmp_path: Path) -> None:
+def test_children_of_a_deleted_message_are_attached_to_its_parent(tmp_path: Path) -> None:
     file = folder(tmp_path, "second", "Data/cherrystudio.sqlite")
     put(file, "UPDATE message SET deleted_at = 1 WHERE id = 'c3'")
     put(file, "UPDATE message SET deleted_at = NULL WHERE id = 'c4'")
@@ -94,7 +94,7 @@ def test_tokens_and_costs_of_an_answer_are_kept(tmp_path: Path) -> None:
     assert session.messages[1].metadata["steps"] == [{"step": 1, "usage": usage, "cost": 1_000_000, "model": "some-model@mine"}]
 
 
-def test_a_session_is_where_its_folder_is(tmp_path: Path) -> None:
+def test_a_session_has_the_directory_of_its_folder(tmp_path: Path) -> None:
     file = folder(tmp_path, "second", "Data/cherrystudio.sqlite")
     put(file, "CREATE TABLE agent_workspace (id TEXT, path TEXT)")
     put(file, "INSERT INTO agent_workspace VALUES ('w', '/home/ada')")
@@ -108,13 +108,13 @@ def test_the_newest_database_of_a_folder_is_read_and_no_other(tmp_path: Path) ->
     assert list(CHERRY.sources(newest.parent.parent)) == [newest]
 
 
-def test_content_that_is_no_json_is_told_of_and_costs_no_other(tmp_path: Path) -> None:
+def test_content_with_invalid_json_is_reported_and_does_not_affect_others(tmp_path: Path) -> None:
     file = folder(tmp_path, "first", "agents.db")
     put(file, "UPDATE session_messages SET content = '{broken' WHERE role = 'user'")
     [one] = read(file)
     assert [message.role for message in one.messages] == ["assistant"] and one.fidelity.lost == {"records": 1}
 
 
-def test_it_is_only_read() -> None:
-    with pytest.raises(UsageError, match="only read"):
+def test_it_is_read_only() -> None:
+    with pytest.raises(UsageError, match="read-only"):
         CHERRY.write(ExportedConversation(Conversation("c"), ()))

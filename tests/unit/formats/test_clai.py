@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from format_samples.apps import CLAI as SAMPLE
 from moot.formats.clai.format import Clai
-from moot.formats.clai.writing import SAMPLE
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message
@@ -25,7 +25,7 @@ def chat(folder: Path, name: str = "one.json", **changes: Any) -> Path:
     return path
 
 
-def test_a_system_message_behind_the_first_prompt_is_an_answer(tmp_path: Path) -> None:
+def test_a_system_message_after_the_first_prompt_is_an_answer(tmp_path: Path) -> None:
     [one] = read(chat(tmp_path))
     assert [(message.role, text_of(message.parts)) for message in one.messages] == [
         ("system", "You are an assistant for a CLI tool."),
@@ -34,7 +34,7 @@ def test_a_system_message_behind_the_first_prompt_is_an_answer(tmp_path: Path) -
     ]
 
 
-def test_usage_and_cost_go_to_the_answer_of_the_prompt_that_they_name(tmp_path: Path) -> None:
+def test_usage_and_cost_belong_to_the_answer_of_their_prompt(tmp_path: Path) -> None:
     [one] = read(chat(tmp_path))
     metadata = one.messages[-1].metadata
     assert (metadata["model"], metadata["provider"]) == ("some/model", "openrouter")
@@ -42,7 +42,7 @@ def test_usage_and_cost_go_to_the_answer_of_the_prompt_that_they_name(tmp_path: 
     assert metadata["steps"] == [{"step": 1, "model": "some/model@openrouter", "usage": usage, "cost": 1_230_000}]
 
 
-def test_sealed_reasoning_stands_before_its_call_and_names_its_maker(tmp_path: Path) -> None:
+def test_encrypted_reasoning_precedes_its_call_and_names_its_provider(tmp_path: Path) -> None:
     path = chat(tmp_path)
     sidecar = tmp_path / "reasoning" / "what_is_in_the" / "call_1.json"
     sidecar.parent.mkdir(parents=True)
@@ -54,7 +54,7 @@ def test_sealed_reasoning_stands_before_its_call_and_names_its_maker(tmp_path: P
     assert [entry.raw for entry in one.entries if isinstance(entry, ImportedRecord)] == [sidecar.read_bytes()]
 
 
-def test_a_sidecar_is_never_looked_for_outside_its_folder(tmp_path: Path) -> None:
+def test_a_sidecar_file_is_never_read_outside_its_folder(tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text('[{"id": "x", "encrypted_content": "stolen"}]')
     folder = tmp_path / "conversations"
     linked = folder / "reasoning" / "linked"
@@ -64,7 +64,7 @@ def test_a_sidecar_is_never_looked_for_outside_its_folder(tmp_path: Path) -> Non
     assert not any("stolen" in str(part) for path in paths for part in read(path)[0].messages[-1].parts)
 
 
-def test_a_chat_without_an_origin_is_in_the_folder_that_it_was_bound_to_last(tmp_path: Path) -> None:
+def test_a_chat_without_an_origin_uses_its_latest_directory_binding(tmp_path: Path) -> None:
     path = chat(tmp_path, origin_dir="")
     (tmp_path / "dirs").mkdir()
     for name, directory, updated in (("a", "/old", "2026-01-01T00:00:00Z"), ("b", "/new", "2026-02-01T00:00:00Z")):
@@ -75,7 +75,7 @@ def test_a_chat_without_an_origin_is_in_the_folder_that_it_was_bound_to_last(tmp
     assert one.facts.directory == "/new" and one.facts.metadata["bound_to"] == ["/new", "/old"]
 
 
-def test_the_copy_of_the_last_chat_is_no_conversation_unless_nothing_else_says_the_same(tmp_path: Path) -> None:
+def test_the_copy_of_the_last_chat_is_imported_only_if_the_original_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "conversations"
     chat(folder, "one.json")
     chat(folder, "globalScope.json", id="globalScope", created="2026-09-01T00:00:00Z")
@@ -84,22 +84,22 @@ def test_the_copy_of_the_last_chat_is_no_conversation_unless_nothing_else_says_t
     assert [len(one.messages) for one in read(tmp_path)] == [3, 1]
 
 
-def test_a_chat_that_is_cut_off_keeps_its_whole_messages(tmp_path: Path) -> None:
+def test_a_truncated_chat_keeps_its_complete_messages(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     path.write_bytes(SAMPLE[: SAMPLE.index(b'"milk')])
     [one] = read(path)
     assert [message.role for message in one.messages] == ["system", "user", "assistant"]
-    assert any("cut off" in entry.problem for entry in one.entries if isinstance(entry, ImportedRecord))
+    assert any("truncated" in entry.problem for entry in one.entries if isinstance(entry, ImportedRecord))
 
 
-def test_an_answer_that_grew_begins_with_the_bytes_that_it_had(tmp_path: Path) -> None:
+def test_a_grown_answer_starts_with_its_earlier_bytes(tmp_path: Path) -> None:
     value = json.loads(SAMPLE)
     before = read(chat(tmp_path, messages=value["messages"][:4]))[0].messages[-1]
     after = read(chat(tmp_path))[0].messages[-1]
     assert before.source_id == after.source_id and after.raw.startswith(before.raw) and len(after.raw) > len(before.raw)
 
 
-def test_what_is_written_is_a_chat_as_clai_saves_it(tmp_path: Path) -> None:
+def test_written_chats_match_clais_own(tmp_path: Path) -> None:
     call = {
         "type": "dynamic-tool",
         "toolName": "ls",

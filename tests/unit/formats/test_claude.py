@@ -52,7 +52,7 @@ def test_a_session_becomes_the_parts_of_its_stream() -> None:
         assert whole.messages[2 * number + 1].parts == said.messages[-1].parts
 
 
-def test_what_a_call_of_the_model_took_is_counted_once_however_many_lines_say_it(tmp_path: Path) -> None:
+def test_a_model_calls_usage_is_counted_once(tmp_path: Path) -> None:
     [whole] = read(
         tmp_path,
         user(1, None, "go"),
@@ -66,7 +66,7 @@ def test_what_a_call_of_the_model_took_is_counted_once_however_many_lines_say_it
     assert [(step["step"], step["usage"]["input"], step["response_id"]) for step in steps] == [(1, 7, "m1"), (2, 7, "m2")]  # type: ignore[index,call-overload]
 
 
-def test_calls_side_by_side_get_each_its_own_output(tmp_path: Path) -> None:
+def test_parallel_calls_get_their_own_outputs(tmp_path: Path) -> None:
     [whole] = read(
         tmp_path,
         user(1, None, "go"),
@@ -96,12 +96,12 @@ def test_an_edited_prompt_is_a_branch_and_the_newest_one_is_shown(tmp_path: Path
     assert whole.facts.head == "u6" and whole.fidelity.kept["branches"] == 1
 
 
-def test_an_edited_first_prompt_begins_anew(tmp_path: Path) -> None:
+def test_an_edited_first_prompt_starts_another_root(tmp_path: Path) -> None:
     [whole] = read(tmp_path, user(1, None, "one"), model(2, 1, "m1", text("a")), user(3, None, "uno"), model(4, 3, "m2", text("b")))
     assert told(whole)[2:] == [("user", "uno", None), ("assistant", "b", "u3")]
 
 
-def test_what_the_program_writes_in_a_persons_name_is_kept_and_is_no_prompt(tmp_path: Path) -> None:
+def test_texts_that_the_program_writes_are_kept_but_are_not_prompts(tmp_path: Path) -> None:
     noise = [
         "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>",
         "<local-command-stdout>cleared</local-command-stdout>",
@@ -166,7 +166,7 @@ def test_files_of_sub_agents_name_their_call(tmp_path: Path, layout: str, noted:
     assert [one.role for one in whole.messages] == ["user", "assistant"]
 
 
-def test_a_summary_of_the_context_is_a_note_and_the_tree_goes_on_behind_it(tmp_path: Path) -> None:
+def test_a_context_summary_is_a_note_and_the_tree_continues_after_it(tmp_path: Path) -> None:
     boundary = line("system", 3, None, subtype="compact_boundary", logicalParentUuid="u2")
     [whole] = read(
         tmp_path,
@@ -182,14 +182,14 @@ def test_a_summary_of_the_context_is_a_note_and_the_tree_goes_on_behind_it(tmp_p
     assert whole.messages[1].raw.endswith(b'"isCompactSummary":true}\n')
 
 
-def test_failures_of_the_endpoint_are_told(tmp_path: Path) -> None:
+def test_endpoint_failures_are_reported(tmp_path: Path) -> None:
     failed = model(2, 1, "x", text("API Error: 529 Overloaded"), isApiErrorMessage=True)
     [whole] = read(tmp_path, user(1, None, "go"), failed)
     assert whole.messages[1].parts[-1] == {"type": "data-note", "data": {"text": "API Error: 529 Overloaded"}, "id": "1.0.error"}
     assert whole.messages[1].metadata["finish_reason"] == "error" and whole.messages[1].metadata["steps"] == []
 
 
-def test_what_a_person_refused_is_denied(tmp_path: Path) -> None:
+def test_a_rejected_call_is_denied(tmp_path: Path) -> None:
     refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, …)."
     [whole] = read(
         tmp_path,
@@ -201,7 +201,7 @@ def test_what_a_person_refused_is_denied(tmp_path: Path) -> None:
     assert [part["state"] for part in calls(whole)] == ["output-denied", "output-denied"]
 
 
-def test_pictures_go_both_ways(tmp_path: Path) -> None:
+def test_pictures_survive_a_round_trip(tmp_path: Path) -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     [whole] = read(
         tmp_path, user(1, None, [text("look"), picture]), model(2, 1, "m1", call("t1")), user(3, 2, result("t1", [text("a"), picture]))
@@ -211,7 +211,7 @@ def test_pictures_go_both_ways(tmp_path: Path) -> None:
     assert calls(whole)[0]["output"] == {"type": "content", "value": [{"type": "text", "text": "a"}, file]}
 
 
-def test_words_put_in_while_it_works_are_steering(tmp_path: Path) -> None:
+def test_prompts_during_work_are_steering_messages(tmp_path: Path) -> None:
     queued = line("attachment", 4, 3, attachment={"type": "queued_command", "prompt": "faster", "commandMode": "prompt"})
     [whole] = read(
         tmp_path, user(1, None, "go"), model(2, 1, "m1", call("t1")), user(3, 2, result("t1", "x")), queued, model(5, 4, "m2", text("ok"))
@@ -234,13 +234,13 @@ def test_words_put_in_while_it_works_are_steering(tmp_path: Path) -> None:
         ([{"type": "custom-title", "customTitle": "By me"}, {"type": "ai-title", "aiTitle": "By it"}], "By me"),
     ],
 )
-def test_the_title_is_what_people_and_the_agent_called_it_else_the_first_prompt(tmp_path: Path, lines: list[Any], title: str) -> None:
+def test_the_title_is_chosen_by_the_user_the_agent_or_the_first_prompt(tmp_path: Path, lines: list[Any], title: str) -> None:
     extra = [json.dumps({**one, "sessionId": "s1"}).encode() + b"\n" for one in lines]
     [whole] = read(tmp_path, *extra, user(1, None, "go"), model(2, 1, "m1", text("a")))
     assert whole.facts.title == title
 
 
-def test_money_is_what_was_added_to_the_sum_since(tmp_path: Path) -> None:
+def test_cost_is_the_increase_of_the_total(tmp_path: Path) -> None:
     sums = [json.dumps({"type": "cost-state", "totalCostUSD": spent, "sessionId": "s1"}).encode() + b"\n" for spent in (0.5, 0.75)]
     [whole] = read(
         tmp_path, user(1, None, "go"), model(2, 1, "m1", text("a")), sums[0], user(3, 2, "on"), model(4, 3, "m2", text("b")), sums[1]
@@ -248,7 +248,7 @@ def test_money_is_what_was_added_to_the_sum_since(tmp_path: Path) -> None:
     assert [one.metadata["steps"][0]["cost"] for one in whole.messages if one.role == "assistant"] == [500_000_000, 250_000_000]  # type: ignore[index,call-overload]
 
 
-def test_a_parent_that_is_not_there_and_a_circle_cost_nothing_but_exactness(tmp_path: Path) -> None:
+def test_missing_and_cyclic_parents_are_approximated(tmp_path: Path) -> None:
     [whole] = read(
         tmp_path, user(1, None, "go"), model(2, 1, "m1", text("a")), user(3, 99, "on"), model(4, 3, "m2", text("b")), user(5, 5, "round")
     )
@@ -256,14 +256,14 @@ def test_a_parent_that_is_not_there_and_a_circle_cost_nothing_but_exactness(tmp_
     assert whole.fidelity.approximated["branches"] == 2
 
 
-def test_a_line_that_stands_twice_is_read_once(tmp_path: Path) -> None:
+def test_a_repeated_line_is_read_once(tmp_path: Path) -> None:
     lines = [user(1, None, "go"), model(2, 1, "m1", text("a"))]
     [whole] = read(tmp_path, *lines, *lines, user(3, 2, "on"))
     assert [words for _, words, _ in told(whole)] == ["go", "a", "on"]
     assert whole.fidelity.approximated["records"] == 2
 
 
-def test_an_answer_of_many_megabytes_goes_on_in_another_message(tmp_path: Path) -> None:
+def test_a_large_answer_is_continued_in_another_message(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     big = "x" * (5 << 20)
     path.write_bytes(user(1, None, "go") + b"".join(model(number, number - 1, f"m{number}", text(big)) for number in range(2, 8)))
@@ -271,7 +271,7 @@ def test_an_answer_of_many_megabytes_goes_on_in_another_message(tmp_path: Path) 
     assert [(one.role, one.parent) for one in whole.messages] == [("user", None), ("assistant", "u1"), ("assistant", "u2")]
 
 
-def test_half_a_character_takes_no_line_along(tmp_path: Path) -> None:
+def test_half_a_character_does_not_affect_other_lines(tmp_path: Path) -> None:
     broken = user(1, None, "cut?").replace(b"cut?", b"cut \\ud83d")
     [whole] = read(tmp_path, broken)
     assert told(whole) == [("user", "cut \ufffd", None)]
@@ -284,19 +284,19 @@ def test_streams_are_not_claimed_and_sessions_not_by_the_recording() -> None:
         assert not RecordingFormat().sniff(path, path.read_bytes()[: 1 << 16])
 
 
-def test_a_first_line_longer_than_the_look_at_it_is_known(tmp_path: Path) -> None:
+def test_a_long_first_line_is_recognized(tmp_path: Path) -> None:
     data = user(1, None, "x" * 100_000)
     assert FORMAT.sniff(tmp_path / "s1.jsonl", data[: 1 << 16])
 
 
-def test_a_file_of_other_lines_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_file_without_session_lines_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="no session of Claude Code"):
+    with pytest.raises(UsageError, match="not a session of Claude Code"):
         list(FORMAT.read(path))
 
 
-def test_the_places_are_those_of_its_variable_else_of_the_home(tmp_path: Path) -> None:
+def test_its_locations_are_those_of_its_variable_or_the_home(tmp_path: Path) -> None:
     assert list(FORMAT.places(tmp_path, {"CLAUDE_CONFIG_DIR": "/else"})) == [Path("/else/projects")]
     assert tmp_path / ".claude" / "projects" in list(FORMAT.places(tmp_path, {}))
     folder = RECORDED / "formats" / "claude" / "projects"

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.formats import check_read, read_whole
+from format_samples.claude import SAMPLES
 from moot.errors import UsageError
-from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude.format import ClaudeFormat
 from moot.types.format import ImportedMessage
 from unit.formats.claude_lines import call, line, model, result, text, user

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.formats import check_read, read_whole
+from format_samples.codex import SAMPLES
 from moot.errors import UsageError
 from moot.formats.claude.format import ClaudeFormat
-from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex.format import CodexFormat
 from moot.formats.recording import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
@@ -88,7 +88,7 @@ def without_seals(part: Part) -> Part:
     return {name: value for name, value in part.items() if name != "providerMetadata"}
 
 
-def test_each_message_is_read_once_though_it_stands_twice(tmp_path: Path) -> None:
+def test_each_message_is_read_once_although_it_is_stored_twice(tmp_path: Path) -> None:
     whole = read(
         tmp_path,
         event("task_started"),
@@ -105,7 +105,7 @@ def test_each_message_is_read_once_though_it_stands_twice(tmp_path: Path) -> Non
     assert whole.messages[1].parts[1]["providerMetadata"] == {"openai": {"itemId": "rs_1", "encryptedContent": "eA==", "provider": "codex"}}
 
 
-def test_what_the_program_says_in_a_persons_name_is_no_prompt(tmp_path: Path) -> None:
+def test_texts_that_the_program_writes_are_not_prompts(tmp_path: Path) -> None:
     noise = ["<environment_context>x", "<user_instructions>y", "# AGENTS.md instructions for /p", "<turn_aborted>\nz"]
     marked = {"internal_chat_message_metadata_passthrough": {"content_item_kinds": ["environments.environment_context"]}}
     whole = read(
@@ -163,19 +163,19 @@ def test_calls_of_all_kinds_are_tool_calls(tmp_path: Path, made: bytes, name: st
         ("exec command rejected by user", "output-denied", None),
     ],
 )
-def test_outputs_say_whether_it_went_well(tmp_path: Path, given: Any, state: str, words: str | None) -> None:
+def test_outputs_show_success_or_failure(tmp_path: Path, given: Any, state: str, words: str | None) -> None:
     [part] = calls(read(tmp_path, said("user", "go"), call("c1"), output("c1", given)))
     assert (part["state"], part.get("output", part.get("errorText"))) == (state, words)
 
 
-def test_what_a_screen_was_shown_of_a_call_has_the_last_word_on_it(tmp_path: Path) -> None:
+def test_the_displayed_result_of_a_call_takes_precedence(tmp_path: Path) -> None:
     shown = {"type": "FileChange", "id": "c1", "changes": {"/p/a": {"type": "add", "content": "x"}}, "status": "completed"}
     patch = item("custom_tool_call", call_id="c1", name="apply_patch", input="*** Begin")
     [part] = calls(read(tmp_path, said("user", "go"), patch, event("item_completed", item=shown), output("c1", "Success")))
     assert (part["input"], part["output"]) == ({"changes": [{"path": "/p/a", "kind": "add"}]}, "add /p/a")
 
 
-def test_pictures_go_both_ways_without_their_marks(tmp_path: Path) -> None:
+def test_pictures_survive_a_round_trip_without_metadata(tmp_path: Path) -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
     content = [{"type": "input_text", "text": "<image name=[Image #1]>"}, picture, {"type": "input_text", "text": "</image>"}]
     whole = read(tmp_path, item("message", role="user", content=content), call("c1", "view_image", "{}"), output("c1", [picture]))
@@ -184,7 +184,7 @@ def test_pictures_go_both_ways_without_their_marks(tmp_path: Path) -> None:
     assert calls(whole)[0]["output"] == {"type": "content", "value": [file]}
 
 
-def test_words_put_in_while_it_works_are_steering_and_the_next_prompt_is_none(tmp_path: Path) -> None:
+def test_prompts_during_a_turn_are_steering_messages_and_later_ones_are_not(tmp_path: Path) -> None:
     whole = read(
         tmp_path,
         event("task_started"),
@@ -200,7 +200,7 @@ def test_words_put_in_while_it_works_are_steering_and_the_next_prompt_is_none(tm
     assert [part["type"] for part in whole.messages[1].parts] == ["step-start", "dynamic-tool", "steering-message"]
 
 
-def test_a_turn_that_was_taken_back_is_a_branch(tmp_path: Path) -> None:
+def test_a_rolled_back_turn_is_a_branch(tmp_path: Path) -> None:
     whole = read(
         tmp_path,
         said("user", "one", id="m1"),
@@ -214,7 +214,7 @@ def test_a_turn_that_was_taken_back_is_a_branch(tmp_path: Path) -> None:
     assert whole.facts.head == "m5"
 
 
-def test_plans_summaries_and_failures_are_told(tmp_path: Path) -> None:
+def test_plans_summaries_and_failures_are_kept(tmp_path: Path) -> None:
     plan = json.dumps({"plan": [{"step": "look", "status": "completed"}]})
     whole = read(
         tmp_path,
@@ -233,7 +233,7 @@ def test_plans_summaries_and_failures_are_told(tmp_path: Path) -> None:
     assert whole.messages[1].metadata["finish_reason"] == "error"
 
 
-def test_a_sub_agent_names_the_session_and_the_call_that_began_it(tmp_path: Path) -> None:
+def test_a_sub_agent_names_the_session_and_call_that_started_it(tmp_path: Path) -> None:
     folder = tmp_path / "sessions" / "2026" / "01" / "05"
     folder.mkdir(parents=True)
     spawn = call("c9", "spawn_agent", "{}") + output("c9", '{"agent_id":"child"}')
@@ -245,7 +245,7 @@ def test_a_sub_agent_names_the_session_and_the_call_that_began_it(tmp_path: Path
     assert (child.source_id, child.parent, child.parent_call) == ("child", "parent", "c9")
 
 
-def test_a_fork_is_itself_and_not_the_session_that_it_copies(tmp_path: Path) -> None:
+def test_a_fork_has_its_own_id(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     first = line("session_meta", **{**META, "id": "fork", "forked_from_id": "s1"})
     path.write_bytes(first + line("session_meta", **META) + said("user", "go"))
@@ -262,16 +262,16 @@ def test_streams_are_not_claimed_and_sessions_not_by_others() -> None:
         assert not RecordingFormat().sniff(path, head) and not ClaudeFormat().sniff(path, head)
 
 
-def test_the_places_are_those_of_its_variable_else_of_the_home(tmp_path: Path) -> None:
+def test_its_locations_are_those_of_its_variable_or_the_home(tmp_path: Path) -> None:
     assert list(FORMAT.places(tmp_path, {"CODEX_HOME": "/else"})) == [Path("/else/sessions"), Path("/else/archived_sessions")]
     assert next(iter(FORMAT.places(tmp_path, {}))) == tmp_path / ".codex" / "sessions"
     assert list(FORMAT.sources(RECORDED / "formats" / "codex")) == SESSIONS
 
 
-def test_a_file_of_other_lines_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_file_without_session_lines_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(b'{"type":"message"}\n' * 100)
-    with pytest.raises(UsageError, match="no session of Codex"):
+    with pytest.raises(UsageError, match="not a session of Codex"):
         list(FORMAT.read(path))
 
 

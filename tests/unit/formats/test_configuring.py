@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from format_samples import samples_of
+from format_samples.apps import CLAI as SAMPLE
+from format_samples.apps import tai_database as sample
+from format_samples.talkcody import sample as talkcody_sample
 from moot.config.writing import check_text
 from moot.errors import UsageError
 from moot.formats._source.configuring import Draft
-from moot.formats.clai.writing import SAMPLE
-from moot.formats.tai.writing import sample
-from moot.formats.talkcody.sample import sample as talkcody_sample
 from moot.plugins import FORMATS
 from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
 from moot.runtime.importing.sources import sources_at
@@ -55,7 +56,7 @@ def tai(tmp_path: Path) -> Iterator[Path]:
     yield home
 
 
-def test_the_file_is_a_configuration_of_ours_with_nothing_that_acts(tai: Path, tmp_path: Path) -> None:
+def test_the_file_is_a_configuration_without_active_settings(tai: Path, tmp_path: Path) -> None:
     text = as_text(found(tai, tmp_path / "data"))
     value = loaded(text, {"OPENAI_API_KEY": "x"})
     assert set(value) == {"providers", "models", "agents", "permissions"}
@@ -74,7 +75,7 @@ def test_secrets_are_left_out_everywhere(tai: Path, tmp_path: Path) -> None:
     assert "api_key: ${OPENAI_API_KEY}" in text
 
 
-def test_what_has_no_place_is_kept_as_comments(tai: Path, tmp_path: Path) -> None:
+def test_unsupported_settings_are_kept_as_comments(tai: Path, tmp_path: Path) -> None:
     text = as_text(found(tai, tmp_path / "data"))
     comments = [line for line in text.splitlines() if line.startswith("#")]
     for word in ("rm -rf /", "0 3 * * *", "nightly", "conditional"):
@@ -124,7 +125,7 @@ def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
     assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
 
 
-def test_hooks_of_talkcody_are_kept_with_the_folder_that_they_are_of(tmp_path: Path) -> None:
+def test_hooks_of_talkcody_are_kept_with_their_folder(tmp_path: Path) -> None:
     folder, project = tmp_path / ".local" / "share" / "com.talkcody", tmp_path / "code"
     for place in (folder, tmp_path / ".talkcody", project / ".talkcody"):
         place.mkdir(parents=True)
@@ -164,7 +165,7 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
     for place in (project / ".mutsumi", project / ".vscode", user):
         place.mkdir(parents=True)
     format: Any = FORMATS.make("mtm")
-    (project / ".mutsumi" / "a.mtm").write_bytes(format.samples["notebook"])
+    (project / ".mutsumi" / "a.mtm").write_bytes(samples_of(format)["notebook"])
     (user / "settings.json").write_text(MUTSUMI)
     (project / ".vscode" / "settings.json").write_text('{"mutsumi.defaultModel": {"model": "own", "provider": "mine"}}')
     configuration = found(project / ".mutsumi", tmp_path / "data")
@@ -179,11 +180,11 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
     headers = {"x-api-key": "${DOCS_X_API_KEY}"}
     assert value["mcp"] == {"docs": {"url": "https://example.org/mcp//x", "headers": headers, "enabled": False}}
     assert "topsecret" not in text and "sk-abc" not in text and "default/reviewer.md" in text
-    assert any("approved without a question" in note for note in configuration.notes)
+    assert any("approved automatically" in note for note in configuration.notes)
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
-def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_comment(name: str, words: str, tools: list[str]) -> None:
+def test_the_file_is_valid_and_comments_stay_comments_for_any_input(name: str, words: str, tools: list[str]) -> None:
     draft = Draft("hostile")
     draft.agent(name, {"instructions": words}, tools=list(tools), known={"read": "read_file"})
     draft.server(name, {"command": words or "x", "env": {name or "A": words}})
@@ -193,10 +194,10 @@ def test_whatever_a_program_says_the_file_is_sound_and_nothing_leaves_its_commen
     assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())
 
 
-def test_neither_the_live_configuration_nor_any_file_is_written_over(tmp_path: Path) -> None:
+def test_neither_the_active_configuration_nor_any_file_is_overwritten(tmp_path: Path) -> None:
     live, there = tmp_path / "config.yaml", tmp_path / "there.yaml"
     there.write_text("")
-    with pytest.raises(UsageError, match="moot reads"):
+    with pytest.raises(UsageError, match="active configuration"):
         refuse_live(live, live)
     with pytest.raises(UsageError, match="already"):
         refuse_live(there, live)

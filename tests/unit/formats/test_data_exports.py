@@ -56,7 +56,7 @@ def read(format: Any, path: Path) -> list[WholeConversation]:
     return [one.whole() for one in format.read(path)]
 
 
-def test_a_zip_brings_its_pictures_along(tmp_path: Path) -> None:
+def test_a_zip_is_read_with_its_pictures(tmp_path: Path) -> None:
     path = packed(tmp_path / "export.zip", {"chat.html": b"<html>", "conversations.json": DRAWN, "file-A1-dot.png": PIXEL})
     assert ChatGPT().sniff(path, path.read_bytes())
     [conversation] = read(ChatGPT(), path)
@@ -89,26 +89,26 @@ def test_an_unpacked_export_is_read_from_its_folder_and_from_the_file_in_it(tmp_
         assert conversation.fidelity.kept["pictures"] == 1
 
 
-def test_names_that_lead_out_of_the_archive_are_passed_over(tmp_path: Path) -> None:
+def test_names_outside_the_archive_are_skipped(tmp_path: Path) -> None:
     path = packed(tmp_path / "export.zip", {"../file-A1-out.png": PIXEL, "/file-A1-abs.png": PIXEL, "conversations.json": DRAWN})
     [conversation] = read(ChatGPT(), path)
     assert conversation.fidelity.lost == {"files": 1}
 
 
-def test_a_picture_that_is_a_bomb_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_zip_bomb_among_the_pictures_is_left_out(tmp_path: Path) -> None:
     path = packed(tmp_path / "export.zip", {"conversations.json": DRAWN, "file-A1-dot.png": b"\x89PNG" + bytes(20 << 20)})
     [conversation] = read(ChatGPT(), path)
     assert conversation.fidelity.lost == {"files": 1}
     assert len(conversation.messages) == 3
 
 
-def test_conversations_that_are_a_bomb_are_refused_in_words(tmp_path: Path) -> None:
+def test_a_zip_bomb_of_conversations_is_rejected_with_a_message(tmp_path: Path) -> None:
     path = packed(tmp_path / "export.zip", {"conversations.json": b"[" + b" " * (20 << 20) + b"]"})
-    with pytest.raises(UsageError, match="unpacks to more than"):
+    with pytest.raises(UsageError, match="expands to more than"):
         read(ChatGPT(), path)
 
 
-def test_a_broken_conversation_of_an_export_takes_no_other_along(tmp_path: Path) -> None:
+def test_a_broken_conversation_of_an_export_does_not_affect_others(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_bytes(DRAWN[:-1] + b', {"mapping": nonsense}, ' + DRAWN[1:].replace(b'"c1"', b'"c2"'))
     found = read(ChatGPT(), path)
@@ -116,7 +116,7 @@ def test_a_broken_conversation_of_an_export_takes_no_other_along(tmp_path: Path)
     assert found[1].fidelity.lost == {"records": 1}
 
 
-def test_an_export_that_ends_too_early_keeps_what_came_before(tmp_path: Path) -> None:
+def test_a_truncated_export_keeps_its_complete_conversations(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_bytes(DRAWN[:-1] + b", " + DRAWN[1:-200])
     first, second = read(ChatGPT(), path)

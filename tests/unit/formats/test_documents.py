@@ -26,7 +26,7 @@ def test_members_are_found_with_their_own_bytes(value: dict[str, object], indent
 
 
 @given(OBJECTS, st.sampled_from([None, 1]))
-def test_elements_and_what_stands_between_them_are_the_whole_array(objects: list[dict[str, object]], indent: int | None) -> None:
+def test_elements_and_their_separators_add_up_to_the_array(objects: list[dict[str, object]], indent: int | None) -> None:
     data = json.dumps({"before": [1, {"a": "]"}], "list": objects, "after": "[{"}, indent=indent).encode()
     found = list(Document(data).elements("list"))
     assert [element.value for element in found] == objects
@@ -35,7 +35,7 @@ def test_elements_and_what_stands_between_them_are_the_whole_array(objects: list
 
 
 @given(OBJECTS, st.data())
-def test_a_document_that_is_cut_anywhere_keeps_what_is_whole(objects: list[dict[str, object]], data: st.DataObject) -> None:
+def test_a_truncated_document_keeps_its_complete_values(objects: list[dict[str, object]], data: st.DataObject) -> None:
     whole = json.dumps({"list": objects}).encode()
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     found = Document(cut)
@@ -44,7 +44,7 @@ def test_a_document_that_is_cut_anywhere_keeps_what_is_whole(objects: list[dict[
     assert values == objects[: len(values)]
 
 
-def test_one_broken_element_costs_no_other() -> None:
+def test_a_broken_element_does_not_affect_others() -> None:
     found = list(Document(b'{"list": [{"a": 1}, {"b": nonsense}, 7, {"c": 3}]}').elements("list"))
     assert [element.value for element in found] == [{"a": 1}, None, None, {"c": 3}]
     assert [bool(element.problem) for element in found] == [False, True, True, False]
@@ -62,11 +62,11 @@ def test_a_deep_value_is_a_problem_and_no_crash() -> None:
         parsed(deep)
 
 
-def test_the_beginning_of_a_file_tells_what_is_inside_a_member_that_goes_on() -> None:
+def test_the_beginning_of_a_file_shows_the_content_of_a_truncated_member() -> None:
     inner = sketch(b'{"metadata": {"uuid": "x", "contextItems": [{"content": "' + b"long " * 100, "metadata")
     assert inner.text("uuid") == "x" and not inner.whole
 
 
-def test_a_broken_member_costs_no_other() -> None:
+def test_a_broken_member_does_not_affect_others() -> None:
     found = Document(b'{"a": 1, broken thing, "b": [2], nonsense: ], "c": 3}')
     assert {name: found.value(name) for name in found.names()} == {"a": 1, "b": [2], "c": 3} and found.whole

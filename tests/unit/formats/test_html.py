@@ -40,12 +40,12 @@ def call(**more: Any) -> Part:
         ({"type": "data-new", "data": {"thing": 1}}, ["data-new", "thing"], "&lt;"),
     ],
 )
-def test_each_part_is_shown_in_words(part: Part, shown: list[str], hidden: str) -> None:
+def test_each_part_has_a_readable_form(part: Part, shown: list[str], hidden: str) -> None:
     body = page(part).partition("<main>")[2]
     assert all(words in body for words in shown), body
     assert hidden not in body
 
 
-def test_the_head_says_what_a_conversation_was_brought_in_from() -> None:
+def test_the_head_names_the_source_of_an_import() -> None:
     assert "<span>from codex</span>" in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})
     assert "secret" not in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.holding import conversations
+from format_samples.apps import MTM as SAMPLE
+from format_samples.apps import MTM_1 as SAMPLE_ONE
 from moot.errors import UsageError
 from moot.formats.mtm.format import Mtm, MtmOne
-from moot.formats.mtm.writing import SAMPLE
-from moot.formats.mtm.writing_one import SAMPLE_ONE
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message
@@ -36,7 +36,7 @@ def book(folder: Path, data: bytes = SAMPLE, **changes: Any) -> Path:
     return path
 
 
-def test_a_file_lies_in_its_project_and_says_its_title_and_model(tmp_path: Path) -> None:
+def test_a_file_has_its_projects_directory_a_title_and_a_model(tmp_path: Path) -> None:
     one = read(book(tmp_path))
     assert (one.facts.title, one.facts.model, one.facts.directory) == ("Milk and eggs", "some-model@mine", str(tmp_path))
     assert one.facts.agent == "implementer"
@@ -49,7 +49,7 @@ def test_snapshots_of_context_are_files_of_the_prompt(tmp_path: Path) -> None:
     assert prompt.metadata == {"context": [{"key": "old.md", "version": 2}]}
 
 
-def test_snapshots_go_there_and_back(tmp_path: Path) -> None:
+def test_snapshots_survive_a_round_trip(tmp_path: Path) -> None:
     before = read(book(tmp_path)).messages[0]
     made = MTM.write(ExportedConversation(Conversation("c"), (Message("u", "user", before.parts, before.metadata),)))
     assert json.loads(made.data)["context"][0]["metadata"] == json.loads(SAMPLE)["context"][0]["metadata"] | {
@@ -60,7 +60,7 @@ def test_snapshots_go_there_and_back(tmp_path: Path) -> None:
     }
 
 
-def test_a_linked_picture_is_read_from_the_project_and_from_nowhere_else(tmp_path: Path) -> None:
+def test_linked_pictures_are_read_only_from_the_project(tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "secret.png"
     project.mkdir()
     outside.write_bytes(PIXEL)
@@ -82,13 +82,13 @@ def test_a_sub_agent_names_its_parent(tmp_path: Path) -> None:
     assert one.parent == "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01"
 
 
-def test_each_name_claims_its_own_shape_and_reads_both(tmp_path: Path) -> None:
+def test_each_format_claims_its_own_shape_and_reads_both(tmp_path: Path) -> None:
     assert MTM.sniff(tmp_path, SAMPLE) and not MTM.sniff(tmp_path, SAMPLE_ONE)
     assert ONE.sniff(tmp_path, SAMPLE_ONE) and not ONE.sniff(tmp_path, SAMPLE)
     assert len(read(book(tmp_path, SAMPLE_ONE)).messages) == 2
 
 
-def test_a_file_whose_metadata_is_longer_than_what_is_looked_at_is_known(tmp_path: Path) -> None:
+def test_a_file_with_long_metadata_is_recognized(tmp_path: Path) -> None:
     value = json.loads(SAMPLE)
     value["metadata"]["contextItems"] = [{"content": "x" * 100_000}]
     data = json.dumps(value).encode()
@@ -104,12 +104,12 @@ def test_usage_costs_times_and_signatures_of_version_1_are_kept(tmp_path: Path) 
     assert answer.parts[1]["providerMetadata"] == {"anthropic": {"signature": "c2lnbmVk", "provider": "anthropic"}}
 
 
-def test_a_newer_version_is_refused_and_said(tmp_path: Path) -> None:
+def test_a_newer_version_is_rejected_with_its_number(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="version 2"):
         read(book(tmp_path, SAMPLE_ONE, formatVersion=2))
 
 
-def test_notes_and_what_the_file_says_of_itself_are_records(tmp_path: Path) -> None:
+def test_notes_and_metadata_are_records(tmp_path: Path) -> None:
     records = [entry.body for entry in read(book(tmp_path, SAMPLE_ONE)).entries if isinstance(entry, ImportedRecord)]
     assert {"note": {"beforeUserIndex": 0, "markdown": "# Shopping"}} in records and len(records) == 2
 
@@ -131,7 +131,7 @@ def test_version_1_is_written_in_the_order_that_its_reader_accepts() -> None:
     assert (made.fidelity.kept["messages"], made.fidelity.approximated["messages"]) == (3, 1)
 
 
-def test_folders_that_an_editor_remembers_are_places(tmp_path: Path) -> None:
+def test_an_editors_recent_folders_are_locations(tmp_path: Path) -> None:
     storage = tmp_path / ".config" / "Code" / "User" / "workspaceStorage" / "abc"
     storage.mkdir(parents=True)
     (storage / "workspace.json").write_text('{"folder": "file:///home/ada/my%20notes"}')
@@ -139,7 +139,7 @@ def test_folders_that_an_editor_remembers_are_places(tmp_path: Path) -> None:
 
 
 def accepted(context: list[dict[str, Any]]) -> None:
-    """What the reader of version 1 checks; anything else it refuses."""
+    """The checks of the reader of version 1."""
     last, waiting = None, dict[str, str]()
     for message in context:
         role = message["role"]
@@ -165,6 +165,6 @@ def accepted(context: list[dict[str, Any]]) -> None:
 
 @settings(max_examples=40)
 @given(conversations(), st.permutations(range(4)))
-def test_whatever_is_written_in_version_1_its_reader_accepts(exported: ExportedConversation, order: list[int]) -> None:
+def test_version_1_is_always_accepted_by_its_reader(exported: ExportedConversation, order: list[int]) -> None:
     messages = [exported.messages[at] for at in order if at < len(exported.messages)]
     accepted(json.loads(ONE.write(replace(exported, messages=tuple(messages))).data)["context"])

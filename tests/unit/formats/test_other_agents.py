@@ -57,7 +57,7 @@ def states(conversation: WholeConversation) -> set[str]:
         (Pi(), "pi", ASKED[:1], ["bash"]),
     ],
 )
-def test_a_recorded_session_is_prompts_and_one_answer_for_each(format: Any, folder: str, asked: list[str], called: list[str]) -> None:
+def test_a_recorded_session_has_one_answer_for_each_prompt(format: Any, folder: str, asked: list[str], called: list[str]) -> None:
     [conversation] = read(format, only(folder))
     assert prompts(conversation) == asked
     assert tools(conversation) == called
@@ -68,7 +68,7 @@ def test_a_recorded_session_is_prompts_and_one_answer_for_each(format: Any, fold
     assert all(one.created_at for one in conversation.messages)
 
 
-def test_gptme_keeps_thoughts_calls_and_what_they_cost() -> None:
+def test_gptme_keeps_reasoning_calls_and_costs() -> None:
     [conversation] = read(Gptme(), only("gptme"))
     answer = next(one for one in conversation.messages if one.role == "assistant")
     assert [part["type"] for part in answer.parts] == ["step-start", "reasoning", "text", "dynamic-tool", "step-start", "text"]
@@ -93,7 +93,7 @@ def test_opencode_is_read_from_its_database_and_its_export_alike(tmp_path: Path)
     assert tools(other) == ["bash", "write", "bash", "read"]
 
 
-def test_of_a_message_in_opencode_the_raw_is_its_events_in_order(tmp_path: Path) -> None:
+def test_the_raw_of_an_opencode_message_is_its_events_in_order(tmp_path: Path) -> None:
     conversation = read(OpenCode(), opencode_database(tmp_path / "opencode.db"))[0]
     for message in conversation.messages:
         told = [json.loads(line) for line in message.raw.splitlines()]
@@ -101,7 +101,7 @@ def test_of_a_message_in_opencode_the_raw_is_its_events_in_order(tmp_path: Path)
         assert len(told) > 1
 
 
-def test_a_session_of_a_sub_agent_hangs_on_the_call_that_made_it(tmp_path: Path) -> None:
+def test_a_sub_agents_session_belongs_to_its_call(tmp_path: Path) -> None:
     path = opencode_database(tmp_path / "opencode.db")
     with closing(sqlite3.connect(path)) as connection:
         parent, child = [row[0] for row in connection.execute("SELECT id FROM session ORDER BY time_created")]
@@ -115,7 +115,7 @@ def test_a_session_of_a_sub_agent_hangs_on_the_call_that_made_it(tmp_path: Path)
     assert (second.conversation.parent, second.conversation.parent_call) == (parent, "call-7")
 
 
-def test_a_database_that_its_owner_writes_to_is_read_all_the_same(tmp_path: Path) -> None:
+def test_a_database_can_be_read_while_its_program_writes_to_it(tmp_path: Path) -> None:
     path = opencode_database(tmp_path / "opencode.db")
     with closing(sqlite3.connect(path, isolation_level=None)) as owner:
         owner.execute("PRAGMA journal_mode = WAL")
@@ -126,16 +126,16 @@ def test_a_database_that_its_owner_writes_to_is_read_all_the_same(tmp_path: Path
         owner.execute("ROLLBACK")
 
 
-def test_a_database_of_a_version_with_other_tables_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_database_with_other_tables_is_rejected_with_a_message(tmp_path: Path) -> None:
     path = opencode_database(tmp_path / "opencode.db")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE part RENAME TO part_2")
     assert not OpenCode().sniff(path, path.read_bytes()[: 1 << 16])
-    with pytest.raises(UsageError, match="no database of OpenCode"):
+    with pytest.raises(UsageError, match="not a database of OpenCode"):
         read(OpenCode(), path)
 
 
-def test_a_row_that_is_no_json_takes_no_other_along(tmp_path: Path) -> None:
+def test_a_row_with_invalid_json_does_not_affect_others(tmp_path: Path) -> None:
     path = opencode_database(tmp_path / "opencode.db")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE message SET data = 'nonsense' WHERE id = (SELECT min(id) FROM message)")
@@ -154,7 +154,7 @@ def test_vibe_reads_its_newest_generation(tmp_path: Path) -> None:
     assert conversation.fidelity.kept["usage"] == 2  # a journal holds no more
 
 
-def test_vibe_goes_on_from_an_older_generation_with_its_journal(tmp_path: Path) -> None:
+def test_vibe_continues_an_older_generation_with_its_journal(tmp_path: Path) -> None:
     source = only("vibe", "*/CURRENT").parent
     folder = tmp_path / source.name
     shutil.copytree(source, folder)
@@ -164,7 +164,7 @@ def test_vibe_goes_on_from_an_older_generation_with_its_journal(tmp_path: Path) 
     assert [(one.source_id, one.parts) for one in older.messages] == [(one.source_id, one.parts) for one in newer.messages]
 
 
-def test_a_vibe_session_without_its_chunks_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_missing_chunks_of_a_vibe_session_are_reported(tmp_path: Path) -> None:
     source = only("vibe", "*/CURRENT").parent
     shutil.copytree(source, tmp_path / "session")
     shutil.rmtree(tmp_path / "session" / "chunks")
@@ -194,7 +194,7 @@ def test_llm_keeps_threads_with_calls_and_attachments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("format", "folder"), [(Gemini(), "gemini"), (Qwen(), "qwen"), (Pi(), "pi"), (Gptme(), "gptme")])
 @quick
 @given(data=st.data())
-def test_what_was_read_of_a_session_stays_as_it_grows(format: Any, folder: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_messages_stay_the_same_as_a_session_grows(format: Any, folder: str, tmp_path: Path, data: st.DataObject) -> None:
     lines = only(folder).read_bytes().splitlines(keepends=True)
     one, other = sorted(data.draw(st.lists(st.integers(2, len(lines)), min_size=2, max_size=2)))
     path = tmp_path / "conversation.jsonl"
@@ -220,7 +220,7 @@ def pi_lines(*records: tuple[str, str | None, str, str]) -> Iterator[bytes]:
         yield json.dumps({"type": "message", "id": id, "parentId": parent, "message": message}).encode() + b"\n"
 
 
-def test_a_fork_in_the_middle_of_an_answer_makes_an_answer_that_begins_the_same(tmp_path: Path) -> None:
+def test_a_fork_in_the_middle_of_an_answer_repeats_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "1_s1.jsonl"
     tree = pi_lines(
         ("u1", None, "user", "ask"),
@@ -235,14 +235,14 @@ def test_a_fork_in_the_middle_of_an_answer_makes_an_answer_that_begins_the_same(
     assert told == {"u1": (None, "ask"), "a1": ("u1", "one two"), "b2": ("u1", "one three"), "a1~": ("u1", "one "), "u2": ("a1~", "stop")}
 
 
-def test_records_in_a_circle_are_cut_loose(tmp_path: Path) -> None:
+def test_cyclic_records_are_detached(tmp_path: Path) -> None:
     path = tmp_path / "1_s1.jsonl"
     path.write_bytes(b"".join(pi_lines(("u1", "a1", "user", "ask"), ("a1", "u1", "assistant", "say"), ("a1", "a1", "assistant", "again"))))
     [conversation] = read(Pi(), path)
     assert [text_of(one.parts) for one in conversation.messages] == ["ask", "sayagain"]
 
 
-def test_what_was_rewound_in_gemini_is_a_branch_of_its_own(tmp_path: Path) -> None:
+def test_rewound_messages_of_gemini_are_a_branch(tmp_path: Path) -> None:
     path = tmp_path / "session-1.jsonl"
     header = {"sessionId": "s1", "projectHash": "p1", "startTime": "2026-11-21T20:31:32Z"}
     records: list[dict[str, Any]] = [
@@ -273,7 +273,7 @@ def test_what_was_rewound_in_gemini_is_a_branch_of_its_own(tmp_path: Path) -> No
         (Vibe(), "vibe/9e4d0fcd-1552-fdff-1ad5-3df42a27aa03", "vibe-acp-3.0.2-A"),
     ],
 )
-def test_the_session_that_an_agent_names_to_us_is_the_one_that_it_keeps(tmp_path: Path, format: Any, path: str, wire: str) -> None:
+def test_an_agents_reported_session_is_the_one_in_its_files(tmp_path: Path, format: Any, path: str, wire: str) -> None:
     """Recorded at once: what it said by ACP, and what it kept."""
     lines = (RECORDED.parent / "agents" / "acp" / f"{wire}.wire.jsonl").read_text().splitlines()
     results = [json.loads(line)["msg"].get("result") or {} for line in lines]

@@ -29,7 +29,7 @@ def cut(data: bytes, sizes: random.Random) -> Iterator[bytes]:
 
 @quick
 @given(values=st.lists(VALUES, max_size=6), indent=st.sampled_from([None, 1]), ascii=st.booleans(), sizes=st.randoms(use_true_random=False))
-def test_an_array_comes_element_by_element_however_it_is_cut(
+def test_an_array_is_read_element_by_element_from_any_chunks(
     values: list[Any], indent: int | None, ascii: bool, sizes: random.Random
 ) -> None:
     data = json.dumps(values, indent=indent, ensure_ascii=ascii).encode()
@@ -41,7 +41,7 @@ def test_an_array_comes_element_by_element_however_it_is_cut(
 
 @quick
 @given(values=st.lists(VALUES, min_size=1, max_size=5), sizes=st.randoms(use_true_random=False), data=st.data())
-def test_an_array_that_ends_too_early_gives_what_came_before(values: list[Any], sizes: random.Random, data: st.DataObject) -> None:
+def test_a_truncated_array_gives_its_complete_elements(values: list[Any], sizes: random.Random, data: st.DataObject) -> None:
     written = json.dumps(values).encode()
     found = list(array(cut(written[: data.draw(st.integers(0, len(written)))], sizes)))
     whole = [one.value for one in found if not one.problem]
@@ -59,30 +59,30 @@ def test_the_bytes_of_a_member_are_its_value(value: dict[str, Any]) -> None:
 
 @quick
 @given(value=st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), VALUES, max_size=3) | VALUES, max_size=4))
-def test_members_inside_members_are_found_in_one_go(value: dict[str, Any]) -> None:
+def test_nested_members_are_found_in_one_pass(value: dict[str, Any]) -> None:
     data = json.dumps(value).encode()
     found = {way: json.loads(data[one.begin : one.end]) for way, one in along(data, ("*", "*"))}
     inner = {(name, key): one for name, within in value.items() if isinstance(within, dict) for key, one in within.items()}
     assert found == {(name,): one for name, one in value.items()} | inner
 
 
-def test_brackets_in_brackets_are_looked_through_quickly() -> None:
+def test_deeply_nested_brackets_are_scanned_quickly() -> None:
     deep = b"[" * 50_000
-    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is cut off"]
+    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is truncated"]
     assert [piece.raw for piece in array([b"[" + deep + b"]" * 50_000 + b"]"])] == [deep + b"]" * 50_000]
-    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is cut off"]
+    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is truncated"]
 
 
 @quick
 @given(value=st.lists(VALUES, max_size=4) | st.dictionaries(st.text(max_size=5), VALUES, max_size=4), data=st.data())
-def test_the_beginning_of_a_document_is_read_however_it_is_cut(value: Any, data: st.DataObject) -> None:
+def test_the_beginning_of_a_document_is_read_wherever_it_is_truncated(value: Any, data: st.DataObject) -> None:
     written = json.dumps(value).encode()
     assert beginning(written) == value
     found = beginning(written[: data.draw(st.integers(1, len(written)))])
     assert found is None or type(found) is type(value)
 
 
-def test_an_element_that_is_too_large_is_told_of_and_never_held() -> None:
+def test_an_oversized_element_is_reported_and_never_loaded() -> None:
     def chunks() -> Iterator[bytes]:
         yield b'[{"id": 1}, {"text": "'
         for _ in range(LARGEST // (1 << 20) + 3):
@@ -99,21 +99,21 @@ def test_half_a_surrogate_pair_costs_one_character() -> None:
     assert parsed(b'{"a": "cut \\ud83d"}') == {"a": "cut \ufffd"}
 
 
-def test_times_are_told_apart_by_their_size() -> None:
+def test_time_units_are_distinguished_by_size() -> None:
     assert {milliseconds(time) for time in (1795294171.5, 1795294171500, 1795294171500123, "2026-11-21T20:49:31.5Z")} == {1795294171500}
     assert [milliseconds(time) for time in (None, True, -5, "yesterday", float("nan"), 1e300)][:5] == [0] * 5
 
 
 @quick
 @given(ms=st.integers(1 << 37, 253_402_300_799_000 >> 2), unit=st.sampled_from([1, 1000, 1_000_000]))
-def test_a_time_is_the_same_in_every_unit_and_as_it_is_written(ms: int, unit: int) -> None:
+def test_a_time_is_the_same_in_every_unit_and_notation(ms: int, unit: int) -> None:
     assert milliseconds(iso_of(ms)) == ms
     if 100_000_000_000 <= ms < 100_000_000_000_000:
         assert milliseconds(ms * unit) == ms
         assert milliseconds(ms / 1000) == ms
 
 
-def test_values_in_texts_are_read_and_what_is_none_stays() -> None:
+def test_json_in_texts_is_parsed_and_other_text_is_kept() -> None:
     assert [value_in(value) for value in ('{"a": 1}', "7", "", "not json", None, 7)] == [{"a": 1}, 7, "", "not json", None, 7]
     assert [object_in(value) for value in ('{"a": 1}', "[1]", "", "{", None)] == [{"a": 1}, {}, {}, {}, {}]
 

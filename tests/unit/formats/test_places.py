@@ -31,14 +31,12 @@ PLACES: list[tuple[str, Mapping[str, str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "environ", "expected"), PLACES)
-def test_a_program_is_looked_for_where_it_says_that_it_keeps_its_sources(
-    tmp_path: Path, name: str, environ: Mapping[str, str], expected: list[str]
-) -> None:
+def test_environment_variables_set_a_programs_location(tmp_path: Path, name: str, environ: Mapping[str, str], expected: list[str]) -> None:
     format: Any = FORMATS.make(name)
     assert [str(place).replace(str(tmp_path), "HOME") for place in format.places(tmp_path, environ)] == expected
 
 
-def test_databases_of_other_versions_of_opencode_lie_beside_the_usual_one(tmp_path: Path) -> None:
+def test_databases_of_development_versions_of_opencode_are_found(tmp_path: Path) -> None:
     folder = tmp_path / ".local" / "share" / "opencode"
     folder.mkdir(parents=True)
     (folder / "opencode-dev.db").touch()

@@ -57,7 +57,7 @@ def test_each_line_of_a_file_for_fine_tuning_is_a_conversation(tmp_path: Path) -
     assert found[3].fidelity.lost == {"records": 1}
 
 
-def test_a_first_message_that_is_longer_than_the_beginning_of_a_file_is_known_too(tmp_path: Path) -> None:
+def test_a_long_first_message_is_recognized(tmp_path: Path) -> None:
     data = json.dumps([{"role": "user", "content": "x" * 100_000}, PLAIN[1]]).encode()
     assert len(read(OpenAI(), tmp_path / "a.json", data)[0].messages) == 2
 
@@ -81,7 +81,7 @@ def test_calls_of_openai_get_their_outputs_and_pictures_stay(tmp_path: Path) -> 
     assert answer[2]["text"] == "a dot"
 
 
-def test_thoughts_of_anthropic_keep_their_signatures_and_failed_calls_their_words(tmp_path: Path) -> None:
+def test_anthropics_reasoning_keeps_signatures_and_failed_calls_keep_errors(tmp_path: Path) -> None:
     body = {
         "system": "be brief",
         "messages": [
@@ -111,7 +111,7 @@ def test_thoughts_of_anthropic_keep_their_signatures_and_failed_calls_their_word
     assert (call["state"], call["errorText"]) == ("output-error", "gone")
 
 
-def test_parts_of_a_ui_message_stay_as_they_are_unknown_ones_too(tmp_path: Path) -> None:
+def test_parts_of_a_ui_message_are_unchanged_even_unknown_ones(tmp_path: Path) -> None:
     parts: list[Part] = [{"type": "text", "text": "hi"}, {"type": "data-weather", "data": {"sun": True}}, {"type": "newer", "x": [1]}]
     lines = [
         {"id": "m1", "role": "user", "parts": parts, "createdAt": "2026-11-21T20:31:32Z"},
@@ -124,21 +124,21 @@ def test_parts_of_a_ui_message_stay_as_they_are_unknown_ones_too(tmp_path: Path)
         assert conversation.messages[1].parent == "m1"
 
 
-def test_markdown_by_anybody_is_read_by_its_headings(tmp_path: Path) -> None:
+def test_markdown_from_other_sources_is_read_by_its_headings(tmp_path: Path) -> None:
     data = b"# Lists\n\n**You** said:\n\n## Human\n\nwhat?\n\n```md\n# Title\n```\n\n### ChatGPT\n\nthis\n"
     [conversation] = read(Markdown(), tmp_path / "a.md", data)
     assert conversation.facts.title == "Lists"
     assert said(conversation) == [("user", "what?\n\n```md\n# Title\n```"), ("assistant", "this")]
 
 
-def test_markdown_without_speakers_is_nobodys(tmp_path: Path) -> None:
+def test_markdown_without_speakers_is_not_recognized(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     data = b"# Guide\n\n## User\n\nHow to use it.\n\n## Install\n"
     path.write_bytes(data)
     assert not any(one.sniff(path, data) for one in FORMATS)
 
 
-def test_a_json_document_that_is_cut_off_keeps_what_came_before_and_says_so(tmp_path: Path) -> None:
+def test_a_truncated_json_document_keeps_its_messages_and_is_reported(tmp_path: Path) -> None:
     messages = tuple(Message(f"m{at}", "user", (text_part(f"word {at}"),)) for at in range(3))
     inner = ExportedConversation(Conversation("c2", parent="c1", parent_tool_call="call"), messages[:1])
     data = JsonDocument().write(ExportedConversation(Conversation("c1", title="A title"), messages, children=(inner,))).data

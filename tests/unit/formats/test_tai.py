@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from format_samples.apps import tai_database as sample
 from moot.errors import UsageError
 from moot.formats.tai.format import Tai
-from moot.formats.tai.writing import sample
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, WholeConversation
 from moot.types.message import Message
@@ -45,19 +45,19 @@ def test_a_session_is_a_conversation_with_its_key_and_model(home: Path) -> None:
     assert one.messages[1].raw.count(b"\n") == 3
 
 
-def test_a_delegated_session_hangs_on_its_parents(home: Path) -> None:
+def test_a_delegated_session_has_a_parent(home: Path) -> None:
     parent = read(home)[0].conversation.source_id
     put(home, f"INSERT INTO sessions (id, key, model, provider) VALUES ('child', 'delegate:{parent}:77', 'm', 'p')")
     child = next(one for one in TAI.read(home) if one.source_id == "child")
     assert child.parent == parent
 
 
-def test_messages_whose_session_is_gone_are_not_lost(home: Path) -> None:
+def test_messages_of_deleted_sessions_are_kept(home: Path) -> None:
     put(home, "PRAGMA foreign_keys = OFF", "INSERT INTO messages (session_id, role, content) VALUES ('gone', 'user', 'still here')")
     assert [one.conversation.source_id for one in read(home)][-1] == "gone"
 
 
-def test_a_compacted_session_says_that_its_history_is_gone(home: Path) -> None:
+def test_a_compacted_session_reports_its_lost_history(home: Path) -> None:
     put(
         home,
         "DELETE FROM messages",
@@ -66,7 +66,7 @@ def test_a_compacted_session_says_that_its_history_is_gone(home: Path) -> None:
     assert read(home)[0].fidelity.lost == {"records": 1}
 
 
-def test_broken_tool_calls_and_unknown_roles_are_told_of(home: Path) -> None:
+def test_broken_tool_calls_and_unknown_roles_are_reported(home: Path) -> None:
     put(
         home,
         "UPDATE messages SET tool_calls = '{nonsense' WHERE tool_calls IS NOT NULL",
@@ -74,11 +74,11 @@ def test_broken_tool_calls_and_unknown_roles_are_told_of(home: Path) -> None:
     )
     [one] = read(home)
     problems = [entry.problem for entry in one.entries if hasattr(entry, "problem")]
-    assert len(problems) == 2 and "no JSON" in problems[0] and "narrator" in problems[1]
+    assert len(problems) == 2 and "not valid JSON" in problems[0] and "narrator" in problems[1]
     assert one.messages[1].parts[1]["toolName"] == "unknown" and one.messages[1].parts[1]["output"] == "milk\neggs"
 
 
-def test_a_database_that_is_written_to_is_read_with_what_lies_beside_it(home: Path) -> None:
+def test_a_database_in_use_is_read_with_its_log(home: Path) -> None:
     with closing(sqlite3.connect(home / "agent.db", isolation_level=None)) as owner:
         owner.execute("PRAGMA journal_mode = WAL")
         owner.execute("INSERT INTO messages (session_id, role, content) SELECT id, 'user', 'fresh' FROM sessions")
@@ -86,17 +86,17 @@ def test_a_database_that_is_written_to_is_read_with_what_lies_beside_it(home: Pa
         assert read(home)[0].messages[-1].parts[0]["text"] == "fresh"
 
 
-def test_a_database_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE sessions (id TEXT)")
         connection.commit()
     assert not TAI.sniff(path, path.read_bytes()[:64])
-    with pytest.raises(UsageError, match="no database of TAI"):
+    with pytest.raises(UsageError, match="not a database of TAI"):
         read(path)
 
 
-def test_what_is_written_fits_the_tables_and_queries_of_tai(tmp_path: Path) -> None:
+def test_written_databases_match_tais_schema_and_queries(tmp_path: Path) -> None:
     call = {"type": "tool-shell", "toolCallId": "c", "state": "output-available", "input": {"command": "ls"}, "output": {"lines": 2}}
     messages = (Message("u", "user", (text_part("hi"),)), Message("a", "assistant", ({"type": "step-start"}, call, text_part("done"))))  # type: ignore[arg-type]
     path = tmp_path / "agent.db"
@@ -113,6 +113,6 @@ def test_what_is_written_fits_the_tables_and_queries_of_tai(tmp_path: Path) -> N
     ]
 
 
-def test_its_home_is_where_its_variable_says(tmp_path: Path) -> None:
+def test_its_environment_variable_sets_its_home(tmp_path: Path) -> None:
     assert list(TAI.places(tmp_path, {"TAI_HOME": "/srv/tai"})) == [Path("/srv/tai")]
     assert list(TAI.places(tmp_path, {})) == [tmp_path / ".tailored-ai"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from format_samples.talkcody import sample
 from moot.errors import UsageError
 from moot.formats.talkcody.format import TalkCody
-from moot.formats.talkcody.sample import sample
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message
@@ -44,13 +44,13 @@ def test_rows_of_an_answer_are_one_message_with_a_step_for_each_model_call(home:
     assert kinds == ["step-start", "reasoning", "dynamic-tool", "step-start", "reasoning", "text"]
 
 
-def test_an_empty_answer_is_what_a_crash_left_and_is_told_of(home: Path) -> None:
+def test_an_empty_answer_is_reported_as_the_result_of_a_crash(home: Path) -> None:
     [one] = read(home)
     [broken] = [entry for entry in one.entries if isinstance(entry, ImportedRecord) and entry.problem]
     assert "crash" in broken.problem and one.fidelity.lost["records"] == 1
 
 
-def test_an_attachment_is_read_from_its_folder_and_from_nowhere_else(home: Path) -> None:
+def test_attachments_are_read_only_from_their_folder(home: Path) -> None:
     (home / "secret.txt").write_text("stolen")
     for id, path in (
         ("a2", "/elsewhere/attachments/kept.txt"),
@@ -66,7 +66,7 @@ def test_an_attachment_is_read_from_its_folder_and_from_nowhere_else(home: Path)
     assert one.fidelity.lost == {"pictures": 1, "files": 2, "records": 1}
 
 
-def test_usage_is_given_to_the_answer_in_whose_time_it_was_booked(home: Path) -> None:
+def test_usage_belongs_to_the_answer_at_that_time(home: Path) -> None:
     put(home, "UPDATE messages SET content = 'Nothing new.' WHERE id = 'm7'")
     put(home, "INSERT INTO api_usage_events VALUES ('u2', 't1', 'big', 'mine', 7, 3, 0.001, ?)", AT + 11)
     [one] = read(home)
@@ -75,7 +75,7 @@ def test_usage_is_given_to_the_answer_in_whose_time_it_was_booked(home: Path) ->
     assert one.fidelity.approximated == {"usage": 2, "costs": 2, "models": 2}
 
 
-def test_what_the_server_part_writes_is_read_too(home: Path) -> None:
+def test_messages_written_by_the_server_are_read(home: Path) -> None:
     calls = {"content": {"type": "tool_calls", "calls": [{"id": "c9", "name": "bash", "input": {"command": "ls"}}]}}
     result = {"content": {"type": "tool_result", "result": {"toolCallId": "c9", "toolName": "bash", "output": "boom", "status": "error"}}}
     put(home, "DELETE FROM messages WHERE id = 'm7'")
@@ -86,7 +86,7 @@ def test_what_the_server_part_writes_is_read_too(home: Path) -> None:
     assert (call["toolName"], call["state"], call["errorText"]) == ("bash", "output-error", "boom")
 
 
-def test_the_history_as_it_was_compacted_last_is_kept(home: Path, tmp_path: Path) -> None:
+def test_the_latest_compacted_history_is_kept(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "project" / ".talkcody" / "context" / "t1" / "compacted-messages.json"
     file.parent.mkdir(parents=True)
     file.write_text('{"messages": []}')
@@ -102,7 +102,7 @@ def test_an_older_schema_without_the_later_tables_is_read(home: Path) -> None:
     assert len(read(home)[0].messages) == 3
 
 
-def test_tools_that_tools_called_are_conversations_below(tmp_path: Path) -> None:
+def test_nested_tool_calls_are_child_conversations(tmp_path: Path) -> None:
     inner = {
         "id": "i1",
         "role": "tool",
@@ -119,14 +119,14 @@ def test_tools_that_tools_called_are_conversations_below(tmp_path: Path) -> None
     assert first.messages[0].parts[1]["toolName"] == "callAgent" and second.messages[0].parts[1]["toolName"] == "glob"
 
 
-def test_a_newer_snapshot_is_refused_and_said(tmp_path: Path) -> None:
+def test_a_newer_snapshot_is_rejected_with_its_version(tmp_path: Path) -> None:
     path = tmp_path / "share.json"
     path.write_text('{"version": "2.0", "task": {"id": "t", "messageCount": 0}, "messages": []}')
     with pytest.raises(UsageError, match=r"version '2\.0'"):
         read(path)
 
 
-def test_a_failed_call_goes_there_and_back(tmp_path: Path) -> None:
+def test_a_failed_call_survives_a_round_trip(tmp_path: Path) -> None:
     call = {
         "type": "dynamic-tool",
         "toolName": "bash",

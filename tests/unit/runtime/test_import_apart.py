@@ -57,7 +57,7 @@ async def read(reading: Reading, source: Source) -> tuple[list[Piece], str]:
     return found, pieces.problem
 
 
-async def test_a_process_of_its_own_says_what_a_thread_says_and_is_gone_at_the_end(tmp_path: Path) -> None:
+async def test_a_reader_process_gives_the_same_result_as_a_thread_and_ends(tmp_path: Path) -> None:
     path = session(tmp_path, "first", "x" * 600_000, "and more")
     with path.open("ab") as file:
         file.write(b'{"type":"mode"}\n{"deep":' + b"[" * 900 + b"]" * 900 + b"}\nno json\n")
@@ -75,7 +75,7 @@ async def test_a_process_of_its_own_says_what_a_thread_says_and_is_gone_at_the_e
     assert not children()
 
 
-async def test_what_a_process_of_its_own_can_not_read_is_said_in_the_same_words(tmp_path: Path) -> None:
+async def test_a_reader_process_reports_the_same_errors(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"nothing of the kind\n")
     nothing = source(path, ClaudeFormat())
@@ -85,21 +85,21 @@ async def test_what_a_process_of_its_own_can_not_read_is_said_in_the_same_words(
         assert await read(apart, nothing) == await read(Here(), nothing)
 
 
-async def test_a_reader_that_dies_costs_the_source_that_it_was_at_and_no_other(tmp_path: Path) -> None:
+async def test_a_dying_reader_fails_only_its_current_source(tmp_path: Path) -> None:
     long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
     apart = Apart()
     async with pieces_of(long, apart) as pieces:
         async for _ in pieces:
             for child in children():
                 os.kill(child, signal.SIGKILL)
-    assert pieces.problem == "the process that read it ended by signal 9"
+    assert pieces.problem == "the reader process ended by signal 9"
     told, problem = await read(apart, long)
     assert (sum(len(piece.arrivals) for piece in told), problem) == (40, "")
     await apart.close()
     assert not children()
 
 
-async def test_a_reader_ends_when_nobody_is_there_any_more(tmp_path: Path) -> None:
+async def test_a_reader_ends_when_its_output_is_closed(tmp_path: Path) -> None:
     order = pickle.dumps(source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat()))
     for asked in (b"", len(order).to_bytes(8, "little") + order):
         reader = subprocess.Popen([sys.executable, *PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -112,7 +112,7 @@ async def test_a_reader_ends_when_nobody_is_there_any_more(tmp_path: Path) -> No
         assert await anyio.to_thread.run_sync(reader.wait) == 0
 
 
-async def test_where_no_reader_can_be_started_it_is_read_here(tmp_path: Path) -> None:
+async def test_sources_are_read_in_this_process_if_no_reader_can_start(tmp_path: Path) -> None:
     short = source(session(tmp_path, "hello"), ClaudeFormat())
     apart = Apart(("-c", "raise SystemExit(1)"))
     for _ in range(2):
@@ -121,7 +121,7 @@ async def test_where_no_reader_can_be_started_it_is_read_here(tmp_path: Path) ->
     await apart.close()
 
 
-async def test_who_wants_no_more_pieces_leaves_no_process_behind(tmp_path: Path) -> None:
+async def test_stopping_early_leaves_no_process(tmp_path: Path) -> None:
     long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
     apart = Apart()
     with anyio.fail_after(10):
@@ -136,7 +136,7 @@ async def test_who_wants_no_more_pieces_leaves_no_process_behind(tmp_path: Path)
     assert not children()
 
 
-async def test_a_format_that_only_this_process_has_is_read_here(tmp_path: Path) -> None:
+async def test_a_format_that_cannot_be_pickled_is_read_in_this_process(tmp_path: Path) -> None:
     class Own(Talk):
         pass
 
@@ -149,7 +149,7 @@ async def test_a_format_that_only_this_process_has_is_read_here(tmp_path: Path) 
         assert (sum(len(piece.arrivals) for piece in told), problem) == (3, "")
 
 
-async def test_what_comes_in_by_way_of_the_other_process_is_stored_grows_and_is_known_again(tmp_path: Path) -> None:
+async def test_imports_through_the_reader_process_are_stored_and_updated(tmp_path: Path) -> None:
     texts = ["hello", "long " * 100_000, "the end"]
     file = session(tmp_path, *texts)
     seen = set[int]()

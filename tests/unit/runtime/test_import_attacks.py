@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 
 from conformance.formats import source as place_sample
+from format_samples import samples_of
 from import_stage import source, stored
 from moot.formats.claude.format import ClaudeFormat
 from moot.plugins import FORMATS
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
-from moot.types.format import Entry, ImportedConversation, Sampled
+from moot.types.format import Entry, ImportedConversation
 from moot.types.store import Store
 
 SESSION = "11111111-2222-4333-8444-55555555555"
@@ -62,7 +63,7 @@ def projects(home: Path) -> Path:
 
 
 def old(path: Path) -> Path:
-    """Nobody writes to it any more."""
+    """Mark the file as no longer being written."""
     os.utime(path, (1_700_000_000, 1_700_000_000))
     return path
 
@@ -81,7 +82,7 @@ async def words(store: Store) -> list[str]:
 
 @contextmanager
 def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
-    """Whoever waits for something to come out of a pipe is set free, and that is told."""
+    """Unblock readers of the pipes after a timeout, and fail if there were any."""
     waited: list[Path] = []
 
     def late(*_: object) -> None:
@@ -104,10 +105,10 @@ def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
 
 
 BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
-    "cut off": (talk(0, 3) + said(3)[:40], 1, ["word0", "word1", "word2"], "line 4, the last, is cut off"),
-    "NUL bytes": (talk(0, 2) + b"\0" * 512 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 has NUL bytes"),
-    "a tail of NUL bytes": (talk(0, 2) + b"\0" * 4096, 1, ["word0", "word1"], "line 3 has NUL bytes"),
-    "one bad line of many": (talk(0, 40) + b"{]\n" + talk(40, 60), 1, [f"word{at}" for at in range(60)], "line 41 is no JSON object"),
+    "cut off": (talk(0, 3) + said(3)[:40], 1, ["word0", "word1", "word2"], "the last line, line 4, is truncated"),
+    "NUL bytes": (talk(0, 2) + b"\0" * 512 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 contains NUL bytes"),
+    "a tail of NUL bytes": (talk(0, 2) + b"\0" * 4096, 1, ["word0", "word1"], "line 3 contains NUL bytes"),
+    "one bad line of many": (talk(0, 40) + b"{]\n" + talk(40, 60), 1, [f"word{at}" for at in range(60)], "line 41 is not a JSON object"),
     "parents in a circle": (said(0, parent=2) + said(1) + said(2), 0, ["word0", "word1", "word2"], ""),
     "its own parent": (said(0, parent=0) + said(1), 0, ["word0", "word1"], ""),
     "one id twice": (talk(0, 2) + said(1, "other") + said(2), 0, ["word0", "word1", "word2"], ""),
@@ -117,14 +118,19 @@ BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
         ["word0", "word1", "word2"],
         "",
     ),
-    "nested without a bottom": (talk(0, 2) + b"[" * 100_000 + b"\n" + said(2), 1, ["word0", "word1", "word2"], "line 3 is no JSON object"),
-    "no UTF-8": (talk(0, 2) + b'{"type":"user\xff\xfe"}\n' + said(2), 1, ["word0", "word1", "word2"], "line 3 is no JSON object"),
+    "nested without a bottom": (
+        talk(0, 2) + b"[" * 100_000 + b"\n" + said(2),
+        1,
+        ["word0", "word1", "word2"],
+        "line 3 is not a JSON",
+    ),
+    "no UTF-8": (talk(0, 2) + b'{"type":"user\xff\xfe"}\n' + said(2), 1, ["word0", "word1", "word2"], "line 3 is not a JSON"),
 }
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", BROKEN)
-async def test_what_is_wrong_in_a_file_costs_itself_alone_and_is_told_with_its_place(tmp_path: Path, case: str) -> None:
+async def test_a_problem_in_a_file_is_reported_with_its_place_and_affects_nothing_else(tmp_path: Path, case: str) -> None:
     data, problems, expected, note = BROKEN[case]
     file = tmp_path / f"{session()}.jsonl"
     file.write_bytes(data)
@@ -162,7 +168,7 @@ anyio.run(main)
 
 
 @pytest.mark.timeout(60)
-def test_a_line_of_a_quarter_of_a_gigabyte_is_passed_over_and_takes_no_memory(tmp_path: Path) -> None:
+def test_a_line_of_256_megabytes_is_skipped_without_using_memory(tmp_path: Path) -> None:
     small, large = tmp_path / f"{session(1)}.jsonl", tmp_path / f"{session(2)}.jsonl"
     small.write_bytes(talk(0, 4))
     with large.open("wb") as file:
@@ -228,7 +234,7 @@ SAID = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("format", PIPES)
-async def test_a_pipe_where_a_format_looks_for_more_is_no_wait(tmp_path: Path, format: str) -> None:
+async def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, format: str) -> None:
     source, pipe = (tmp_path / "user" / name for name in PIPES[format])
     source.parent.mkdir(parents=True)
     source.write_bytes(SAID[format])
@@ -262,7 +268,7 @@ def grown(path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("change", [deleted, emptied, rotated, grown])
-async def test_a_source_that_changes_while_it_is_read_costs_nothing_that_was_read_and_is_read_again(tmp_path: Path, change: Any) -> None:
+async def test_a_source_that_changes_during_reading_is_read_again(tmp_path: Path, change: Any) -> None:
     class Changing(ClaudeFormat):
         """The same, with another program at work in the file after ten messages."""
 
@@ -330,7 +336,7 @@ async def test_nothing_is_ever_written_into_a_source(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parents[2] / "recorded" / "formats", root)
     for name in FORMATS.names():
         format = FORMATS.make(name)
-        for number, sample in enumerate(format.samples.values() if isinstance(format, Sampled) else ()):
+        for number, sample in enumerate(samples_of(format).values()):
             (root / f"sample-{name}-{number}").mkdir()
             place_sample(format, root / f"sample-{name}-{number}", sample)
     owner = sqlite3.connect(root / "logs.db")

@@ -14,7 +14,7 @@ from machine_of_agents import COMING, GIVEN, RECORDED, assemble
 from moot.runtime.importing import Report, Source, Wanted, bring, sources_at
 
 NOTEBOOKS = {"mtm": 1, "mtm-1": 1}
-"""Whose folder only an editor knows: in a copy they are known by what they say."""
+"""Formats whose folder only an editor knows; in a copy they are recognized by content."""
 
 
 def found(folder: Path, name: str = "") -> tuple[list[Source], Report]:
@@ -31,7 +31,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("below", ["", "backups/2025/home"])
-def test_every_program_of_a_copied_home_finds_its_own_wherever_the_home_lies(tmp_path: Path, machine: Path, below: str) -> None:
+def test_every_programs_sources_are_found_in_a_copied_home(tmp_path: Path, machine: Path, below: str) -> None:
     folder = tmp_path / "taken along"
     shutil.copytree(machine, folder / below, symlinks=True)
     (folder / "letter.txt").write_text("Dear machine,\n")
@@ -58,7 +58,7 @@ def test_sessions_of_several_programs_in_one_folder_are_each_of_its_own_format(t
     assert {source.format.name for source in found(tmp_path, "pi")[0]} == {"pi"}
 
 
-def test_what_only_lies_like_a_programs_own_is_still_read_by_it(tmp_path: Path) -> None:
+def test_files_laid_out_like_a_programs_own_are_read_by_its_format(tmp_path: Path) -> None:
     good = next(path for path in sorted((RECORDED / "claude" / "projects").rglob("*.jsonl")) if not path.name.startswith("agent-"))
     project = tmp_path / "project"
     project.mkdir()
@@ -70,14 +70,14 @@ def test_what_only_lies_like_a_programs_own_is_still_read_by_it(tmp_path: Path) 
     assert report.unclaimed == 0
 
 
-def test_an_older_database_that_a_newer_one_has_taken_over_stays_unread(tmp_path: Path, machine: Path) -> None:
+def test_an_older_database_that_was_migrated_is_not_read(tmp_path: Path, machine: Path) -> None:
     folder = tmp_path / "CherryStudio"
     shutil.copytree(machine / ".config" / "CherryStudio", folder)
     shutil.copyfile(folder / "agents.db", folder / "cherrystudio.sqlite")
     assert [source.path for source in found(tmp_path)[0]] == [folder / "agents.db"]
 
 
-def test_links_in_a_copied_home_lead_nowhere(tmp_path: Path, machine: Path) -> None:
+def test_links_in_a_copied_home_are_not_followed(tmp_path: Path, machine: Path) -> None:
     folder = tmp_path / "home"
     folder.mkdir()
     (folder / ".claude").symlink_to(machine / ".claude")
@@ -88,7 +88,7 @@ def test_links_in_a_copied_home_lead_nowhere(tmp_path: Path, machine: Path) -> N
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("log", [False, True])
-async def test_a_database_that_is_named_by_a_link_is_read_and_one_met_on_the_way_is_not(tmp_path: Path, machine: Path, log: bool) -> None:
+async def test_a_database_behind_a_link_is_read_only_if_the_user_named_the_link(tmp_path: Path, machine: Path, log: bool) -> None:
     away, folder = tmp_path / "away" / "opencode.db", tmp_path / "folder"
     away.parent.mkdir()
     folder.mkdir()
@@ -110,7 +110,7 @@ async def test_a_database_that_is_named_by_a_link_is_read_and_one_met_on_the_way
     assert found(folder)[0] == []
 
 
-def test_what_lies_where_a_program_keeps_it_is_that_programs_however_broken(tmp_path: Path) -> None:
+def test_files_in_a_programs_location_belong_to_it_even_if_broken(tmp_path: Path) -> None:
     file = tmp_path / ".local/share/opencode/opencode.db"
     file.parent.mkdir(parents=True)
     file.write_bytes(bytes(4096))

@@ -39,7 +39,7 @@ async def until(store: Store, holds: Callable[[dict[str, str]], bool]) -> None:
         await anyio.sleep(0.05)
 
 
-async def test_what_is_there_and_what_is_written_and_what_is_new_comes_in(tmp_path: Path) -> None:
+async def test_existing_growing_and_new_sources_are_imported(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     (place / "a.talk").write_bytes(HEAD + USER)
@@ -61,7 +61,7 @@ async def test_what_is_there_and_what_is_written_and_what_is_new_comes_in(tmp_pa
         await until(store, lambda said: said.get("Second") == "hello more")
 
 
-async def test_a_place_that_comes_later_goes_and_comes_back_is_followed(tmp_path: Path) -> None:
+async def test_a_location_that_appears_and_disappears_is_watched(tmp_path: Path) -> None:
     place = tmp_path / "not" / "yet"
     async with stored(tmp_path / "home") as store, watched(store, place):
         await anyio.sleep(0.2)
@@ -76,7 +76,7 @@ async def test_a_place_that_comes_later_goes_and_comes_back_is_followed(tmp_path
         await until(store, lambda said: said == {"Lines": "hello one"})
 
 
-async def test_a_file_that_another_takes_the_place_of_is_read_on(tmp_path: Path) -> None:
+async def test_a_replaced_file_is_read_again(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     (place / "a.talk").write_bytes(HEAD + USER)

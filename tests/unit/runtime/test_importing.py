@@ -70,7 +70,7 @@ def sources(draw: st.DrawFn) -> bytes:
 
 @given(data=sources(), cuts=st.lists(st.floats(0, 1), max_size=4))
 @settings(max_examples=12)
-async def test_growing_by_any_prefixes_comes_to_the_same_as_all_at_once(
+async def test_importing_growing_prefixes_gives_the_same_result_as_one_import(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[float]
 ) -> None:
     folder = tmp_path_factory.mktemp("grow")
@@ -90,7 +90,7 @@ async def test_growing_by_any_prefixes_comes_to_the_same_as_all_at_once(
     assert grown == at_once
 
 
-async def test_a_second_import_reads_nothing_and_one_that_was_touched_adds_nothing(tmp_path: Path) -> None:
+async def test_a_second_import_skips_unchanged_sources_and_adds_nothing_from_touched_ones(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + ONE)
     async with stored(tmp_path / "home") as store:
@@ -120,7 +120,7 @@ async def test_a_message_that_grows_is_one_message_and_only_the_new_bytes_are_ad
         assert [hit.message for hit in (await store.search.search("one two")).hits] == [branch[1].id]
 
 
-async def test_what_a_search_has_indexed_is_found_by_its_new_words_once_it_has_grown(tmp_path: Path) -> None:
+async def test_grown_messages_are_found_by_their_new_words(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     async with stored(tmp_path / "home") as store:
         file.write_bytes(HEAD + USER + ONE)
@@ -132,7 +132,7 @@ async def test_what_a_search_has_indexed_is_found_by_its_new_words_once_it_has_g
         assert (len(page.hits), page.done, page.total) == (1, 2, 2)
 
 
-async def test_a_message_that_is_told_anew_becomes_a_sibling_and_the_old_one_stays(tmp_path: Path) -> None:
+async def test_a_rewritten_message_becomes_a_sibling_of_the_old_one(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     async with stored(tmp_path / "home") as store:
         file.write_bytes(HEAD + USER + ONE + NEXT)
@@ -148,7 +148,7 @@ async def test_a_message_that_is_told_anew_becomes_a_sibling_and_the_old_one_sta
         assert not (await take(store, file)).taken.changed
 
 
-async def test_a_source_that_says_one_id_twice_does_not_grow_with_each_import(tmp_path: Path) -> None:
+async def test_a_source_with_a_repeated_id_does_not_grow_with_each_import(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(
         HEAD + USER + ONE + NEXT + line(id="u1", role="user", text="another with that id") + line(id="x", parent="u1", text="?")
@@ -162,7 +162,7 @@ async def test_a_source_that_says_one_id_twice_does_not_grow_with_each_import(tm
         assert await told(store) == before
 
 
-async def test_the_shown_branch_follows_until_somebody_goes_on_here(tmp_path: Path) -> None:
+async def test_the_active_branch_follows_the_source_until_it_is_continued_in_moot(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     async with stored(tmp_path / "home") as store:
         file.write_bytes(HEAD + USER + ONE)
@@ -178,7 +178,7 @@ async def test_the_shown_branch_follows_until_somebody_goes_on_here(tmp_path: Pa
         assert [node.parent for node in nodes[2:]] == [nodes[1].id, nodes[1].id]
 
 
-async def test_a_record_that_is_cut_off_waits_while_the_source_is_young_and_is_kept_when_it_is_old(tmp_path: Path) -> None:
+async def test_a_truncated_record_waits_in_a_recent_source_and_is_stored_from_an_old_one(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     async with stored(tmp_path / "home") as store:
         file.write_bytes(HEAD + USER + ONE[:-9])
@@ -192,7 +192,7 @@ async def test_a_record_that_is_cut_off_waits_while_the_source_is_young_and_is_k
         assert (await take(store, file)).unchanged == 1
 
 
-async def test_parts_of_others_hang_on_them_whichever_comes_first(tmp_path: Path) -> None:
+async def test_children_are_attached_to_their_parents_in_any_order(tmp_path: Path) -> None:
     parent, child = tmp_path / "p.talk", tmp_path / "c.talk"
     parent.write_bytes(HEAD + USER + ONE)
     child.write_bytes(line(talk="c1", above="t1") + USER)
@@ -213,7 +213,7 @@ async def test_parts_of_others_hang_on_them_whichever_comes_first(tmp_path: Path
         assert [one.parent, other.parent].count(None) == 1
 
 
-async def test_a_dry_run_says_what_would_come_and_stores_nothing(tmp_path: Path) -> None:
+async def test_a_dry_run_reports_the_import_and_stores_nothing(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + ONE)
     async with stored(tmp_path / "home") as store:
@@ -227,7 +227,7 @@ async def test_a_dry_run_says_what_would_come_and_stores_nothing(tmp_path: Path)
         assert (await only(store)).message_count == 2
 
 
-async def test_what_is_older_than_wanted_is_passed_over(tmp_path: Path) -> None:
+async def test_older_conversations_are_skipped(tmp_path: Path) -> None:
     old, new = tmp_path / "old.talk", tmp_path / "new.talk"
     old.write_bytes(HEAD + USER + ONE)
     new.write_bytes(line(talk="t2") + line(id="u", role="user", text="late", at=1_800_000_000_000))
@@ -239,7 +239,7 @@ async def test_what_is_older_than_wanted_is_passed_over(tmp_path: Path) -> None:
         assert (await take(store, old)).conversations["added"] == 1
 
 
-async def test_times_that_can_be_none_are_none(tmp_path: Path) -> None:
+async def test_impossible_times_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     times = [-5, 10**17, 1_700_000_003_000, 1_700_000_001_000]
     lines = [line(id=str(at), role="user", text=f"at {at}", at=at) for at in times]
@@ -251,7 +251,7 @@ async def test_times_that_can_be_none_are_none(tmp_path: Path) -> None:
         assert (await store.search.search("at")).total == 4
 
 
-async def test_what_a_call_must_have_cost_is_told_as_estimated_and_grows_with_the_message(tmp_path: Path) -> None:
+async def test_estimated_costs_are_marked_and_grow_with_the_message(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     paid = {"model": "claude-sonnet-4-5@anthropic", "usage": {"input": 1000, "output": 100}}
     async with stored(tmp_path / "home") as store:
@@ -271,7 +271,7 @@ async def test_what_a_call_must_have_cost_is_told_as_estimated_and_grows_with_th
         assert report.unpriced == 1
 
 
-async def test_only_what_lies_in_its_place_says_where_tools_may_work(tmp_path: Path) -> None:
+async def test_only_sources_in_their_own_location_set_the_directory(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     file = tmp_path / "a.talk"
@@ -287,7 +287,7 @@ async def test_only_what_lies_in_its_place_says_where_tools_may_work(tmp_path: P
         assert (await only(store)).directory == "/elsewhere"
 
 
-async def test_a_conversation_that_a_person_has_deleted_is_left_alone(tmp_path: Path) -> None:
+async def test_a_deleted_conversation_is_not_imported_again(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER)
     async with stored(tmp_path / "home") as store:
@@ -298,7 +298,7 @@ async def test_a_conversation_that_a_person_has_deleted_is_left_alone(tmp_path: 
         assert (report.conversations["known"], report.taken.changed) == (1, False)
 
 
-async def test_a_long_conversation_goes_through_in_short_pieces_and_a_cancel_leaves_what_is_stored(tmp_path: Path) -> None:
+async def test_a_long_conversation_is_stored_in_pieces_that_survive_a_cancellation(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(
         HEAD + b"".join(line(id=f"m{at}", role="user", parent=f"m{at - 1}" if at else None, text="x" * 2000) for at in range(2000))
@@ -318,7 +318,7 @@ async def test_a_long_conversation_goes_through_in_short_pieces_and_a_cancel_lea
 
 
 @pytest.mark.anyio
-async def test_a_session_in_which_nobody_has_said_a_word_waits_for_one(tmp_path: Path) -> None:
+async def test_an_empty_session_is_imported_after_its_first_prompt(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     context = line(id="s1", role="system", text="You are at work.", at=1_700_000_000_000)
     file.write_bytes(HEAD + context)

@@ -16,19 +16,19 @@ from talk_format import Talk
 
 
 @pytest.mark.anyio
-async def test_one_bad_line_costs_itself_alone_and_is_told_of(tmp_path: Path) -> None:
+async def test_a_bad_line_is_reported_and_does_not_affect_others(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + USER + b"\x00" * 40 + b"\n" + ONE)
     async with stored(tmp_path / "home") as store:
         report = await take(store, file)
         assert (report.taken.added, report.problems, report.faulty) == (2, 1, True)
-        assert report.brought[0].notes == ("line 3 has NUL bytes, as a loss of power leaves them",)
+        assert report.brought[0].notes == ("line 3 contains NUL bytes, typically caused by a power failure",)
         bad = [event for event in await store.log.read((await only(store)).id) if isinstance(event.body, dict) and "problem" in event.body]
         assert [event.raw for event in bad] == [b"\x00" * 40 + b"\n"]
 
 
 @pytest.mark.anyio
-async def test_a_source_of_nothing_but_bad_records_is_told_of_and_makes_no_conversation(tmp_path: Path) -> None:
+async def test_a_source_with_only_bad_records_is_reported_without_a_conversation(tmp_path: Path) -> None:
     file = tmp_path / "a.talk"
     file.write_bytes(HEAD + b"bad\n" * 3)
     async with stored(tmp_path / "home") as store:
@@ -38,7 +38,7 @@ async def test_a_source_of_nothing_but_bad_records_is_told_of_and_makes_no_conve
 
 
 @pytest.mark.anyio
-async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
+async def test_a_bad_source_does_not_affect_others(tmp_path: Path) -> None:
     bad, good = tmp_path / "bad.talk", tmp_path / "good.talk"
     bad.write_bytes(b"[]\n")
     good.write_bytes(HEAD + USER)
@@ -61,12 +61,12 @@ async def test_a_bad_source_costs_no_other(tmp_path: Path) -> None:
         assert (report.conversations["added"], report.done) == (1, 3)
 
 
-def test_our_own_data_is_refused_and_nothing_but_files_is_opened(tmp_path: Path) -> None:
+def test_moots_own_data_is_rejected_and_only_files_are_opened(tmp_path: Path) -> None:
     data = tmp_path / "home" / "data"
     data.mkdir(parents=True)
     (data / "moot.db").write_bytes(HEAD)
     for own in (data, data / "moot.db"):
-        with pytest.raises(UsageError, match="its own data"):
+        with pytest.raises(UsageError, match="own data folder"):
             list(sources_at(own, "", data))
     folder = tmp_path / "folder"
     folder.mkdir()

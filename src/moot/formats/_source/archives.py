@@ -1,4 +1,4 @@
-"""The files in a zip, within limits: what an archive says of itself is not believed."""
+"""Zip archives, read with limits because their headers can't be trusted."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from moot.errors import UsageError
 __all__ = ["ZIP", "Member", "opened_zip"]
 
 ZIP = b"PK\x03\x04"
-"""How such a file begins."""
+"""Magic bytes of a zip archive."""
 _FILES = 1_000_000
 _RATIO = 200
 _FREE = 16 << 20
-"""Bytes that may come of a member whatever its ratio."""
+"""Number of bytes that a member may always have, whatever its compression ratio."""
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive."""
+    """One file in an archive."""
 
     name: str
-    """Relative, with `/`, without `..`; others are passed over."""
+    """Relative path with `/` and without `..`. Other members are ignored."""
     archive: zipfile.ZipFile
     info: zipfile.ZipInfo
 
     def pieces(self) -> Iterator[bytes]:
-        """Its bytes. Raises UsageError for a bomb and for what is damaged."""
+        """Yield the content in chunks. Raise UsageError for damaged members and zip bombs."""
         limit = max(_FREE, self.info.compress_size * _RATIO)
         size = 0
         try:
@@ -40,25 +40,27 @@ class Member:
                 while piece := file.read(_CHUNK):
                     size += len(piece)
                     if size > limit:
-                        raise UsageError(f"{self.name!r} in the archive unpacks to more than {_RATIO} times its size: that is no export")
+                        raise UsageError(
+                            f"{self.name!r} in the archive expands to more than {_RATIO} times its size. It may be a zip bomb."
+                        )
                     yield piece
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            raise UsageError(f"{self.name!r} in the archive can't be unpacked: {error}") from error
+            raise UsageError(f"Can't unpack {self.name!r} from the archive: {error}") from error
 
 
 @contextmanager
 def opened_zip(path: Path) -> Generator[tuple[Member, ...]]:
-    """Its files, folders and links left out. Raises UsageError."""
+    """Open an archive and yield its regular files. Raise UsageError if it can't be read."""
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
-        raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
     except (zipfile.BadZipFile, ValueError) as error:
-        raise UsageError(f"{str(path)!r} is no zip that can be read: {error}") from error
+        raise UsageError(f"Can't read {str(path)!r} as a zip archive: {error}") from error
     with archive:
         infos = archive.infolist()
         if len(infos) > _FILES:
-            raise UsageError(f"{str(path)!r} holds more than {_FILES:,} files")
+            raise UsageError(f"{str(path)!r} contains more than {_FILES:,} files.")
         yield tuple(Member(info.filename, archive, info) for info in infos if _is_plain(info))
 
 

@@ -1,4 +1,4 @@
-"""Files that a source names: read when they are plain files where they have to be, and never anything else."""
+"""Files referenced by a source, read only if they are regular files inside an allowed folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["beside"]
 
 
 def beside(path: Path, *, inside: Path, limit: int) -> bytes | None:
-    """The content of a regular file below a folder; None for what is not there, not plain, reached by a link, or larger than `limit`."""
+    """Return the content of a regular file below `inside`, or None if it is missing, reached by a symlink, or larger than `limit` bytes."""
     try:
         relative = Path(os.path.normpath(path)).relative_to(inside)
     except ValueError:

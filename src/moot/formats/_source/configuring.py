@@ -1,4 +1,4 @@
-"""Another program's configuration as pieces of ours: harmless as they stand, without secrets, and nothing of it dropped in silence."""
+"""Configuration of other programs, converted to harmless sections of moot's configuration without secrets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", 
 
 
 class _Variable(str):
-    """A reference that stays one."""
+    """A reference to an environment variable."""
 
 
 class Draft:
-    """Pieces, what has no place, and notes, while they are gathered."""
+    """Builder of a configuration: sections, unsupported settings and notes."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -32,42 +32,42 @@ class Draft:
         self._notes: dict[str, None] = {}
 
     def agent(self, name: str, facts: JsonObject, *, tools: Json = None, known: Mapping[str, str] | None = None) -> None:
-        """An agent; `tools` are the program's names of those that it may use, and `known` what those are here."""
+        """Add an agent. `tools` lists the program's own tool names, and `known` maps them to moot's."""
         name = self._free("agents", name)
         if isinstance(tools, list):
             offered = [str(tool) for tool in tools if isinstance(tool, str)]
             ours = dict.fromkeys((known or {})[tool] for tool in offered if tool in (known or {}))
             facts = {**facts, "tools": list[Json](ours)}
             if missing := [tool for tool in offered if tool not in (known or {})]:
-                self.note(f"agent {name!r}: no tool here is what {', '.join(missing)} was")
+                self.note(f"agent {name!r}: no equivalent for the tools {', '.join(missing)}")
         self._sections.setdefault("agents", {})[name] = {key: self._plain(value) for key, value in facts.items() if value not in ("", None)}
 
     def server(self, name: str, facts: JsonObject) -> None:
-        """An MCP server, switched off: it runs a program, or sends what an agent says to an address."""
+        """Add an MCP server, disabled because it can run programs or send data."""
         name = self._free("mcp", name)
-        given = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
-        if bool(given.get("command")) == bool(given.get("url")):
+        fields = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
+        if bool(fields.get("command")) == bool(fields.get("url")):
             self.keep("mcp", {name: facts})
-            self.note(f"MCP server {name!r}: neither a command nor a url alone; kept as a comment")
+            self.note(f"MCP server {name!r}: needs either a command or a URL; kept as a comment")
             return
         for holder in ("env", "headers"):
-            values = given.get(holder)
+            values = fields.get(holder)
             if isinstance(values, dict):
-                given[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
-        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in given.items()}, "enabled": False}
-        self.note("MCP servers are switched off; set `enabled: true` on those that you want")
+                fields[holder] = {key: self.secret(f"{name}_{key}", str(value), key) for key, value in values.items()}
+        self._sections.setdefault("mcp", {})[name] = {**{key: self._plain(value) for key, value in fields.items()}, "enabled": False}
+        self.note("MCP servers are disabled; set `enabled: true` on those that you want to use")
 
     def rule(self, tool: str, action: Literal["allow", "ask", "deny"], match: str = "*") -> None:
-        """A standing permission."""
+        """Add a permission rule."""
         self._rules.append({"tool": tool, **({"match": self._plain(match)} if match != "*" else {}), "action": action})
 
     def setting(self, section: str, name: str, value: Json) -> None:
-        """Any other key of a section."""
+        """Add any other setting of a section."""
         if value not in ("", None, {}):
             self._sections.setdefault(section, {})[name] = self._plain(value)
 
     def secret(self, variable: str, value: str, key: str = "secret") -> str:
-        """What stands for a value: itself when it is none, or is a reference already; else a variable for it."""
+        """Return `value`, or a variable reference in its place if it looks like a secret."""
         if re.fullmatch(r"\$\{\w+\}", value):
             return _Variable(value)
         if not value or not (_SECRET.search(key) or redact(value) != value):
@@ -77,7 +77,7 @@ class Draft:
         return _Variable(f"${{{name}}}")
 
     def keep(self, section: str, value: Json) -> None:
-        """What there is no place for."""
+        """Keep a setting that moot does not support."""
         if value in (None, "", [], {}):
             return
         before = self._unsupported.get(section)
@@ -95,23 +95,23 @@ class Draft:
         pieces = cast("JsonObject", _settled(cast("JsonObject", self._sections)))
         if self._rules:
             pieces["permissions"] = {**self._sections.get("permissions", {}), "rules": self._rules}
-            self.note("permissions are rights: read each rule before you take it over")
+            self.note("permissions grant access: review each rule before you copy it")
         if self._unsupported:
-            self.note(f"what there is no place for yet is kept as comments: {', '.join(self._unsupported)}")
+            self.note(f"unsupported settings are kept as comments: {', '.join(self._unsupported)}")
         notes = tuple(f"{self._program}: {note}" for note in self._notes)
         return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes)
 
     def _free(self, section: str, name: str) -> str:
-        taken = self._sections.get(section, {})
+        existing = self._sections.get(section, {})
         base = _NAME.sub("-", name).strip("-") or "unnamed"
         free, number = base, 1
-        while free in taken:
+        while free in existing:
             number += 1
             free = f"{base}-{number}"
         return free
 
     def _plain(self, value: Json) -> Json:
-        """Without secrets, and with no reference in it: a variable's value must not get into what a model reads."""
+        """Return the value without secrets and with `${` escaped, so that no variable's value reaches a model."""
         if isinstance(value, _Variable):
             return value
         if isinstance(value, str):
@@ -122,7 +122,7 @@ class Draft:
 
 
 def _settled(value: Json) -> Json:
-    """With references as plain text."""
+    """Return the value with references as plain text."""
     if isinstance(value, _Variable):
         return str(value)
     if isinstance(value, list):
@@ -131,6 +131,6 @@ def _settled(value: Json) -> Json:
 
 
 def texts(value: Json) -> JsonObject:
-    """An object of texts: other plain values as they are written."""
+    """Return an object with all plain values as strings."""
     found = value.items() if isinstance(value, dict) else ()
     return {name: str(one) for name, one in found if isinstance(one, str | int | float)}

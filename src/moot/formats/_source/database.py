@@ -1,4 +1,4 @@
-"""A SQLite file of another program, as it stood at one moment: a private copy is read, so neither stands in the other's way."""
+"""SQLite databases of other programs, read from a private copy so that neither program blocks the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["SQLITE", "Connection", "Row", "columns", "made", "object_of", "opene
 Connection: TypeAlias = sqlite3.Connection
 Row: TypeAlias = sqlite3.Row
 SQLITE = b"SQLite format 3\x00"
-"""How such a file begins."""
+"""Magic bytes of an SQLite database."""
 _BESIDE = ("", "-wal", "-journal")
 _TRIES = 20
 _PAUSE = 0.05
@@ -29,15 +29,15 @@ _PAUSE = 0.05
 
 @contextmanager
 def opened(path: Path) -> Generator[sqlite3.Connection]:
-    """A connection to a copy, whose rows are found by name; gone with the block. A link is what it leads to: it was named.
+    """Open a copy of the database with rows accessible by name. The copy is deleted when the context exits. Symlinks are followed.
 
-    Raises UsageError for what can't be read or is damaged, in the block too.
+    Raise UsageError if the database can't be read, including while the context is active.
     """
     with tempfile.TemporaryDirectory(prefix="moot-") as folder:
         try:
             copy = _copied(path.resolve(), Path(folder))
         except OSError as error:
-            raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+            raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
         try:
             with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
@@ -45,18 +45,20 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA query_only = ON")
                 yield connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # its own words about a damaged name may be no text
-            raise UsageError(f"{str(path)!r} can't be read as a database: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message about a damaged name may not be valid UTF-8
+            raise UsageError(f"Can't read {str(path)!r} as a database: {error}") from error
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
-    """Each table or view → its columns."""
+    """Return each table or view with its columns."""
     names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
     return {name: frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))) for name in names}
 
 
 def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
-    """`tables` of a file, for looking whose it is; empty when it can't be said. It is copied only when what it holds lies beside it yet."""
+    """Return the tables of a file, or nothing if it is not a readable database. It is copied only if its data is still in the
+    write-ahead log.
+    """
     if not head.startswith(SQLITE):
         return {}
     path = path.resolve()
@@ -74,15 +76,15 @@ def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
 
 
 def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[sqlite3.Row | str]:
-    """The rows, and what is wrong, as the last, where the file is damaged behind them."""
+    """Yield the rows. If the database is damaged, the last item is a string that describes the problem."""
     try:
         yield from connection.execute(query, values)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        yield f"the rest of the rows can't be read: {error}"
+        yield f"the remaining rows can't be read: {error}"
 
 
 def readable(connection: sqlite3.Connection, problems: list[str], query: str, *values: Any) -> Iterator[sqlite3.Row]:
-    """The rows that can be read; what is wrong with those behind them goes to the problems."""
+    """Yield the readable rows. Append a damaged database's error to `problems`."""
     for row in rows(connection, query, *values):
         if isinstance(row, str):
             problems.append(row)
@@ -91,27 +93,27 @@ def readable(connection: sqlite3.Connection, problems: list[str], query: str, *v
 
 
 def object_of(row: sqlite3.Row) -> JsonObject:
-    """A row as JSON; bytes as `{"base64": …}`."""
+    """Return a row as JSON, with bytes as `{"base64": …}`."""
     return {name: _json(value) for name, value in zip(row.keys(), tuple(row), strict=True)}
 
 
 def raw_of(row: sqlite3.Row) -> bytes:
-    """A row as the bytes that it is kept as: one line of canonical JSON."""
+    """Return a row as one line of canonical JSON."""
     return dumps(object_of(row)) + b"\n"
 
 
 def made(schema: str, inserts: Iterable[tuple[str, Iterable[tuple[Any, ...]]]]) -> bytes:
-    """The bytes of a new database: its schema, and statements, each with its rows."""
+    """Return the bytes of a new database with a schema and rows."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
-        for statement, given in inserts:
-            connection.executemany(statement, given)
+        for statement, rows_ in inserts:
+            connection.executemany(statement, rows_)
         connection.commit()
         return connection.serialize()
 
 
 def _text(value: bytes) -> str:
-    """Text as far as it is text: one bad value makes no table unreadable."""
+    """Decode text, replacing invalid bytes so that one bad value does not make a table unreadable."""
     return value.decode("utf-8", "replace")
 
 
@@ -120,26 +122,26 @@ def _json(value: Any) -> Json:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """The file and what belongs to it, all of one moment. Raises OSError, UsageError."""
+    """Copy the database and its log files in a consistent state. Raise OSError or UsageError."""
     copy = folder / "copy.db"
     for _ in range(_TRIES):
         before = _state(path)
         for end in _BESIDE:
-            beside = path.with_name(path.name + end)
+            file = path.with_name(path.name + end)
             target = copy.with_name(copy.name + end)
             target.unlink(missing_ok=True)
-            if beside.is_file() and not beside.is_symlink():
-                shutil.copyfile(beside, target)
+            if file.is_file() and not file.is_symlink():
+                shutil.copyfile(file, target)
         if _state(path) == before:
             return copy
         time.sleep(_PAUSE)
-    raise UsageError(f"{str(path)!r} is written to without a pause", fix="close the program that owns it, or try again later")
+    raise UsageError(f"{str(path)!r} is being written to continuously.", fix="Close the program that uses it, or try again later.")
 
 
 def _state(path: Path) -> list[tuple[int, int, int] | None]:
     found: list[tuple[int, int, int] | None] = []
     for end in _BESIDE:
-        beside = path.with_name(path.name + end)
-        about = beside.stat() if beside.exists() else None
+        file = path.with_name(path.name + end)
+        about = file.stat() if file.exists() else None
         found.append(None if about is None else (about.st_ino, about.st_size, about.st_mtime_ns))
     return found

@@ -1,4 +1,4 @@
-"""The newest messages of a file that grows, as long as records may still belong to them; of all others what finds them again."""
+"""Messages of a growing file. The newest ones stay open because later records may belong to them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["NOWHERE", "Draft", "Drafts", "Growing"]
 
 _HELD = 4
 _LARGEST = 16 << 20
-"""Bytes of lines behind which an answer goes on in another message."""
+"""Size in bytes after which an assistant message is continued in another message."""
 NOWHERE = -1
-"""The place of what hangs on nothing."""
+"""Index of the parent of a first message."""
 
 
 class Growing(Protocol):
-    """An answer while its records come in."""
+    """The content of an assistant message while its records are read."""
 
     @property
     def waits(self) -> bool:
-        """Whether a call has no output yet."""
+        """True while a tool call has no output."""
         ...
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """The parts as they are now; `over`: nothing more is to come."""
+        """Return the current parts. `over` means that no more records follow."""
         ...
 
     def metadata(self) -> JsonObject:
-        """What it was made with."""
+        """Return the message's metadata."""
         ...
 
 
@@ -50,91 +50,93 @@ class Draft(Generic[A]):
     place: int
     parent: str | None
     at: int
-    said: tuple[Part, ...] | None
-    """A person's words; None = an answer."""
+    prompt: tuple[Part, ...] | None
+    """The parts of a prompt; None for an assistant message."""
     answer: A
     last: int = 0
-    """The newest line of the tree that belongs to it."""
+    """The newest line of the tree that belongs to the message."""
     raws: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     role: Role = "user"
-    """Whose words they are, of a message that is no answer."""
+    """Role of a message that is not an assistant message."""
 
     def grow(self, raw: bytes) -> None:
-        """Takes the source's own words for it."""
+        """Append raw bytes of the source."""
         self.raws.append(raw)
         self.size += len(raw)
 
     def is_full(self) -> bool:
-        """Whether it is so large that the next model call begins another message."""
+        """Return whether the message is so large that the next model call starts another one."""
         return self.size > _LARGEST and not self.answer.waits
 
 
 class Drafts(Generic[A]):
-    """Messages by their places, which are numbers in the order of their beginnings."""
+    """Messages by index, in the order in which they start."""
 
     def __init__(self, answer: Callable[[int], A]) -> None:
-        """`answer` makes an empty one for a prompt of that time."""
+        """`answer` creates an empty answer to a prompt of that time."""
         self._new = answer
         self.kept: Counter[str] = Counter()
         self.approximated: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.model = ""
-        self._made: list[tuple[str, bool]] = []
+        self._started: list[tuple[str, bool]] = []
         self._parents = set[int]()
-        self._held: dict[int, Draft[A]] = {}
+        self._open: dict[int, Draft[A]] = {}
         self._answers: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._started)
 
-    def held(self, place: int | None) -> Draft[A] | None:
-        """The message at that place, if it may still grow."""
-        return self._held.get(place) if place is not None else None
+    def get(self, place: int | None) -> Draft[A] | None:
+        """Return the message at an index if it may still grow."""
+        return self._open.get(place) if place is not None else None
 
     def answer(self, place: int) -> Draft[A] | None:
-        """The answer at that place, if it may still grow."""
-        draft = self._held.get(place)
-        return draft if draft is not None and draft.said is None else None
+        """Return the assistant message at an index if it may still grow."""
+        draft = self._open.get(place)
+        return draft if draft is not None and draft.prompt is None else None
 
     def answer_to(self, place: int) -> Draft[A] | None:
-        """The newest answer to the prompt at that place, if it may still grow."""
-        is_prompt = place == NOWHERE or not self._made[place][1]
-        return self._held.get(self._answers.get(place, NOWHERE)) if is_prompt else None
+        """Return the newest answer to a prompt if it may still grow."""
+        is_prompt = place == NOWHERE or not self._started[place][1]
+        return self._open.get(self._answers.get(place, NOWHERE)) if is_prompt else None
 
-    def begin(self, id: str, parent: int, at: int, said: tuple[Part, ...] | None, line: int) -> Draft[A]:
-        """A new message below that place; `line`: which line of the tree it hangs on."""
-        if parent in self._parents or (parent == NOWHERE and self._made):
-            above = self._held.get(parent)
+    def begin(self, id: str, parent: int, at: int, prompt: tuple[Part, ...] | None, line: int) -> Draft[A]:
+        """Start a message below the message at index `parent`. `line` is the line of the tree that it follows."""
+        if parent in self._parents or (parent == NOWHERE and self._started):
+            above = self._open.get(parent)
             (self.kept if above is None or above.last == line else self.approximated)["branches"] += 1
         self._parents.add(parent)
-        place = len(self._made)
-        above = self._held.get(parent)
-        draft = Draft[A](id, place, self._made[parent][0] if parent != NOWHERE else None, at, said, self._new(above.at if above else at))
-        self._made.append((id, said is None))
-        self._held[place] = draft
-        if said is None:
+        place = len(self._started)
+        above = self._open.get(parent)
+        draft = Draft[A](
+            id, place, self._started[parent][0] if parent != NOWHERE else None, at, prompt, self._new(above.at if above else at)
+        )
+        self._started.append((id, prompt is None))
+        self._open[place] = draft
+        if prompt is None:
             self._answers[parent] = place
         return draft
 
     def finished(self, *, all: bool = False) -> Iterator[ImportedMessage]:
-        """Messages that nothing belongs to any more; at the end all that there are."""
-        while len(self._held) > (0 if all else _HELD):
-            draft = self._held.pop(next(iter(self._held)))
-            yield self._message(draft, over=bool(self._held))
+        """Yield the messages that can't grow any more, or all of them at the end."""
+        while len(self._open) > (0 if all else _HELD):
+            draft = self._open.pop(next(iter(self._open)))
+            yield self._message(draft, over=bool(self._open))
 
     def _message(self, draft: Draft[A], *, over: bool) -> ImportedMessage:
         raw = b"".join(draft.raws)
-        parts = draft.answer.parts(over=over) if draft.said is None else draft.said
-        role, metadata = (draft.role, {}) if draft.said is not None else ("assistant", draft.answer.metadata())
+        parts = draft.answer.parts(over=over) if draft.prompt is None else draft.prompt
+        role, metadata = (draft.role, {}) if draft.prompt is not None else ("assistant", draft.answer.metadata())
         message = ImportedMessage(role, parts, draft.id, raw, draft.parent, draft.at, metadata)
         self.kept.update(things_in(message))
         self.model = str(metadata.get("model") or self.model)
         return message
 
     def fidelity(self) -> Fidelity:
-        """What became of what came since it was asked last."""
-        told = Fidelity(+self.kept, +self.approximated, +self.lost)
+        """Return the counts since the last call."""
+        counts = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()
-        return told
+        return counts

@@ -1,4 +1,4 @@
-"""Fields of somebody else's JSON, and its times: what is not there, or not of the kind expected, is empty and no error."""
+"""Fields of untrusted JSON. Missing fields and fields of the wrong type are read as empty values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from moot.types.canonical import Json, JsonObject
 __all__ = ["at", "flag", "iso_of", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
 
 _LATEST = 253_402_300_799_000
-"""ms: the year 9999."""
+"""ms: the end of the year 9999."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def at(value: Json, *names: str) -> Json:
-    """What stands below these names."""
+    """Return the value at a path of names."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -48,7 +48,7 @@ def flag(value: Json, *names: str) -> bool:
 
 
 def whole_number(value: Json, *names: str) -> int | None:
-    """A count: what is no whole number, or less than nothing, is unknown."""
+    """Return a non-negative integer, or None."""
     found = at(value, *names)
     if isinstance(found, float) and found.is_integer():
         found = int(found)
@@ -56,7 +56,7 @@ def whole_number(value: Json, *names: str) -> int | None:
 
 
 def money(value: Json, *names: str) -> int | None:
-    """Dollars as nano-dollars; None = unknown."""
+    """Return an amount in dollars as nano-dollars, or None if it is unknown."""
     found = at(value, *names)
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or not 0 <= found < 1e9:
         return None
@@ -64,9 +64,9 @@ def money(value: Json, *names: str) -> int | None:
 
 
 def milliseconds(value: Json, *names: str) -> int:
-    """A time as ms since the epoch: of ISO 8601 text, or a number of s, ms, µs or ns, told apart by size; 0 = none.
+    """Return a time in ms since the epoch, from ISO 8601 text or a number of s, ms, µs or ns, distinguished by size. 0 means none.
 
-    Text without a zone is taken for UTC.
+    Text without a time zone is read as UTC.
     """
     found = value.get(names[0]) if len(names) == 1 and isinstance(value, dict) else at(value, *names)
     if isinstance(found, str):
@@ -90,7 +90,7 @@ def _of_text(written: str) -> int:
 
 
 def iso_of(ms: int) -> str:
-    """RFC 3339 in UTC, to the ms; year 1 for 0, as Go writes no time."""
+    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes year 1, as Go writes a missing time."""
     if not 0 < ms <= _LATEST:
         return "0001-01-01T00:00:00Z"
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

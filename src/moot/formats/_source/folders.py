@@ -1,4 +1,4 @@
-"""The regular files below a folder: no links, no devices, no pipes, no end of depth."""
+"""Regular files below a folder, without links, devices and pipes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTH = 32
 
 
 def files_below(folder: Path, suffix: str = "", *, depth: int = _DEPTH) -> Iterator[Path]:
-    """Regular files whose name ends so, ordered by name within each folder. A folder that can't be read is passed over."""
+    """Yield regular files with the suffix, sorted by name within each folder. Unreadable folders are skipped."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
     except OSError:

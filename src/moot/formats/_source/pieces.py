@@ -1,4 +1,4 @@
-"""JSON in pieces: the elements of an array of any size one at a time, and the very bytes that a value stands in."""
+"""Incremental JSON scanning: array elements one at a time, and the exact bytes of values."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ __all__ = [
 ]
 
 LARGEST = 64 << 20
-"""Bytes of one element; what is larger is passed over and never held."""
+"""Maximum size of an element in bytes. Larger ones are skipped and never loaded."""
 _DOCUMENT = 256 << 20
-"""Bytes of a document that is read at once."""
+"""Maximum size in bytes of a document that is loaded into memory."""
 _CHUNK = 1 << 20
 _DEEPEST = 200
-"""Brackets in brackets at the beginning of a document: no conversation has more."""
+"""Maximum nesting depth at the beginning of a document."""
 _FLAT = rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+'
-"""Anything without a bracket, whole strings passed over."""
+"""Matches text without brackets, skipping whole strings."""
 _DEEP = re.compile(rb"%b(?:(?:\{%b\}|\[%b\])%b)*+([\"\[\]{}])" % ((_FLAT,) * 4), re.DOTALL)
-"""Up to what matters inside a value: a bracket with others inside it, or the quote of a string that is cut off."""
+"""Matches up to the next relevant token of a value: a bracket that contains others, or the quote of an unterminated string."""
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
-"""What is left of a string that began before."""
+"""Matches the rest of a string."""
 _BETWEEN = re.compile(rb"[\s,]*")
 _SCALAR = re.compile(rb'[^\s,\[\]{}"]+')
 _KEY = re.compile(rb'[\s,]*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
 _CLOSES = {ord("["): b"]", ord("{"): b"}"}
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark, which some programs write first."""
+"""The byte order mark that some programs write first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An element of an array."""
+    """One element of an array."""
 
     number: int
-    """From 1."""
+    """Starts at 1."""
     raw: bytes
-    """Empty when it is too large to be held."""
+    """Empty if the element is too large."""
     value: Json
     problem: str = ""
-    """What is wrong with it; empty = `value` is there."""
+    """Description of the problem; empty if `value` is available."""
     lead: bytes = b""
-    """What stands between it and the one before."""
+    """Bytes between this element and the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A member of an object, and where its value stands."""
+    """A member of an object and the position of its value."""
 
     name: str
     begin: int
@@ -79,7 +79,9 @@ class Span:
 
 
 def parsed(data: bytes | str) -> Json:
-    """Any JSON value; half a surrogate pair, as programs that cut text leave it, becomes U+FFFD. Raises ValueError."""
+    """Parse any JSON value. Unpaired surrogates, left by programs that cut text, become U+FFFD. Raise ValueError if it is not valid
+    JSON.
+    """
     try:
         return loads(data)
     except ValueError:
@@ -92,7 +94,7 @@ def parsed(data: bytes | str) -> Json:
 
 
 def value_in(written: Json) -> Json:
-    """What a text holds as JSON, as columns and arguments do; what is no JSON in a text stays what it is."""
+    """Parse JSON in a string, such as a database column or tool arguments. Text that is not JSON is returned unchanged."""
     try:
         return parsed(written) if isinstance(written, str) and written else written
     except ValueError:
@@ -100,35 +102,35 @@ def value_in(written: Json) -> Json:
 
 
 def object_in(written: Json) -> JsonObject:
-    """The object that a text holds as JSON; an empty one when it holds none."""
+    """Parse a JSON object in a string. Return an empty object if there is none."""
     value = value_in(written)
     return value if isinstance(value, dict) else {}
 
 
 def bytes_of(path: Path) -> Iterator[bytes]:
-    """A file piece by piece. Raises UsageError."""
+    """Yield a file in chunks. Raise UsageError if it can't be read."""
     try:
         with plain(path) as file:
             while data := file.read(_CHUNK):
                 yield data
     except OSError as error:
-        raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
 
 
 def whole(path: Path, largest: int = _DOCUMENT) -> bytes:
-    """A document, without its byte order mark. Raises UsageError, for one that is too large to be held too."""
+    """Return a document without its byte order mark. Raise UsageError if it can't be read or is too large."""
     pieces: list[bytes] = []
     size = 0
     for piece in bytes_of(path):
         size += len(piece)
         if size > largest:
-            raise UsageError(f"{str(path)!r} is a single JSON value of more than {largest >> 20:,} MiB", fix="split it")
+            raise UsageError(f"{str(path)!r} is a single JSON value of more than {largest >> 20:,} MiB.", fix="Split the file.")
         pieces.append(piece)
     return b"".join(pieces).removeprefix(MARK)
 
 
 def array(chunks: Iterable[bytes]) -> Iterator[Piece]:
-    """Each element of the array that the bytes begin with, one held at a time. Nothing when they begin with no array."""
+    """Yield the elements of the array at the beginning of the data, one at a time. Yield nothing if it is not an array."""
     scanner = _Scanner(iter(chunks))
     scanner.more()
     scanner.data = scanner.data.removeprefix(MARK).lstrip()
@@ -139,7 +141,7 @@ def array(chunks: Iterable[bytes]) -> Iterator[Piece]:
 
 
 def elements(data: bytes, begin: int = 0) -> Iterator[Piece]:
-    """The same of an array that begins there in what is held."""
+    """Yield the elements of the array at position `begin`."""
     if data[begin : begin + 1] == b"[":
         yield from _elements(_Scanner(iter(()), data, begin + 1))
 
@@ -158,11 +160,11 @@ def _piece(number: int, raw: bytes, problem: str, lead: bytes) -> Piece:
     try:
         return Piece(number, raw, parsed(raw), "", lead)
     except ValueError as error:
-        return Piece(number, raw, None, f"element {number} is no JSON: {error}", lead)
+        return Piece(number, raw, None, f"element {number} is not valid JSON: {error}", lead)
 
 
 class _Scanner:
-    """Finds where values end in bytes that come piece by piece."""
+    """A scanner that finds the ends of values in chunked data."""
 
     def __init__(self, chunks: Iterator[bytes], data: bytes = b"", at: int = 0) -> None:
         self._chunks = chunks
@@ -170,17 +172,19 @@ class _Scanner:
         self.at = at
 
     def more(self) -> bool:
-        """Reads on, twice as much as is held, so that a long value is not looked through again and again."""
+        """Read more data, as much as is already buffered, so that long values are not rescanned repeatedly. Return whether there was
+        any.
+        """
         pieces, size = [self.data[self.at :]], 0
-        wanted = max(1, len(pieces[0]))
-        while size < wanted and (chunk := next(self._chunks, None)) is not None:
+        needed = max(1, len(pieces[0]))
+        while size < needed and (chunk := next(self._chunks, None)) is not None:
             pieces.append(chunk)
             size += len(chunk)
         self.data, self.at = b"".join(pieces), 0
         return size > 0
 
     def next(self) -> bytes | None:
-        """Goes to where the next element begins, and gives what stands before it; None at the array's end."""
+        """Move to the next element and return the bytes before it. Return None at the end of the array."""
         lead = b""
         while True:
             begin, self.at = self.at, past(self.data, self.at)
@@ -191,30 +195,30 @@ class _Scanner:
                 return None
 
     def value(self) -> tuple[bytes, str]:
-        """The element that begins here, and what is wrong with it."""
-        held: list[bytes] = []
+        """Return the current element and a description of its problem, if any."""
+        buffered: list[bytes] = []
         depth = size = 0
-        inside = False  # a string that is longer than what is held
+        inside = False  # inside a string that is longer than the buffer
         too_large = False
         while True:
             end, depth, inside = self.ends(depth, inside)
             if depth == 0 and not inside:
-                held.append(self.data[self.at : end])
+                buffered.append(self.data[self.at : end])
                 self.at = end
-                return (b"", f"is larger than {LARGEST >> 20} MiB") if too_large else (b"".join(held), "")
-            held.append(self.data[self.at : end])
+                return (b"", f"is larger than {LARGEST >> 20} MiB") if too_large else (b"".join(buffered), "")
+            buffered.append(self.data[self.at : end])
             size += end - self.at
             self.at = end
             if size > LARGEST:
                 too_large = True
-                held.clear()
+                buffered.clear()
             if not self.more():
-                held.append(self.data[self.at :])
+                buffered.append(self.data[self.at :])
                 self.at = len(self.data)
-                return (b"", "is cut off, and too large to be held") if too_large else (b"".join(held), "is cut off")
+                return (b"", "is truncated and too large to load") if too_large else (b"".join(buffered), "is truncated")
 
     def ends(self, depth: int, inside: bool) -> tuple[int, int, bool]:
-        """Where the value ends in what is held, else how far it was looked through: (place, depth, in a string)."""
+        """Return the end of the value, or how far the buffer was scanned: (position, depth, inside a string)."""
         at = self.at
         if inside:
             rest = _REST.match(self.data, at)
@@ -239,7 +243,7 @@ class _Scanner:
         return self._untorn(end), depth, False
 
     def _scalar(self, at: int) -> int:
-        """The end of a number or a word, which may go on in what is not read yet."""
+        """Return the end of a number or literal, which may continue in unread data."""
         while (scalar := _SCALAR.match(self.data, at)) is not None and scalar.end() == len(self.data):
             at -= self.at
             if not self.more():
@@ -247,35 +251,35 @@ class _Scanner:
         return scalar.end() if scalar else at + 1
 
     def _untorn(self, end: int) -> int:
-        """How far what is held was looked through: there is no whole string behind the last bracket that a cut could tear."""
+        """Return how far the buffer was scanned without splitting a string."""
         return len(self.data) if self.data.find(b'"', end) < 0 else end
 
     def _safe(self, at: int) -> int:
-        """The end of what is held, or a little before, so that no escape is torn."""
+        """Return the end of the buffer, or the position before a trailing escape, so that it is not split."""
         tail = len(self.data) - len(self.data.rstrip(b"\\"))
         return max(at, len(self.data) - tail)
 
 
 def past(data: bytes, at: int) -> int:
-    """Where what stands between values ends that begins there."""
+    """Return the position after whitespace and commas."""
     between = _BETWEEN.match(data, at)
     return between.end() if between else at
 
 
 def member(data: bytes, name: str, begin: int = 0) -> Span | None:
-    """The first member of that name in the object that begins there."""
+    """Return the first member with a name in the object at position `begin`."""
     return next((span for span in members(data, begin) if span.name == name), None)
 
 
 def members(data: bytes, begin: int = 0) -> Iterator[Span]:
-    """The members of the object that begins there, as far as they can be read; none when there is no object."""
+    """Yield the readable members of the object at position `begin`, or nothing if there is no object."""
     return (span for _, span in along(data, ("*",), begin))
 
 
 def along(data: bytes, names: tuple[str, ...], begin: int = 0) -> Iterator[tuple[tuple[str, ...], Span]]:
-    """The members of an object that are reached by these names, `*` being any, each by its whole way; one behind what is in it.
+    """Yield the members at a path of names, where `*` matches any name, each with its full path. Inner members come first.
 
-    It is looked through once, however deep they lie.
+    The data is scanned only once.
     """
     return _along(data, names, begin, ())
 
@@ -290,7 +294,7 @@ def _along(data: bytes, names: tuple[str, ...], begin: int, above: tuple[str, ..
             at = past(data, at)
             if at >= len(data) or data[at] in b"}":
                 return min(at + 1, len(data))
-            at = _end(data, at)  # something broken, behind which others may stand
+            at = _end(data, at)  # damaged: valid members may follow
             continue
         name, start = _name(key[1]), key.end()
         if name is None or names[:1] not in (("*",), (name,)):
@@ -311,14 +315,14 @@ def _name(key: bytes) -> str | None:
 
 
 def _end(data: bytes, begin: int) -> int:
-    """Where the value ends that begins there; the end of all when it does not."""
+    """Return the end of the value at a position, or the end of the data if the value is incomplete."""
     end, depth, inside = _Scanner(iter(()), data, begin).ends(0, False)
     return len(data) if depth or inside else end
 
 
 @lru_cache(maxsize=4)
 def beginning(head: bytes) -> Json:
-    """What a JSON document says that is perhaps cut off, as far as it goes; None when it is no JSON."""
+    """Parse a JSON document that may be truncated, as far as possible. Return None if it is not JSON."""
     text = head.removeprefix(MARK).strip()
     if text[:1] not in (b"[", b"{"):
         return None
@@ -331,7 +335,7 @@ def beginning(head: bytes) -> Json:
 
 
 def _closed(text: bytes) -> Iterator[bytes]:
-    """The text with its open string and brackets closed; and cut before the last member that is not whole."""
+    """Yield the text with open strings and brackets closed, then cut before the last incomplete member."""
     text = text.decode("utf-8", "ignore").encode()
     stack = bytearray()
     open_string = False

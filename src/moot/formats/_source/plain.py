@@ -1,4 +1,4 @@
-"""A regular file, opened: a pipe in its place is not waited for, and a device not read."""
+"""Regular files, opened without blocking on pipes and without reading devices."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import BinaryIO
 __all__ = ["HEAD", "head_of", "plain"]
 
 HEAD = 64 << 10
-"""Bytes by which a format knows its files."""
+"""Number of bytes used to recognize a format."""
 
 
 def plain(path: Path, *, links: bool = True, buffering: int = -1) -> BinaryIO:
-    """The file, for reading; with `links` off its last name must be no link. Raises OSError, also for what is no regular file."""
+    """Open a regular file for reading. Without `links`, the last path component must not be a link. Raise OSError if it is not a regular
+    file.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
 def head_of(path: Path, size: int = HEAD, *, links: bool = True) -> bytes:
-    """How a file begins; empty for what can't be read."""
+    """Return the beginning of a file, or nothing if it can't be read."""
     try:
         with plain(path, links=links) as file:
             return file.read(size)

@@ -1,4 +1,4 @@
-"""What was kept, approximated and lost of a source, counted while it is read."""
+"""Counts of what was kept, approximated and lost of a source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Tally"]
 
 
 class Tally:
-    """Counts of one conversation, in the words of `Counts`."""
+    """Counts of one conversation, by the names of `Counts`."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
@@ -22,16 +22,16 @@ class Tally:
         return Fidelity(dict(self.kept), dict(self.approximated), dict(self.lost))
 
     def keep(self, message: ImportedMessage) -> None:
-        """It came through whole."""
+        """Count a message as kept."""
         self.kept.update(things_in(message))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """So much of what counts as kept, or all of it, is only near to what it was."""
+        """Count `count` kept things, or all of them, as approximated instead."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count
         self.kept, self.approximated = +self.kept, +self.approximated
 
     def lose(self, word: str, count: int = 1) -> None:
-        """Something did not come through."""
+        """Count things as lost."""
         self.lost[word] += count

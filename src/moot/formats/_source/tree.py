@@ -1,4 +1,4 @@
-"""Parents before children, whatever the source says of them."""
+"""Ordering of trees."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def in_order(nodes: Iterable[tuple[str, str | None, T]]) -> tuple[list[tuple[str, str | None, T]], int]:
-    """Nodes (id, parent, what it carries) with each parent before its children, else in the order they came; and how many were cut loose.
+    """Return the nodes (id, parent, value) with parents before children, otherwise in the given order, and the number of detached nodes.
 
-    A node whose parent is not there, or stands in a circle with it, hangs on nothing. Of one id the first counts.
+    A node whose parent is missing or part of a cycle becomes a root. Of nodes with the same id only the first is kept.
     """
     first: dict[str, tuple[str, str | None, T]] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Messages out of records that follow each other: a prompt is one, and all that the agent did until the next is one."""
+"""Messages from sequential records: each prompt is one message, and everything the agent does until the next prompt is another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FACTS = ("model", "provider", "finish_reason")
 
 @dataclass(slots=True)
 class _Draft:
-    """An answer that more may come of."""
+    """An assistant message that may still grow."""
 
     id: str
     at: int = 0
@@ -27,19 +27,19 @@ class _Draft:
     parts: list[Part] = field(default_factory=list[Part])
     metadata: JsonObject = field(default_factory=dict[str, Json])
     steps: list[Json] = field(default_factory=list[Json])
-    borders: int = 0
-    """Model calls so far."""
+    calls: int = 0
+    """Number of model calls."""
     waiting: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """A call's id in the source → where its calls without an output stand."""
+    """Call id in the source → positions of its calls without an output."""
     ids: set[str] = field(default_factory=set[str])
     made_up: int = 0
-    """Calls of which only the output is there."""
+    """Number of calls that were created because only their output exists."""
 
     def take(self, part: Part) -> None:
-        """A further part; ids of tool calls, which some vendors use again, are unique in a message."""
+        """Append a part. Tool call ids are made unique in the message because some vendors reuse them."""
         id = part.get("toolCallId")
         if isinstance(id, str):
-            unique = id if id not in self.ids else f"{id}#{self.borders}.{len(self.parts)}"
+            unique = id if id not in self.ids else f"{id}#{self.calls}.{len(self.parts)}"
             self.ids.add(unique)
             part = {**part, "toolCallId": unique}
             if part.get("state") == "input-available":
@@ -48,7 +48,7 @@ class _Draft:
 
 
 class Turns:
-    """Records of one conversation on their way to messages, each the child of the one before; and the counts of it."""
+    """A builder of one conversation's messages and counts. Each message is the child of the one before it."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -59,14 +59,14 @@ class Turns:
     def say(
         self, role: Role, id: str, raw: bytes, parts: Iterable[Part], *, at: int = 0, metadata: JsonObject | None = None
     ) -> Iterator[ImportedMessage]:
-        """A whole message, behind the answer that ended with it."""
+        """End the open assistant message and yield it, then yield a complete message."""
         yield from self.end()
         yield self._message(role, self._unique(id), raw, tuple(parts), at, metadata or {})
 
     def step(self, id: str, raw: bytes, parts: Iterable[Part], *, lead: bytes = b"", at: int = 0, facts: JsonObject | None = None) -> None:
-        """A model call. `facts`: its model, provider, finish_reason, usage and cost, as far as they are known."""
+        """Add a model call. `facts` may contain model, provider, finish_reason, usage and cost."""
         draft = self._taken(id, raw, lead, at)
-        draft.borders += 1
+        draft.calls += 1
         draft.parts.append({"type": "step-start"})
         for part in parts:
             draft.take(part)
@@ -74,44 +74,46 @@ class Turns:
             self._note(draft, facts)
 
     def add(self, id: str, raw: bytes, parts: Iterable[Part] = (), *, lead: bytes = b"", at: int = 0) -> None:
-        """More of the model call that there is; without parts only its record."""
+        """Add parts to the current model call, or only its raw bytes."""
         draft = self._taken(id, raw, lead, at)
         for part in parts:
             draft.take(part)
 
     def note(self, facts: JsonObject) -> None:
-        """What is known of one more model call of the answer that there is."""
+        """Record facts about another model call of the open assistant message."""
         if self._draft is not None:
             self._note(self._draft, facts)
 
     def output(self, call: str, id: str, raw: bytes, *, name: str = "", lead: bytes = b"", at: int = 0, output: Json, failed: bool) -> None:
-        """What a tool call gave; a call that nothing is known of is made up for it."""
+        """Add the output of a tool call. If the call does not exist, create it."""
         draft = self._taken(id, raw, lead, at)
         if not draft.waiting.get(call):
             draft.take(call_part(call, name, None))
             draft.made_up += 1
         place = draft.waiting[call].pop(0)
-        told = output if isinstance(output, str) else dumps(output).decode()
-        done: JsonObject = {"state": "output-error", "errorText": told} if failed else {"state": "output-available", "output": output}
+        text = output if isinstance(output, str) else dumps(output).decode()
+        done: JsonObject = {"state": "output-error", "errorText": text} if failed else {"state": "output-available", "output": output}
         draft.parts[place] = {**draft.parts[place], **done}
 
     def broken(self, raw: bytes, problem: str, *, lead: bytes = b"", body: Json = None) -> ImportedRecord:
-        """A record that can't be read; it stands in the raw of the answer around it too, so that this stays one piece."""
+        """Return an unreadable record. Its bytes are also added to the open assistant message, so that the message's raw stays
+        contiguous.
+        """
         self.tally.lose("records")
         if self._draft is not None:
             self._draft.raws.append(lead + raw)
         return ImportedRecord(raw, body, problem)
 
     def waits(self) -> bool:
-        """Whether a call of the answer that there is has no output yet."""
+        """Return whether a call of the open assistant message has no output yet."""
         return self._draft is not None and any(self._draft.waiting.values())
 
     def is_open(self) -> bool:
-        """Whether there is an answer that more may come of."""
+        """Return whether an assistant message is open."""
         return self._draft is not None
 
     def end(self) -> Iterator[ImportedMessage]:
-        """The answer that there is."""
+        """Yield the open assistant message, if any."""
         draft, self._draft = self._draft, None
         if draft is not None:
             metadata: JsonObject = {**draft.metadata, "steps": draft.steps} if draft.steps else draft.metadata
@@ -142,7 +144,7 @@ class Turns:
         return message
 
     def _unique(self, id: str) -> str:
-        """The source's own id, told apart where it is there twice."""
+        """Return the source's id, changed if it was used before."""
         unique = id
         while unique in self._ids:
             self._ids[id] += 1

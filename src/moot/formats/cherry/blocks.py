@@ -1,4 +1,4 @@
-"""A block, as the first version kept what a message is made of, as a part."""
+"""Blocks of version 1 as parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", "
 
 
 def parts_of_blocks(blocks: Json) -> list[Part]:
-    """In the order of the blocks; one of a kind that is not known is kept as data."""
+    """Return the parts of the blocks in order. Unknown blocks are kept as data."""
     found: list[Part] = []
     for block in blocks if isinstance(blocks, list) else []:
         if isinstance(block, dict):
@@ -51,9 +51,9 @@ def _tool(block: JsonObject) -> Part:
     tool = raw.get("tool")
     about = tool if isinstance(tool, dict) else {}
     content = block.get("content")
-    given = block.get("arguments") if block.get("arguments") is not None else raw.get("arguments")
+    arguments = block.get("arguments") if block.get("arguments") is not None else raw.get("arguments")
     part: Part = {"type": "dynamic-tool", "toolName": str(block.get("toolName") or about.get("name") or "unknown")}
-    part |= {"toolCallId": str(block.get("toolId") or raw.get("toolCallId") or block.get("id") or "call"), "input": given}
+    part |= {"toolCallId": str(block.get("toolId") or raw.get("toolCallId") or block.get("id") or "call"), "input": arguments}
     output = raw.get("response") if raw.get("response") is not None else content
     if (isinstance(content, dict) and content.get("isError") is True) or raw.get("status") == "error":
         return {**part, "state": "output-error", "errorText": output if isinstance(output, str) else dumps(output).decode()}
@@ -61,7 +61,7 @@ def _tool(block: JsonObject) -> Part:
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
-    """By its address, which may be one that only the program itself can open: a file's path is not followed."""
+    """Return a file part by URL. Local paths are not followed, so only Cherry Studio may be able to open it."""
     file = block.get("file")
     about = file if isinstance(file, dict) else {}
     fallback = "image/png" if is_picture else "application/octet-stream"
@@ -74,8 +74,8 @@ def _file(block: JsonObject, *, is_picture: bool) -> Part:
 def _sources(block: JsonObject) -> Iterator[Part]:
     response = block.get("response")
     results = response.get("results") if isinstance(response, dict) else None
-    listed = results.get("results") if isinstance(results, dict) else results
-    for number, one in enumerate(listed if isinstance(listed, list) else [], 1):
+    sources = results.get("results") if isinstance(results, dict) else results
+    for number, one in enumerate(sources if isinstance(sources, list) else [], 1):
         if isinstance(one, dict) and isinstance(url := one.get("url"), str):
             yield {"type": "source-url", "sourceId": f"{block.get('id')}-{number}", "url": url, "title": str(one.get("title") or "")}
     yield {"type": "data-citation", "data": block}

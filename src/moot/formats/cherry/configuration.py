@@ -1,4 +1,4 @@
-"""Agents and MCP servers of Cherry Studio's databases as pieces of ours."""
+"""Agents and MCP servers of Cherry Studio's databases."""
 
 from __future__ import annotations
 

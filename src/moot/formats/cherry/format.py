@@ -1,4 +1,4 @@
-"""Cherry Studio's databases as sources. They are only read: their schema moves, and the first version's is superseded."""
+"""Cherry Studio's databases. They are read-only because their schema changes often and version 1 is obsolete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from moot.errors import UsageError
 from moot.formats._source.database import columns, opened, tables
 from moot.formats._source.plain import head_of
 from moot.formats.cherry.configuration import configuration
-from moot.formats.cherry.sample import samples
 from moot.formats.cherry.sessions import SESSIONS, sessions
 from moot.formats.cherry.topics import topics
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
@@ -17,7 +16,7 @@ from moot.types.format import ExportedConversation, ForeignConfiguration, Import
 __all__ = ["DATABASES", "Cherry"]
 
 DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
-"""Below its folder; a newer version leaves the older ones' where they were, with what it has taken over already."""
+"""Paths below its folder, newest first. Newer versions migrate older databases but leave them in place."""
 _FOLDERS = ("CherryStudio", "cherrystudio")
 _MESSAGES = frozenset({"session_id", "role", "created_at"})
 
@@ -29,10 +28,6 @@ class Cherry:
     version = 1
     suffix = ".sqlite"
 
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return samples()
-
     def sniff(self, path: Path, head: bytes) -> bool:
         return _is_own(columns(path, head)) if head else any(True for _ in self.sources(path))
 
@@ -41,7 +36,7 @@ class Cherry:
         return [*(base / folder for base in bases for folder in _FOLDERS), home / ".cherrystudio"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """The newest database: what stands in older ones was taken over by it."""
+        """Yield the newest database. It contains the data of the older ones."""
         for name in DATABASES:
             file = folder / name
             if (head := head_of(file)) and self.sniff(file, head):
@@ -53,7 +48,7 @@ class Cherry:
             with opened(file) as connection:
                 there = tables(connection)
                 if not _is_own(there):
-                    raise UsageError(f"{str(file)!r} is no database of Cherry Studio")
+                    raise UsageError(f"{str(file)!r} is not a database of Cherry Studio.")
                 yield from sessions(connection, there, file.parent)
                 if {"topic", "message"} <= set(there):
                     yield from topics(connection)
@@ -63,7 +58,7 @@ class Cherry:
         return configuration(file) if file is not None else ForeignConfiguration()
 
     def write(self, exported: ExportedConversation) -> Written:
-        raise UsageError("Cherry Studio's databases are only read", fix="moot export -f md, or -f ui for a program")
+        raise UsageError("Cherry Studio's databases are read-only.", fix="Use moot export -f md, or -f ui for other programs.")
 
 
 def _is_own(there: Mapping[str, frozenset[str]]) -> bool:

@@ -1,8 +1,8 @@
-"""A row as a message: its parts, or the blocks that older versions kept, with the model and what it took."""
+"""Rows as messages: parts of version 2 or blocks of version 1, with model and usage."""
 
 from __future__ import annotations
 
-from moot.formats._source.fields import milliseconds
+from moot.formats._source.fields import milliseconds, money
 from moot.formats._source.pieces import object_in
 from moot.formats.cherry.blocks import parts_of_blocks
 from moot.types.canonical import Json, JsonObject
@@ -20,10 +20,10 @@ _COUNTS = {
 
 
 def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
-    """The message of a row; the row as it is, with what is wrong, when it holds none."""
+    """Return the message of a row, or the row as a record with its problem."""
     content = object_in(row.get("data")) or object_in(row.get("content"))
     if not content:
-        return ImportedRecord(raw, row, f"row {row.get('id')!r} has no content that can be read")
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has no readable content")
     inner = content.get("message")
     message = inner if isinstance(inner, dict) else {}
     role = message.get("role") or row.get("role")
@@ -33,14 +33,14 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     blocks = content.get("blocks") or (data.get("blocks") if isinstance(data, dict) else None)
     parts = _parts(content, message) or parts_of_blocks(blocks)
     if row.get("status") == "pending" and not parts:
-        return ImportedRecord(raw, row, f"row {row.get('id')!r} is an answer that was not begun")
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} is a pending answer without content")
     id = message.get("id") or row.get("id")
     at = milliseconds(message.get("createdAt")) or milliseconds(row.get("created_at"))
     return ImportedMessage(role, tuple(parts), str(id), raw, parent, at, _metadata(row, message) if role == "assistant" else {})
 
 
 def model_of(value: Json) -> tuple[str, str]:
-    """`provider::model`, or `provider:model` of the first version, as (model, provider)."""
+    """Split `provider::model`, or `provider:model` of version 1, into (model, provider)."""
     text = value if isinstance(value, str) else ""
     sign = "::" if "::" in text else ":"
     provider, found, model = text.partition(sign)
@@ -90,11 +90,10 @@ def _usage(stats: JsonObject) -> JsonObject:
 
 
 def _cost(stats: JsonObject) -> int | None:
-    """Dollars only: what was paid in another currency is no sum of ours."""
+    """Return the cost if all amounts are in dollars. Other currencies are ignored."""
     costs = stats.get("costs")
     if isinstance(costs, list):
-        given = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
-        amounts = [amount for amount in given if isinstance(amount, int | float)]
+        dollars = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
+        amounts = [amount for amount in dollars if isinstance(amount, int | float)]
         return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
-    cost = stats.get("cost")
-    return round(cost * 1e9) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6 else None
+    return money(stats, "cost")

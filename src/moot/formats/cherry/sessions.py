@@ -1,4 +1,4 @@
-"""Sessions of agents as conversations, from whichever of the names that their tables have had."""
+"""Agent sessions, with the table names of all versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SESSIONS", "sessions"]
 
 
 class Names(NamedTuple):
-    """What one version of the schema calls its tables, and how they are read."""
+    """Table names and queries of one version of the schema."""
 
     sessions: str
     messages: str
@@ -53,12 +53,12 @@ SESSIONS = (
     ),
 )
 _RESUME = ("runtime_resume_token", "agent_session_id")
-"""The outside agent's own session; the last one counts."""
+"""Columns with the outside agent's own session id. The last value is used."""
 _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
 
 
 def sessions(connection: Connection, there: Mapping[str, frozenset[str]], home: Path) -> Iterator[ImportedConversation]:
-    """Oldest first; messages whose session is gone, which older versions left behind in number, come last."""
+    """Yield sessions, oldest first. Messages of deleted sessions, which older versions left behind, come last."""
     for names in SESSIONS:
         if names.sessions not in there or names.messages not in there:
             continue
@@ -92,7 +92,7 @@ def _entries(connection: Connection, names: Names, session: JsonObject, workspac
             continue
         message = message_of(value, raw_of(row), last)
         if isinstance(message, ImportedRecord) or message.source_id in seen:
-            problem = message.problem if isinstance(message, ImportedRecord) else f"message {message.source_id!r} is there twice"
+            problem = message.problem if isinstance(message, ImportedRecord) else f"message {message.source_id!r} exists twice"
             tally.lose("records")
             yield ImportedRecord(raw_of(row), value, problem)
             continue
@@ -105,7 +105,7 @@ def _entries(connection: Connection, names: Names, session: JsonObject, workspac
 
 
 def _transcript(home: Path, session: str, tally: Tally) -> Iterator[Entry]:
-    """The lines of the outside agent's own file: they hold what the database has dropped."""
+    """Yield the lines of the outside agent's own file. They contain data that the database no longer has."""
     if not session or "/" in session or session.startswith("."):
         return
     for folder in (home / ".claude", home / "Agents" / ".claude", home.parent / ".claude"):

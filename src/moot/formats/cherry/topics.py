@@ -1,4 +1,4 @@
-"""Chats as conversations: trees of messages, whose shown branch ends with the topic's active one."""
+"""Chats as trees of messages. The active branch ends at the topic's active node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["topics"]
 
 
 def topics(connection: Connection) -> Iterator[ImportedConversation]:
-    """Oldest first; what was deleted is left out."""
+    """Yield chats, oldest first, without deleted ones."""
     for row in rows(connection, "SELECT * FROM topic ORDER BY created_at, id"):
         if isinstance(row, str):
             break
@@ -37,13 +37,13 @@ def _entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]:
     ordered, cut = in_order(found)
     if cut:
         tally.approximated["branches"] += cut
-    gone: dict[str, str | None] = {}
+    skipped: dict[str, str | None] = {}
     ids: set[str] = set()
     for id, parent, (value, raw) in ordered:
-        parent = gone.get(parent, parent) if parent is not None else None
+        parent = skipped.get(parent, parent) if parent is not None else None
         message = None if value.get("deleted_at") is not None else message_of(value, raw, parent)
-        if not isinstance(message, ImportedMessage):  # what stands behind it hangs on the one before
-            gone[id] = parent
+        if not isinstance(message, ImportedMessage):  # its children are attached to its parent
+            skipped[id] = parent
             records += [message] if message is not None else []
             continue
         ids.add(id)

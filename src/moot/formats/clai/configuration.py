@@ -1,4 +1,4 @@
-"""clai's profiles, servers and settings as pieces of ours."""
+"""clai's profiles, servers and settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SMALL = 4 << 20
 
 
 def configuration(home: Path) -> ForeignConfiguration:
-    """Of its folder for configurations."""
+    """Convert the configuration in clai's folder."""
     draft = Draft("clai")
     settings = _read(draft, home / "textConfig.json", home)
     if model := _model(text(settings.get("model"))):
@@ -60,7 +60,7 @@ def _read(draft: Draft, file: Path, home: Path) -> JsonObject:
         return {}
     value = value_in(data.decode("utf-8", "replace"))
     if not isinstance(value, dict):
-        draft.note(f"{file.name} is no JSON object")
+        draft.note(f"{file.name} is not a JSON object")
         return {}
     return value
 
@@ -89,7 +89,7 @@ def _server(draft: Draft, name: str, server: JsonObject) -> None:
 
 
 def _bans(draft: Draft, bans: Json) -> None:
-    """A command with one of these words in a row was refused, wherever they stood in it."""
+    """Convert banned word sequences, which clai refuses anywhere in a command, to deny rules."""
     for ban in bans if isinstance(bans, list) else []:
         if isinstance(ban, str) and ban.strip():
             draft.rule("shell", "deny", f"{ban.strip()}*")

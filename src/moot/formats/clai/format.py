@@ -1,4 +1,4 @@
-"""clai's folder as a source, and a chat for it."""
+"""Chats in clai's folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from moot.formats._source.plain import head_of
 from moot.formats.clai.configuration import configuration
 from moot.formats.clai.reading import read_chat
 from moot.formats.clai.surroundings import COPIES
-from moot.formats.clai.writing import HOLDS, SAMPLE, chat
+from moot.formats.clai.writing import HOLDS, chat
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Clai"]
 
 _FOLDER = "conversations"
 _LOOKED_AT = 20
-"""Files of a folder, to find out whose it is."""
+"""Number of files examined to recognize a folder."""
 
 
 class Clai:
@@ -30,7 +30,6 @@ class Clai:
     suffix = ".json"
     words = "a chat for clai"
     holds = HOLDS
-    samples: Mapping[str, bytes] = {"chat": SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -45,7 +44,7 @@ class Clai:
         return [Path(base or home / ".config") / ".clai", home / "Library" / "Application Support" / ".clai", home / ".clai"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
-        """Chats before the copies of the last one."""
+        """Yield chats before the copies of the latest one."""
         copies: list[Path] = []
         for file in _files(folder):
             if file.name in COPIES:
@@ -59,7 +58,7 @@ class Clai:
             yield from read_chat(file)
 
     def configuration(self, path: Path) -> ForeignConfiguration:
-        """Of the folder that `conversations` stands in."""
+        """Convert the configuration in the parent of `conversations`."""
         folder = path if path.is_dir() else path.parent
         return configuration(folder.parent if folder.name == _FOLDER else folder)
 

@@ -1,4 +1,4 @@
-"""A chat of clai as a conversation."""
+"""Chats of clai as conversations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats._saying import call as call_part
+from moot.formats._saying import media_type_of
 from moot.formats._source.documents import Document, Element, document
-from moot.formats._source.fields import milliseconds, objects, text
+from moot.formats._source.fields import milliseconds, money, objects, text
 from moot.formats._source.pieces import value_in
 from moot.formats._source.turns import Turns
 from moot.formats.clai.surroundings import COPIES, bound_to, is_copy, sealed_reasoning
@@ -20,14 +21,14 @@ from moot.types.part import Part, text_part
 __all__ = ["read_chat"]
 
 _PREFIXES = {"ollama": "ollama", "or": "openrouter", "hf": "huggingface", "novita": "novita", "berget": "berget"}
-"""How clai marks a model → the provider that it means."""
+"""clai's model prefix → provider."""
 
 
 def read_chat(path: Path) -> Iterator[ImportedConversation]:
-    """The chat of a file; none of one that is only the copy of another. Raises UsageError."""
+    """Yield the chat of a file, or nothing if it is only a copy of another chat. Raise UsageError if it is not a chat."""
     found = document(path)
     if "messages" not in found or not found.text("id"):
-        raise UsageError(f"{str(path)!r} is no chat of clai")
+        raise UsageError(f"{str(path)!r} is not a chat of clai.")
     if path.name in COPIES:
         if not is_copy(path, found):
             yield ImportedConversation(f"globalScope:{_first_words(found)}", _Chat(path, found).entries())
@@ -36,7 +37,7 @@ def read_chat(path: Path) -> Iterator[ImportedConversation]:
 
 
 def _first_words(found: Document) -> str:
-    """What tells one last chat from the next: the file has the same id for all of them."""
+    """Return a hash that distinguishes latest chats, because the file uses one id for all of them."""
     for element in found.elements("messages"):
         if element.value is not None and element.value.get("role") == "user":
             return hashlib.sha256(element.raw).hexdigest()[:16]
@@ -44,7 +45,7 @@ def _first_words(found: Document) -> str:
 
 
 class _Chat:
-    """One chat, while its messages are read."""
+    """A reader of one chat."""
 
     def __init__(self, path: Path, found: Document) -> None:
         self._path = path
@@ -58,7 +59,7 @@ class _Chat:
                 index = query.get("current_index")
                 self._queries.setdefault(index if type(index) is int else -1, []).append(query)
         self._prompt = -1
-        """Where the prompt stands that is being answered."""
+        """Position of the prompt being answered."""
 
     def entries(self) -> Iterator[Entry]:
         for element in self._found.elements("messages"):
@@ -68,7 +69,7 @@ class _Chat:
                 yield from self._message(element, element.value)
         yield from self._turns.end()
         if not self._found.whole:
-            yield self._turns.broken(b"", "the file is cut off")
+            yield self._turns.broken(b"", "the file is truncated")
         yield self._facts()
 
     def _message(self, element: Element, value: JsonObject) -> Iterator[Entry]:
@@ -104,7 +105,7 @@ class _Chat:
 
     def _facts(self) -> ImportedFacts:
         found, tally = self._found, self._turns.tally
-        tally.weaken("times")  # that of a query is when its answer was there
+        tally.weaken("times")  # a query's time is that of its completed answer
         tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
         tally.lost = +tally.lost
         bound = bound_to(self._path, self._id)
@@ -131,7 +132,7 @@ def _content(value: JsonObject) -> list[Part]:
     for piece in objects(content):
         image = piece.get("image_url")
         if isinstance(image, dict) and isinstance(url := image.get("url"), str) and url:
-            part: Part = {"type": "file", "mediaType": _media_type(url), "url": url}
+            part: Part = {"type": "file", "mediaType": media_type_of(url, "image/*") or "image/png", "url": url}
             parts.append({**part, "providerMetadata": {"openai": {"imageDetail": image["detail"]}}} if image.get("detail") else part)
         elif isinstance(text := piece.get("text"), str) and text:
             parts.append(text_part(text))
@@ -145,10 +146,10 @@ def _plain(content: Json) -> str:
 def _call(call: JsonObject) -> Part:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
-    given = call.get("inputs")
-    if not isinstance(given, dict):
-        given = value_in(text(function.get("arguments"))) or {}
-    part = call_part(text(call.get("id")), text(call.get("name")) or text(function.get("name")), given)
+    arguments = call.get("inputs")
+    if not isinstance(arguments, dict):
+        arguments = value_in(text(function.get("arguments"))) or {}
+    part = call_part(text(call.get("id")), text(call.get("name")) or text(function.get("name")), arguments)
     return {**part, "callProviderMetadata": {"clai": {"extra_content": call["extra_content"]}}} if call.get("extra_content") else part
 
 
@@ -160,36 +161,28 @@ def _sealed(item: Json) -> Part | None:
     if not isinstance(item, dict) or not text(item.get("encrypted_content")):
         return None
     summary = item.get("summary")
-    said = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
+    summary_text = "\n\n".join(str(line) for line in summary) if isinstance(summary, list) else ""
     noted: JsonObject = {"itemId": text(item.get("id")), "encryptedContent": item["encrypted_content"], "provider": "openai"}
-    return {**_reasoning(said), "providerMetadata": {"openai": noted}}
+    return {**_reasoning(summary_text), "providerMetadata": {"openai": noted}}
 
 
 def _took(query: JsonObject) -> JsonObject:
-    """A query as the facts of a model call."""
+    """Return a query as the facts of a model call."""
     model, provider = _model(text(query.get("model")))
-    usage, cost = query.get("usage"), query.get("cost_usd")
+    usage = query.get("usage")
     facts: JsonObject = {"model": model, "provider": provider, "usage": _usage(usage) if isinstance(usage, dict) else {}}
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e6:
-        facts["cost"] = round(cost * 1e9)
-    return facts
+    return {**facts, "cost": money(query, "cost_usd")}
 
 
 def _usage(usage: JsonObject) -> JsonObject:
     inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    told: JsonObject = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
-    told["cache_read"] = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
-    told["reasoning"] = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
-    return {name: count for name, count in told.items() if type(count) is int and (count > 0 or name in ("input", "output"))}
+    counts: JsonObject = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
+    counts["cache_read"] = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
+    counts["reasoning"] = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
+    return {name: count for name, count in counts.items() if type(count) is int and (count > 0 or name in ("input", "output"))}
 
 
 def _model(name: str) -> tuple[str, str]:
-    """The model and its provider, where the name says it."""
+    """Return the model, and its provider if the name contains it."""
     prefix, colon, rest = name.partition(":")
     return (rest, _PREFIXES[prefix]) if colon and prefix in _PREFIXES else (name, "")
-
-
-def _media_type(url: str) -> str:
-    if url.startswith("data:"):
-        return url[5:].partition(",")[0].partition(";")[0] or "image/png"
-    return "image/*"

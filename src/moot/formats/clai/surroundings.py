@@ -1,4 +1,4 @@
-"""What lies beside a chat: sealed reasoning, the folders that it is bound to, and whether it is only the copy of another one."""
+"""Files next to a chat: encrypted reasoning, directory bindings and copies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from moot.types.canonical import Json
 __all__ = ["COPIES", "bound_to", "is_copy", "sealed_reasoning"]
 
 COPIES = ("globalScope.json", "prevQuery.json")
-"""Files that hold the last chat once more; the second is the older name."""
+"""Files that contain a copy of the latest chat. The second is the older name."""
 _SMALL = 4 << 20
 _APART = 1024
-"""Bytes by which a copy may differ in size: its id, its time and what says where it comes from."""
+"""Maximum difference in bytes between a chat and its copy, whose id, time and source differ."""
 
 
 def sealed_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]:
-    """What a provider sealed before a tool call, with the bytes of the file that it stands in; empty when there is none."""
+    """Return the encrypted reasoning before a tool call with the bytes of its file, or empty values."""
     if any(not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name for name in (id, call)):
         return b"", []
     raw = beside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=_SMALL)
@@ -34,7 +34,7 @@ def sealed_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]
 
 
 def bound_to(chat: Path, id: str) -> list[str]:
-    """The folders in which this chat is, or was, the one that is gone on with; the newest binding first."""
+    """Return the directories in which this chat is or was the active one, newest first."""
     folder = chat.parent / "dirs"
     try:
         stamp = folder.stat().st_mtime_ns
@@ -45,7 +45,7 @@ def bound_to(chat: Path, id: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
-    """Chat → folders. A binding is replaced and never changed, so the folder's `stamp` changes with it."""
+    """Return chat → directories. Bindings are replaced rather than edited, so the folder's mtime `stamp` changes with them."""
     found: dict[str, list[tuple[str, str]]] = {}
     for file in files_below(folder, ".json", depth=1):
         binding = Document(beside(file, inside=folder, limit=_SMALL) or b"")
@@ -59,11 +59,11 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
 
 
 def is_copy(path: Path, found: Document) -> bool:
-    """Whether another chat of the folder says the same."""
-    said = found.raw("messages")
+    """Return whether another chat in the folder has the same messages."""
+    messages = found.raw("messages")
     for other in files_below(path.parent, ".json", depth=1):
         if other.name in COPIES or abs(other.stat().st_size - len(found.data)) > _APART:
             continue
-        if Document(beside(other, inside=path.parent, limit=len(found.data) + _APART) or b"").raw("messages") == said:
+        if Document(beside(other, inside=path.parent, limit=len(found.data) + _APART) or b"").raw("messages") == messages:
             return True
     return False

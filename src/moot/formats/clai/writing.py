@@ -1,4 +1,4 @@
-"""A conversation as a chat of clai, which goes on with it once it lies in its `conversations/` and `chat_index.cache` is gone."""
+"""Conversations as chats of clai. To continue one, put it into `conversations/` and delete `chat_index.cache`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS", "SAMPLE", "chat"]
+__all__ = ["HOLDS", "chat"]
 
 HOLDS: dict[str, Keeping] = {
     "messages": "kept",
@@ -25,7 +25,7 @@ HOLDS: dict[str, Keeping] = {
     "usage": "approximated",
     "costs": "kept",
 }
-"""Thoughts of one model call are joined; what a call gave is text; only answers have times; what was written to a cache is left out."""
+"""Reasoning of a model call is joined, tool outputs become text, only answers have times, and cache writes are left out."""
 
 
 def chat(exported: ExportedConversation) -> Written:
@@ -69,16 +69,16 @@ def _step(step: Step) -> Iterator[JsonObject]:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
+    arguments_value = call.get("input")
     record: JsonObject = {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function"}
-    if isinstance(given, dict):
-        record["inputs"] = given
-    arguments = given if isinstance(given, str) else dumps(given).decode()
+    if isinstance(arguments_value, dict):
+        record["inputs"] = arguments_value
+    arguments = arguments_value if isinstance(arguments_value, str) else dumps(arguments_value).decode()
     return {**record, "function": {"name": tool_name(call), "arguments": arguments}}
 
 
 def _content(message: Message) -> Json:
-    """Plain text, or parts as soon as there is a picture."""
+    """Return plain text, or parts if there is a picture."""
     pictures = [part for part in message.parts if _is_picture(part)]
     if not pictures:
         return text_of(message.parts)
@@ -92,7 +92,7 @@ def _content(message: Message) -> Json:
 
 
 def _left(message: Message) -> Iterator[Part]:
-    """Pictures that there is no place for: those of an answer."""
+    """Yield pictures of an answer, which clai can't store."""
     if message.role == "assistant":
         yield from (part for part in message.parts if _is_picture(part))
 
@@ -115,11 +115,11 @@ def _query(message: Message, step: JsonObject, prompt: int) -> JsonObject:
 
 def _usage(usage: Json) -> JsonObject:
     counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
-    taken, given = counts.get("input", 0), counts.get("output", 0)
+    input_tokens, arguments_value = counts.get("input", 0), counts.get("output", 0)
     return {
-        "prompt_tokens": taken,
-        "completion_tokens": given,
-        "total_tokens": taken + given,
+        "prompt_tokens": input_tokens,
+        "completion_tokens": arguments_value,
+        "total_tokens": input_tokens + arguments_value,
         "prompt_tokens_details": {"cached_tokens": counts.get("cache_read", 0), "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": counts.get("reasoning", 0),
@@ -128,32 +128,3 @@ def _usage(usage: Json) -> JsonObject:
             "rejected_prediction_tokens": 0,
         },
     }
-
-
-SAMPLE = b"""{
-  "created": "2026-08-18T05:12:18.123456789+02:00",
-  "id": "what_is_in_the",
-  "profile": "cody",
-  "origin_dir": "/home/ada/notes",
-  "messages": [
-    {"content": "You are an assistant for a CLI tool.", "role": "system"},
-    {"content": "What is in the notes?", "role": "user"},
-    {
-      "content": "",
-      "reasoning_content": "I should look.",
-      "role": "assistant",
-      "tool_calls": [
-        {"id": "call_1", "name": "cat", "type": "function", "inputs": {"file": "notes.md"}, "function": {"name": "cat", "arguments": "{}"}}
-      ]
-    },
-    {"content": "milk\\neggs", "role": "tool", "tool_call_id": "call_1"},
-    {"content": "Milk and eggs.", "role": "system"}
-  ],
-  "queries": [
-    {"created_at": "2026-08-18T05:12:25Z", "cost_usd": 0.00123, "current_index": 1, "model": "or:some/model",
-     "usage": {"prompt_tokens": 812, "completion_tokens": 31, "total_tokens": 843,
-       "prompt_tokens_details": {"cached_tokens": 512, "audio_tokens": 0},
-       "completion_tokens_details": {"reasoning_tokens": 9, "audio_tokens": 0}}}
-  ]
-}
-"""

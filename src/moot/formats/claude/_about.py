@@ -1,4 +1,4 @@
-"""What a session says of itself, gathered from many lines: title, directory, times."""
+"""Session facts collected from many lines: title, directory and times."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ _TITLE = 80
 
 @dataclass(slots=True)
 class About:
-    """Facts as they come in."""
+    """Facts known so far."""
 
     directory: str = ""
     created_at: int = 0
     updated_at: int = 0
     head: str | None = None
-    spent: float = 0.0
-    """Dollars, by the newest line that says it."""
+    dollars: float = 0.0
+    """Dollars according to the newest line with a cost."""
     named: str = ""
-    """What a person or else the agent called it."""
+    """Title chosen by the user, otherwise by the agent."""
     by_person: bool = False
-    asked: str = ""
-    """How the first prompt begins."""
+    first_prompt: str = ""
+    """Beginning of the first prompt."""
     summaries: dict[int, str] = field(default_factory=dict[int, str])
-    """Line of the tree → how a session that ends with it was summed up; files of some versions begin with summaries of others."""
+    """Line of the tree → summary of the session that ends with it. Some versions begin files with summaries of other sessions."""
     metadata: JsonObject = field(default_factory=empty)
 
     def learn(self, line: JsonObject, at: int) -> None:
-        """Takes what every line of the tree says."""
+        """Read the fields that every line of the tree has."""
         self.created_at = self.created_at or at
         if at > self.updated_at:
             self.updated_at = at
         if not self.directory and isinstance(found := line.get("cwd"), str):
             self.directory = found
         for name, ours in _FACTS:
-            if (told := line.get(name)) and isinstance(told, str):
-                self.metadata[ours] = told
+            if (text := line.get(name)) and isinstance(text, str):
+                self.metadata[ours] = text
         if isinstance(session := line.get("sessionId"), str):
             self.metadata["session_id"] = session
 
     def ask(self, parts: tuple[Part, ...]) -> None:
-        """Takes a prompt: the first one with words names the conversation as long as nothing else does."""
-        if not self.asked:
-            self.asked = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+        """Use the first prompt with text as a fallback title."""
+        if not self.first_prompt:
+            self.first_prompt = " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
 
     def name(self, line: JsonObject) -> None:
-        """Takes a line that gives a title."""
+        """Read a line with a title."""
         match line.get("type"), line.get("leafUuid"):
             case "custom-title", _ if isinstance(title := line.get("customTitle"), str) and title:
                 self.named, self.by_person = title, True
@@ -67,10 +67,10 @@ class About:
                 pass
 
     def facts(self, fidelity: Fidelity, model: str, summary: str, agent: str) -> ImportedFacts:
-        """All that is known by now."""
+        """Return all facts known so far."""
         return ImportedFacts(
             fidelity,
-            title=self.named or summary or self.asked,
+            title=self.named or summary or self.first_prompt,
             head=self.head,
             directory=self.directory,
             agent=agent,

@@ -1,4 +1,4 @@
-"""Parts of ours as blocks of the model's API: what the agent can send to it again, and no more."""
+"""Parts as blocks of Anthropic's API, limited to what the agent can send again."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 
 
 def block_of(part: Part) -> JsonObject | None:
-    """The block of something that a model said; None for what its API would not take back."""
+    """Return the block of an assistant part, or None if the API would reject it."""
     if is_tool(part):
-        given = part.get("input")
-        arguments: Json = given if isinstance(given, dict) else {} if given is None else {"input": given}
+        value = part.get("input")
+        arguments: Json = value if isinstance(value, dict) else {} if value is None else {"input": value}
         return {"type": "tool_use", "id": call_id(part), "name": _ID.sub("_", tool_name(part))[:128] or "tool", "input": arguments}
-    made = part.get("providerMetadata")
-    own = made.get("anthropic") if isinstance(made, dict) else None
+    metadata = part.get("providerMetadata")
+    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
     facts: JsonObject = own if isinstance(own, dict) else {}
     match part.get("type"):
         case "text" if isinstance(text := part.get("text"), str) and text.strip():
@@ -38,26 +38,26 @@ def block_of(part: Part) -> JsonObject | None:
 
 
 def call_id(part: Part) -> str:
-    """The call's id in letters that the API takes."""
+    """Return the call id with only the characters that the API accepts."""
     return _ID.sub("_", str(part.get("toolCallId") or "")) or "call"
 
 
 def content_of(parts: tuple[Part, ...]) -> str | list[Json]:
-    """What a person said; in place of a file that the model can't be shown stand words."""
+    """Return the content of a prompt. Unsupported files are replaced by a text."""
     texts = [part for part in parts if part.get("type") == "text"]
     if len(parts) == len(texts) == 1:
         return str(texts[0].get("text", ""))
-    return [_given(part) for part in parts if part.get("type") in ("text", "file")]
+    return [_block_of_content(part) for part in parts if part.get("type") in ("text", "file")]
 
 
-def _given(part: Part) -> Json:
+def _block_of_content(part: Part) -> Json:
     if part.get("type") == "text":
         return {"type": "text", "text": part.get("text", "")}
     block = _file(part)
     if block is not None:
         return block
     name = str(part.get("filename") or "a file")
-    return {"type": "text", "text": f"[{name} ({part.get('mediaType')}): it does not go along]"}
+    return {"type": "text", "text": f"[{name} ({part.get('mediaType')}): not included]"}
 
 
 def _file(part: Part) -> JsonObject | None:
@@ -80,7 +80,7 @@ def _file(part: Part) -> JsonObject | None:
 
 
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
-    """The block that answers a call, and what of the output it does not say."""
+    """Return the block with a call's output, and the fields of the output that the block can't express."""
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id(part)}
     state = part.get("state")
     if state == "output-available":
@@ -97,7 +97,7 @@ def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
 
 
 def _is_content(output: Json) -> bool:
-    """Whether it is a text and pictures, in that order: what such a block becomes again."""
+    """Return whether the output is a text followed by pictures, which can be read back unchanged."""
     pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" and len(output) == 2 else None
     if not isinstance(pieces, list) or len(pieces) < 1:
         return False
@@ -113,5 +113,5 @@ def _content(output: Json) -> Json:
         return output
     pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
     if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
-        return [_given(piece) for piece in pieces if isinstance(piece, dict) and piece.get("type") in ("text", "file")]
+        return [_block_of_content(piece) for piece in pieces if isinstance(piece, dict) and piece.get("type") in ("text", "file")]
     return dumps(output).decode()

@@ -1,4 +1,4 @@
-"""What kind of line it is: a prompt, or something that the program wrote in a person's name."""
+"""Kinds of lines. Not every user line is a prompt: the program writes some of them itself."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from moot.types.part import Part, text_of, text_part
 __all__ = ["ENTRY_TYPES", "PART", "asked_aside", "is_session_line", "prompt_of", "results_of", "words_of", "written_as"]
 
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
-"""Lines that stand in the tree."""
+"""Types of lines that belong to the tree."""
 _BESIDE = frozenset({"queue-operation", "last-prompt", "mode", "permission-mode", "api-request", "api-request-shape", "custom-title"})
-"""Lines that a session may begin with."""
+"""Types of lines that may begin a session."""
 PART = "moot-part"
-"""Lines that we write for parts which the agent's own can't hold."""
+"""Type of lines that moot writes for parts that Claude Code can't store."""
 _DELEGATING = frozenset({"Task", "Agent"})
 _INTERRUPTED = "[Request interrupted by user"
 _NOISE = re.compile(
@@ -29,7 +29,7 @@ _COMMAND = re.compile(
 
 
 def is_session_line(value: JsonObject) -> bool:
-    """Whether the line can only be of a session file: its streams say `session_id`, and other agents have no sidechains."""
+    """Return whether the line can only belong to a session file. Streams use `session_id`, and other agents have no sidechains."""
     kind = value.get("type")
     if kind == "summary":
         return isinstance(value.get("summary"), str) and "leafUuid" in value
@@ -39,7 +39,7 @@ def is_session_line(value: JsonObject) -> bool:
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
-    """What a person said with a user's line; nothing when it was the program: a command's output, a hook, an interruption, a summary."""
+    """Return the parts of a prompt, or nothing for lines that the program wrote: command output, hooks, interruptions, summaries."""
     if (parts := _exactly(line)) is not None:
         return parts
     if line.get("isMeta") is True or line.get("isCompactSummary") is True or line.get("isVisibleInTranscriptOnly") is True:
@@ -53,7 +53,7 @@ def prompt_of(line: JsonObject) -> tuple[Part, ...]:
 
 
 def _exactly(line: JsonObject) -> tuple[Part, ...] | None:
-    """The words of a line that we wrote; None for all others."""
+    """Return the parts of a line that moot wrote, or None for other lines."""
     mark, message = line.get(EXACTLY), line.get("message")
     if not isinstance(mark, dict) or "message" not in mark or not isinstance(message, dict):
         return None
@@ -62,10 +62,10 @@ def _exactly(line: JsonObject) -> tuple[Part, ...] | None:
 
 
 def written_as(line: JsonObject) -> str:
-    """The message of ours that the line was written for; empty for a line of the agent's own."""
+    """Return the id of the moot message that the line was written for, or an empty string."""
     mark = line.get(EXACTLY)
-    told = mark.get("message") if isinstance(mark, dict) else None
-    return told if isinstance(told, str) else ""
+    message_id = mark.get("message") if isinstance(mark, dict) else None
+    return message_id if isinstance(message_id, str) else ""
 
 
 def _shown(part: Part) -> Part | None:
@@ -77,7 +77,7 @@ def _shown(part: Part) -> Part | None:
 
 
 def _typed(text: str) -> str:
-    """What was typed to make this text."""
+    """Return the text that the user typed."""
     if not text.startswith(("<", "[", "Caveat: ", " ", "\n")):
         return text
     if text.startswith((_INTERRUPTED, _CAVEAT)) or _NOISE.match(text):
@@ -88,7 +88,7 @@ def _typed(text: str) -> str:
 
 
 def results_of(line: JsonObject) -> list[JsonObject]:
-    """The outputs of tools in a user's line."""
+    """Return the tool outputs in a user line."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list):
@@ -97,18 +97,18 @@ def results_of(line: JsonObject) -> list[JsonObject]:
 
 
 def words_of(line: JsonObject) -> str:
-    """The text of a user's line, whoever wrote it."""
+    """Return the text of a user line."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return content if isinstance(content, str) else text_of(asked(content))
 
 
 def asked_aside(line: JsonObject) -> list[tuple[str, str]]:
-    """The calls in a line of the model's that ask a sub-agent something, with what they ask."""
+    """Return the calls of an assistant line that start a sub-agent, with their prompts."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     found: list[tuple[str, str]] = []
     for block in content if isinstance(content, list) else []:
-        if isinstance(block, dict) and block.get("name") in _DELEGATING and isinstance(given := block.get("input"), dict):
-            found.append((str(block.get("id")), str(given.get("prompt"))))
+        if isinstance(block, dict) and block.get("name") in _DELEGATING and isinstance(arguments := block.get("input"), dict):
+            found.append((str(block.get("id")), str(arguments.get("prompt"))))
     return found

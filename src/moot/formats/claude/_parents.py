@@ -1,4 +1,4 @@
-"""Which call of a session began a sub-agent whose lines lie in a file of their own."""
+"""The tool call that started a sub-agent with a file of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTE = 1 << 20
 
 
 def call_that_began(path: Path, session: str) -> str | None:
-    """The id of the call, by the note beside the file or else by the session's own file; None = neither says it."""
+    """Return the call id from the metadata file or the session's own file, or None if neither contains it."""
     note = _object(head_of(path.with_suffix(".meta.json"), _NOTE, links=False))
     if isinstance(call := note.get("toolUseId"), str) and call:
         return call
@@ -37,15 +37,15 @@ def _object(data: bytes) -> JsonObject:
 
 
 def _call_in(file: Path, agent: str) -> str | None:
-    """The call whose output names the agent."""
+    """Return the call whose output names the agent."""
     wanted = f'"agentId":"{agent}"'.encode()
     lines = islice(lines_holding(file, wanted), _TRIES)
     return next((call for line in lines if (call := _call_of(_object(line), agent))), None)
 
 
 def _call_of(line: JsonObject, agent: str) -> str | None:
-    told, message = line.get("toolUseResult"), line.get("message")
-    if not isinstance(told, dict) or told.get("agentId") != agent or not isinstance(message, dict):
+    result, message = line.get("toolUseResult"), line.get("message")
+    if not isinstance(result, dict) or result.get("agentId") != agent or not isinstance(message, dict):
         return None
     content = message.get("content")
     for block in content if isinstance(content, list) else []:

@@ -1,7 +1,7 @@
-"""A session file as a conversation, line by line: the tree of its lines, cut into one message for each prompt and one for its answer.
+"""Session files as conversations: the tree of lines is divided into one message for each prompt and one for its answer.
 
-What a line becomes depends on the lines before it alone, so a file that has grown gives the same messages, some of them longer. Of each
-line of the tree a number is kept that finds its message, and nothing else.
+Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer. Memory holds
+one number for each line of the tree.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ _TITLES = frozenset({"custom-title", "ai-title", "summary"})
 
 
 class Session:
-    """One conversation at work."""
+    """A reader of one session."""
 
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
         self._sidechains = sidechains
-        """Where lines of sub-agents go; None = these are the lines of one."""
+        """Receives the lines of sub-agents. None if the lines themselves belong to a sub-agent."""
         self._about = About()
         self._drafts = Drafts(Answer)
         self._places: dict[int, int] = {}
-        """Line of the tree → the place of its message."""
+        """Line of the tree → index of its message."""
         self._calls: dict[str, int] = {}
-        """Calls without an output → the place of their message."""
+        """Call without an output → index of its message."""
         self._written: dict[str, int] = {}
-        """Messages of ours → their places."""
+        """Id of a moot message → its index."""
         self._tail = NOWHERE
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """What the lines are; what they say of the conversation comes after its first message, and at the end."""
+        """Yield the entries of the lines. Facts about the conversation follow its first message and the end."""
         told = False
         for line in lines:
             yield from self._take(line)
             yield from self._drafts.finished()
             if not told and len(self._drafts) > 1:
                 told = True
-                yield self._known()
+                yield self._facts()
         yield from self._drafts.finished(all=True)
-        yield self._known()
+        yield self._facts()
 
-    def _known(self) -> ImportedFacts:
+    def _facts(self) -> ImportedFacts:
         drafts = self._drafts
         summary = next((said for leaf, said in reversed(self._about.summaries.items()) if leaf in self._places), "")
         return self._about.facts(drafts.fidelity(), drafts.model, summary, self._agent)
@@ -70,12 +70,12 @@ class Session:
             self._sidechains.take(line.offset, value)
             return
         if kind == PART and written_as(value):
-            self._ours(line, value)
+            self._moot_line(line, value)
             return
         if kind not in ENTRY_TYPES or not isinstance(uuid, str) or not uuid:
-            kept = self._beside(line, value)
+            kept = self._outside_tree(line, value)
         elif hash(uuid) in self._places:
-            self._drafts.approximated["records"] += 1  # some versions wrote lines once more when they resumed
+            self._drafts.approximated["records"] += 1  # some versions repeated lines when they resumed a session
             yield ImportedRecord(line.raw, value)
             return
         else:
@@ -85,14 +85,14 @@ class Session:
             yield ImportedRecord(line.raw, value)
 
     def _in_tree(self, line: Line, value: JsonObject, uuid: str) -> bool:
-        """Takes a line of the tree; whether it is a part of a message."""
+        """Read a line of the tree. Return whether it belongs to a message."""
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         place = self._place_of(parent)
         at = milliseconds(value, "timestamp")
         self._about.learn(value, at)
         match value["type"]:
             case "assistant":
-                draft = self._said(line, value, uuid, place, at)
+                draft = self._assistant(line, value, uuid, place, at)
             case "user":
                 draft = self._user(line, value, uuid, place, at)
             case _:
@@ -102,12 +102,12 @@ class Session:
         self._places[hash(uuid)] = place
         if place != NOWHERE:
             self._tail = place
-            if (held := self._drafts.held(place)) is not None:
+            if (held := self._drafts.get(place)) is not None:
                 held.last = hash(uuid)
         return draft is not None
 
     def _place_of(self, parent: object) -> int:
-        """Where the line hangs; one whose parent is not there hangs on what came before it."""
+        """Return the index of the parent message. A line with an unknown parent follows the previous line."""
         if not isinstance(parent, str):
             return NOWHERE
         found = self._places.get(hash(parent))
@@ -116,7 +116,7 @@ class Session:
             return self._tail
         return found
 
-    def _said(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
+    def _assistant(self, line: Line, value: JsonObject, uuid: str, place: int, at: int) -> Draft[Answer]:
         ours = written_as(value)
         draft = self._drafts.answer(self._written.get(ours, NOWHERE) if ours else place)
         if not ours and draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
@@ -142,18 +142,18 @@ class Session:
             draft.role = "system" if _is_system(value) else "user"
             self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
-        else:  # a summary, an interruption
+        else:  # a summary or an interruption
             draft = self._drafts.answer(place) if value.get("isMeta") is not True else None
         if draft is not None:
             draft.grow(line.raw)
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[Answer] | None:
-        """The message of the call that the line answers, wherever in the tree it stands: calls run side by side."""
+        """Return the message of the answered call, wherever it is in the tree: calls run in parallel."""
         found: Draft[Answer] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))
-            draft = self._drafts.held(self._calls.pop(id, None))
+            draft = self._drafts.get(self._calls.pop(id, None))
             if draft is None or not draft.answer.output(block, value, at):
                 self._drafts.approximated["tool calls"] += 1
                 continue
@@ -165,9 +165,9 @@ class Session:
         return found
 
     def _event(self, line: Line, value: JsonObject, uuid: str, place: int) -> Draft[Answer] | None:
-        """The answer that the line says something about, if it does: a summary of the context, words of a person while it works."""
+        """Return the message that the line belongs to, if it is a context summary or a prompt sent while the agent was working."""
         if written_as(value):
-            return self._said(line, value, uuid, place, 0)
+            return self._assistant(line, value, uuid, place, 0)
         draft = self._drafts.answer(place)
         told = value.get("attachment")
         if draft is None:
@@ -184,25 +184,25 @@ class Session:
         draft.grow(line.raw)
         return draft
 
-    def _ours(self, line: Line, value: JsonObject) -> None:
-        """Takes a line that we wrote for a part."""
-        draft = self._said(
+    def _moot_line(self, line: Line, value: JsonObject) -> None:
+        """Read a line that moot wrote for a part."""
+        draft = self._assistant(
             line, value, f"{written_as(value)}-{line.number}", self._place_of(value.get("parent")), milliseconds(value, "timestamp")
         )
         self._tail = draft.place
 
-    def _beside(self, line: Line, value: JsonObject) -> bool:
-        """Takes a line that is not in the tree; whether it is a part of a message."""
+    def _outside_tree(self, line: Line, value: JsonObject) -> bool:
+        """Read a line outside the tree. Return whether it belongs to a message."""
         if value.get("type") in _TITLES:
             self._about.name(value)
-        spent = value.get("totalCostUSD")
-        if value.get("type") != "cost-state" or not isinstance(spent, int | float) or isinstance(spent, bool):
+        total_dollars = value.get("totalCostUSD")
+        if value.get("type") != "cost-state" or not isinstance(total_dollars, int | float) or isinstance(total_dollars, bool):
             return False
-        before, self._about.spent = self._about.spent, float(spent)
+        before, self._about.dollars = self._about.dollars, float(total_dollars)
         draft = self._drafts.answer(self._tail)
-        if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= spent - before < 1e6:
+        if draft is None or value.get("hasUnknownModelCost") is True or not 0 <= total_dollars - before < 1e6:
             return False
-        draft.answer.cost(round((spent - before) * 1e9))
+        draft.answer.cost(round((total_dollars - before) * 1e9))
         draft.grow(line.raw)
         return True
 

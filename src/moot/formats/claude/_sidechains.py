@@ -1,4 +1,4 @@
-"""Lines of sub-agents among those of a session: where in the file each of them stands, and which call began it."""
+"""Lines of sub-agents within a session file: their offsets, and the call that started each sub-agent."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def _offsets() -> array[int]:
 
 @dataclass(slots=True)
 class Sidechain:
-    """What one sub-agent said."""
+    """The lines of one sub-agent."""
 
     id: str
     agent: str
     prompt: int
-    """What it was asked, as a number."""
+    """Hash of the prompt."""
     offsets: array[int] = field(default_factory=_offsets)
 
 
 class Sidechains:
-    """Those of one file."""
+    """The sub-agents of one file."""
 
     def __init__(self) -> None:
         self.found: list[Sidechain] = []
@@ -37,7 +37,7 @@ class Sidechains:
         self._answered: dict[str, str] = {}
 
     def take(self, offset: int, value: JsonObject) -> None:
-        """Takes a line: it belongs to the sub-agent that it names, else to that of its parent, else it begins one."""
+        """Assign a line to the sub-agent that it names, otherwise to that of its parent, otherwise to a new one."""
         uuid, parent, agent = value.get("uuid"), value.get("parentUuid"), value.get("agentId")
         number = self._agents.get(agent) if isinstance(agent, str) else None
         if number is None and isinstance(parent, str):
@@ -56,17 +56,17 @@ class Sidechains:
         self.found[number].offsets.append(offset)
 
     def asked(self, call: str, prompt: str) -> None:
-        """A call of the session asks a sub-agent this."""
+        """Record the prompt of a call that starts a sub-agent."""
         self._asked.setdefault(hash(prompt), []).append(call)
 
     def answered(self, call: str, line: JsonObject) -> None:
-        """The output of a call, which may name the sub-agent that made it."""
-        told = line.get("toolUseResult")
-        if isinstance(told, dict) and isinstance(agent := told.get("agentId"), str):
+        """Record the output of a call, which may name its sub-agent."""
+        result = line.get("toolUseResult")
+        if isinstance(result, dict) and isinstance(agent := result.get("agentId"), str):
             self._answered[agent] = call
 
     def call_of(self, sidechain: Sidechain) -> str | None:
-        """The call that began it; None = nothing says it."""
+        """Return the call that started the sub-agent, or None if it is unknown."""
         if (call := self._answered.get(sidechain.agent)) is not None:
             return call
         calls = self._asked.get(sidechain.prompt)

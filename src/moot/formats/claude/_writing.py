@@ -1,7 +1,7 @@
-"""A conversation as the lines of a session that the agent resumes.
+"""Conversations as sessions that Claude Code can resume.
 
-What the model's API would refuse, such as thoughts that nobody signed, stands in lines and fields of ours: the agent passes over them, and
-reading gives them back.
+Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and moot reads
+back.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from moot.types.part import Part, is_tool, tool_name
 __all__ = ["SPACE", "VERSION", "lines_of"]
 
 VERSION = "2.1.330"
-"""Whose lines these are like."""
+"""Version of Claude Code whose format is written."""
 SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
-"""What its ids are made in."""
+"""Namespace of generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """The lines of the file: sub-agents, then the messages, of which those of the shown branch end it, then the title."""
+    """Yield the lines of a session: sub-agents, then the messages with the active branch last, then the title."""
     for one, parent in reversed(list(families(exported))):
         yield from _Writing(one, session, _named(one.conversation.id) if parent is not None else "").lines()
     if exported.conversation.title:
@@ -47,11 +47,11 @@ class _Writing:
     exported: ExportedConversation
     session: str
     side: str
-    """The name of the sub-agent whose lines these are; empty = of the session itself."""
+    """Name of the sub-agent; empty for the session itself."""
     last: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Message → its last line."""
     at: int = 0
-    made: int = 0
+    line_count: int = 0
 
     def lines(self) -> Iterator[bytes]:
         shown, end = self.exported.messages[:-1], self.exported.messages[-1:]
@@ -59,15 +59,15 @@ class _Writing:
         for message in shown:
             yield from self._message(message, before)
             before = message.id
-        late = list[Message]()
-        for message in self.exported.others:  # what hangs on the last one comes behind it
+        postponed = list[Message]()
+        for message in self.exported.others:  # children of the last message come after it
             if message.parent is None or message.parent in self.last:
                 yield from self._message(message, message.parent)
             else:
-                late.append(message)
+                postponed.append(message)
         for message in end:
             yield from self._message(message, before)
-        for message in late:
+        for message in postponed:
             yield from self._message(message, message.parent if message.parent in self.last else None)
 
     def _message(self, message: Message, parent: str | None) -> Iterator[bytes]:
@@ -86,9 +86,9 @@ class _Writing:
         yield self._line("user", message, body, meta=message.role == "system")
 
     def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
-        """The next line of the tree."""
-        self.made += 1
-        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.made}"))
+        """Return the next line of the tree."""
+        self.line_count += 1
+        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.line_count}"))
         line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
         if self.side:
             line["agentId"] = self.side
@@ -100,25 +100,25 @@ class _Writing:
     # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, message: Message) -> Iterator[bytes]:
-        told = steps_of(message)
+        recorded = steps_of(message)
         mark: JsonObject = {"message": message.id}
         for number, (steering, parts) in enumerate(_steps(in_history(message.parts))):
             for part in steering:
                 yield self._steered(message, part, mark)
             step = _Step(
-                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), told[number] if number < len(told) else {}
+                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), recorded[number] if number < len(recorded) else {}
             )
             yield from self._step(message, step, parts, mark)
 
     def _steered(self, message: Message, part: Part, mark: JsonObject) -> bytes:
-        said = part.get("parts")
-        pieces = tuple(piece for piece in said if isinstance(piece, dict)) if isinstance(said, list) else ()
+        body = part.get("parts")
+        pieces = tuple(piece for piece in body if isinstance(piece, dict)) if isinstance(body, list) else ()
         attachment: JsonObject = {"type": "queued_command", "prompt": content_of(pieces), "commandMode": "prompt"}
         return self._line("attachment", message, {"attachment": attachment, EXACTLY: {**mark, "part": part}})
 
     def _step(self, message: Message, step: _Step, parts: Sequence[Part], mark: JsonObject) -> Iterator[bytes]:
         pieces = [(part, block_of(part)) for part in parts]
-        sayable = [number for number, (_, block) in enumerate(pieces) if block is not None]
+        api_parts = [number for number, (_, block) in enumerate(pieces) if block is not None]
         for number, (part, block) in enumerate(pieces or [({}, None)]):
             if block is None:
                 body: JsonObject = {
@@ -126,31 +126,31 @@ class _Writing:
                     "isSidechain": bool(self.side),
                     **({"agentId": self.side} if self.side else {}),
                 }
-                body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not sayable)}
+                body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not api_parts)}
                 body |= {"timestamp": _time(self.at), EXACTLY: {**mark, "part": part}}
-                if not sayable and number == len(pieces) - 1 and step.cost is not None:
+                if not api_parts and number == len(pieces) - 1 and step.cost is not None:
                     body["costUSD"] = step.cost
                 yield dumps(body) + b"\n"
             else:
-                last = number == sayable[-1]
-                said: JsonObject = {"message": {**step.head(last=last), "content": [block]}, EXACTLY: {**mark, **_exact(part, block)}}
+                last = number == api_parts[-1]
+                body: JsonObject = {"message": {**step.head(last=last), "content": [block]}, EXACTLY: {**mark, **_exact(part, block)}}
                 if last and step.cost is not None:
-                    said["costUSD"] = step.cost
-                yield self._line("assistant", message, said)
+                    body["costUSD"] = step.cost
+                yield self._line("assistant", message, body)
         for part in parts:
             if is_tool(part):
                 block, rest = output_of(part)
-                answered: JsonObject = {"message": {"role": "user", "content": [block]}}
+                result: JsonObject = {"message": {"role": "user", "content": [block]}}
                 if rest:
-                    answered[EXACTLY] = {str(block["tool_use_id"]): rest}
+                    result[EXACTLY] = {str(block["tool_use_id"]): rest}
                 if child := self._child(part):
-                    answered["toolUseResult"] = {"agentId": child}
+                    result["toolUseResult"] = {"agentId": child}
                 elif part.get("state") == "output-denied":
-                    answered["toolDenialKind"] = "user-rejected"
-                yield self._line("user", message, answered)
+                    result["toolDenialKind"] = "user-rejected"
+                yield self._line("user", message, result)
 
     def _child(self, part: Part) -> str:
-        """The sub-agent that a call has begun."""
+        """Return the sub-agent that a call started."""
         call = part.get("toolCallId")
         found = (one for one in self.exported.children if one.conversation.parent_tool_call == call)
         return next((_named(one.conversation.id) for one in found), "")
@@ -160,28 +160,28 @@ class _Writing:
 class _Step:
     id: str
     model: str
-    told: JsonObject
+    recorded: JsonObject
 
     def head(self, *, last: bool) -> JsonObject:
-        """The model's message without its content; `last`: of the lines that say it."""
-        usage = self.told.get("usage")
+        """Return the API message without its content. `last` marks the last line of the message."""
+        usage = self.recorded.get("usage")
         counts: JsonObject = usage if isinstance(usage, dict) else {}
         read, written = _count(counts, "cache_read"), _count(counts, "cache_write")
-        told: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
+        recorded: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
         if "input" in counts:
-            told["input_tokens"] = max(_count(counts, "input") - read - written, 0)
-        told |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
-        told |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
+            recorded["input_tokens"] = max(_count(counts, "input") - read - written, 0)
+        recorded |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
+        recorded |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
         if "reasoning" in counts:
-            told["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
-        reason = ("tool_use" if self.told.get("finish_reason") == "tool-calls" else "end_turn") if last else None
+            recorded["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
+        reason = ("tool_use" if self.recorded.get("finish_reason") == "tool-calls" else "end_turn") if last else None
         head: JsonObject = {"id": self.id, "type": "message", "role": "assistant", "model": self.model}
-        return {**head, "stop_reason": reason, "stop_sequence": None, "usage": told}
+        return {**head, "stop_reason": reason, "stop_sequence": None, "usage": recorded}
 
     @property
     def cost(self) -> float | None:
         """Dollars."""
-        cost = self.told.get("cost")
+        cost = self.recorded.get("cost")
         return cost / 1e9 if isinstance(cost, int) and not isinstance(cost, bool) else None
 
 
@@ -191,7 +191,7 @@ def _count(counts: JsonObject, name: str) -> int:
 
 
 def _exact(part: Part, block: JsonObject) -> JsonObject:
-    """What of a part its block does not say."""
+    """Return the fields of a part that its block can't express."""
     if not is_tool(part):
         return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
     if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):
@@ -209,19 +209,19 @@ def _time(at: int) -> str:
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
-    """The model calls of an answer: what a person said before each, and what it said."""
+    """Yield each model call with the steering messages before it."""
     steering, current = list[Part](), list[Part]()
-    begun = False
+    started = False
     for part in parts:
         kind = part.get("type")
         if kind == "step-start" or (kind == "steering-message" and current):
-            if current or begun:
+            if current or started:
                 yield steering, current
                 steering, current = [], []
-            begun = kind == "step-start"
+            started = kind == "step-start"
         if kind == "steering-message":
             steering.append(part)
         elif kind != "step-start":
             current.append(part)
-    if steering or current or begun:
+    if steering or current or started:
         yield steering, current

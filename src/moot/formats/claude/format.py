@@ -16,7 +16,6 @@ from moot.formats._steps import weaker
 from moot.formats._writing import families, fidelity_of, session_of, unanswered
 from moot.formats.claude._kinds import is_session_line
 from moot.formats.claude._parents import call_that_began
-from moot.formats.claude._samples import SAMPLES
 from moot.formats.claude._session import Session
 from moot.formats.claude._sidechains import Sidechains
 from moot.formats.claude._writing import SPACE, lines_of
@@ -28,12 +27,12 @@ __all__ = ["ClaudeFormat", "folder_of"]
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
-"""Lines in which a session has to show itself."""
+"""Number of lines in which a session must be recognized."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST = 200
-"""Letters of a folder's name."""
+"""Maximum length of a folder name."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
-"""What a first line holds that is longer than what is looked at."""
+"""Keys in a first line that is longer than the examined beginning."""
 
 
 class ClaudeFormat:
@@ -42,10 +41,9 @@ class ClaudeFormat:
     name = "claude"
     version = 1
     suffix = ".jsonl"
-    samples = SAMPLES
     agent_type = AGENT
     resumable: Literal[True] = True
-    words = "a session that Claude Code resumes"
+    words = "a session that Claude Code can resume"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
         **dict.fromkeys(("times", "models", "usage", "costs", "titles", "branches"), "kept"),
@@ -68,14 +66,14 @@ class ClaudeFormat:
         entries = Session(AGENT, sidechains).entries(json_lines(path))
         yield ImportedConversation(id, entries)
         for _ in entries:
-            pass  # whoever passed over the session itself still gets its sub-agents
+            pass  # sub-agents are read even if the caller skips the session
         for side in sidechains.found:
-            told: Iterator[Entry] = Session(AGENT).entries(lines_at(path, side.offsets))
-            yield ImportedConversation(f"{id}/{side.id}", told, id, sidechains.call_of(side))
+            configured: Iterator[Entry] = Session(AGENT).entries(lines_at(path, side.offsets))
+            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        told = environ.get("CLAUDE_CONFIG_DIR", "")
-        folders = [Path(one) for one in told.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
+        configured = environ.get("CLAUDE_CONFIG_DIR", "")
+        folders = [Path(one) for one in configured.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
         return [folder / "projects" for folder in folders]
 
     def sources(self, folder: Path) -> Iterator[Path]:
@@ -86,7 +84,7 @@ class ClaudeFormat:
         return Written(data, self._fidelity(exported))
 
     def _fidelity(self, exported: ExportedConversation) -> Fidelity:
-        """A sub-agent's title has no place; a branch that goes on behind the last message is shown as its end."""
+        """Return the counts. A sub-agent's title is lost, and a branch that continues the last message is only approximated."""
         untitled: Mapping[str, Keeping] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
         ends = [(one.others, one.messages[-1].id) for one, _ in families(exported) if one.messages]
         longer = sum(any(message.parent == end for message in others) for others, end in ends)
@@ -99,7 +97,7 @@ class ClaudeFormat:
 
 
 def folder_of(directory: str) -> str:
-    """The name of the folder in which the agent keeps the sessions that were begun in a directory."""
+    """Return the name of the folder that holds the sessions of a directory."""
     units = memoryview(directory.encode("utf-16-le")).cast("H")
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
     if len(name) <= _LONGEST:
@@ -119,9 +117,9 @@ def _base_36(number: int) -> str:
 
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
-    """What is named like a session in a folder of projects, or in the one that holds it: looked at is nothing but names."""
-    inside = folder / "projects"
-    for path in files_below(inside if inside.is_dir() and not inside.is_symlink() else folder, ".jsonl", depth=depth):
+    """Yield files named like sessions in a projects folder or its parent, without opening them."""
+    projects = folder / "projects"
+    for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
 
@@ -144,7 +142,7 @@ def _is_ours(line: bytes) -> bool:
 
 
 def _session_of(path: Path) -> tuple[str, str]:
-    """The session that the file's lines name, and the one that its name does. Raises UsageError when no line is of a session."""
+    """Return the session ids in the file's lines and in its name. Raise UsageError if no line belongs to a session."""
     ours = False
     for number, line in enumerate(json_lines(path)):
         if line.value is not None:
@@ -154,5 +152,5 @@ def _session_of(path: Path) -> tuple[str, str]:
         if number > _LOOKED_AT and not ours:
             break
     if not ours:
-        raise UsageError(f"{str(path)!r} holds no session of Claude Code", fix="say which format it is with -f")
+        raise UsageError(f"{str(path)!r} is not a session of Claude Code.", fix="Specify the format with -f.")
     return "", path.stem if _UUID.fullmatch(path.stem) else ""

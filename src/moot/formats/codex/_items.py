@@ -1,4 +1,4 @@
-"""Parts of ours as items of the model's API: what the agent can send to it again, and no more."""
+"""Parts as items of OpenAI's API, limited to what the agent can send again."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def item_of(part: Part) -> JsonObject | None:
-    """The item of something that a model said; None for what its API would not take back."""
+    """Return the item of an assistant part, or None if the API would reject it."""
     if is_tool(part):
-        given = part.get("input")
+        value = part.get("input")
         name = _NAME.sub("_", tool_name(part))[:64] or "tool"
         return {
             "type": "function_call",
             "name": name,
-            "arguments": dumps(given if given is not None else {}).decode(),
+            "arguments": dumps(value if value is not None else {}).decode(),
             "call_id": _call_id(part),
         }
     if part.get("type") == "text" and part.get("text"):
         return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": part["text"]}]}
-    made = part.get("providerMetadata")
-    own = made.get("openai") if isinstance(made, dict) else None
+    metadata = part.get("providerMetadata")
+    own = metadata.get("openai") if isinstance(metadata, dict) else None
     if part.get("type") != "reasoning" or not isinstance(own, dict) or not own.get("encryptedContent"):
         return None
     summary: list[Json] = [{"type": "summary_text", "text": part["text"]}] if part.get("text") else []
@@ -36,7 +36,7 @@ def item_of(part: Part) -> JsonObject | None:
 
 
 def says_it(part: Part, item: JsonObject) -> bool:
-    """Whether reading the item gives the part again."""
+    """Return whether reading the item gives the same part."""
     if is_tool(part):
         return (
             item["call_id"] == part.get("toolCallId")
@@ -53,28 +53,28 @@ def _call_id(part: Part) -> str:
 
 
 def content_of(parts: tuple[Part, ...]) -> list[Json]:
-    """What a person said; in place of a file that the model can't be shown stand words."""
-    return [_given(part) for part in parts if part.get("type") in ("text", "file")]
+    """Return the content of a prompt. Unsupported files are replaced by a text."""
+    return [_content_item(part) for part in parts if part.get("type") in ("text", "file")]
 
 
-def _given(part: Part) -> Json:
+def _content_item(part: Part) -> Json:
     if part.get("type") == "text":
         return {"type": "input_text", "text": part.get("text", "")}
     url, media_type = part.get("url"), str(part.get("mediaType"))
     if media_type.startswith("image/") and isinstance(url, str) and url.startswith((f"data:{media_type};base64,", "http://", "https://")):
         return {"type": "input_image", "image_url": url}
-    return {"type": "input_text", "text": f"[{part.get('filename') or 'a file'} ({media_type}): it does not go along]"}
+    return {"type": "input_text", "text": f"[{part.get('filename') or 'a file'} ({media_type}): not included]"}
 
 
 def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
-    """The item that answers a call, and what of the output it does not say."""
+    """Return the item with a call's output, and the fields of the output that the item can't express."""
     item: JsonObject = {"type": "function_call_output", "call_id": _call_id(part), "output": _output(part)}
-    told: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
+    recorded: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
     if part.get("state") not in ("output-available", "output-error", "output-denied"):
         return item, {"state": "output-error", "errorText": str(item["output"])}
     read = outcome_of(item)
-    exact = read["type"] == "tool-output-available" and told == {"state": "output-available", "output": read.get("output")}
-    return item, {} if exact else told
+    exact = read["type"] == "tool-output-available" and recorded == {"state": "output-available", "output": read.get("output")}
+    return item, {} if exact else recorded
 
 
 def _output(part: Part) -> Json:

@@ -1,4 +1,4 @@
-"""What kind of line it is, in files of this version and of older ones."""
+"""Kinds of lines in files of current and older versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.types.part import Part
 __all__ = ["PART", "asked_by_person", "is_rollout_line", "normal", "written"]
 
 PART = "moot_part"
-"""Lines that we write for parts which the agent's own can't hold."""
+"""Type of lines that moot writes for parts that Codex can't store."""
 _ITEMS = frozenset({"message", "reasoning", *CALLS, *OUTPUT_TYPES})
 _LINES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "token_usage_record"})
 _TAGS = (
@@ -20,11 +20,11 @@ _TAGS = (
     "subagent_notification user_shell_command collaboration_mode personality_spec model_switch hook_context plugins_instructions"
 )
 _CONTEXT = re.compile(rf"\s*(?:<(?:{'|'.join(_TAGS.split())})[\s>]|# AGENTS\.md instructions for )")
-"""How texts begin that the program puts in a person's name."""
+"""Prefixes of user texts that the program writes itself."""
 
 
 def normal(value: JsonObject) -> tuple[str, JsonObject]:
-    """Kind and body of a line; the first versions wrote bodies alone."""
+    """Return the type and body of a line. The first versions wrote only the body."""
     kind, payload = value.get("type"), value.get("payload")
     if isinstance(kind, str) and isinstance(payload, dict):
         return kind, payload
@@ -36,7 +36,7 @@ def normal(value: JsonObject) -> tuple[str, JsonObject]:
 
 
 def is_rollout_line(value: JsonObject) -> bool:
-    """Whether the line can only be of a session file of this program."""
+    """Return whether the line can only belong to a session of Codex."""
     kind, payload = value.get("type"), value.get("payload")
     if isinstance(payload, dict):
         return kind in _LINES and "timestamp" in value
@@ -44,7 +44,7 @@ def is_rollout_line(value: JsonObject) -> bool:
 
 
 def asked_by_person(item: JsonObject) -> tuple[Part, ...]:
-    """What a person said with an item of theirs; nothing when it was the program that said it."""
+    """Return the parts of a prompt, or nothing if the program wrote the item."""
     parts = asked(item.get("content"))
     kinds = _kinds(item)
     if kinds is not None:
@@ -61,12 +61,12 @@ def _blocks(item: JsonObject) -> list[Json]:
 
 
 def _kinds(item: JsonObject) -> list[str] | None:
-    told = item.get("internal_chat_message_metadata_passthrough")
-    kinds = told.get("content_item_kinds") if isinstance(told, dict) else None
+    metadata = item.get("internal_chat_message_metadata_passthrough")
+    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
     return [str(kind) for kind in kinds] if isinstance(kinds, list) else None
 
 
 def written(line: JsonObject) -> JsonObject:
-    """What a line of ours says beside the agent's own fields; nothing for any other line."""
+    """Return moot's own fields of a line, or nothing."""
     mark = line.get(EXACTLY)
     return mark if isinstance(mark, dict) and isinstance(mark.get("message"), str) else {}

@@ -1,4 +1,4 @@
-"""Which session began another as its sub-agent, and by which call."""
+"""The session and tool call that started a sub-agent."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _TRIES = 20
 
 
 def parent_of(meta: JsonObject) -> str | None:
-    """The session whose sub-agent this one is, by its own first line."""
+    """Return the parent session according to the first line."""
     source = meta.get("source")
     spawn = source.get("subagent") if isinstance(source, dict) else None
-    told = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
-    parent = told.get("parent_thread_id") if isinstance(told, dict) else None
+    spawn_info = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
+    parent = spawn_info.get("parent_thread_id") if isinstance(spawn_info, dict) else None
     return parent if isinstance(parent, str) and parent else None
 
 
 def call_that_began(path: Path, session: str, parent: str) -> str | None:
-    """The call in the parent's file whose output names the session; None = there is none, or no such file."""
+    """Return the call in the parent's file whose output names the session, or None."""
     if not parent.replace("-", "").isalnum():
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
-    beside = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
-    return next((call for file in beside if (call := _call_in(file, session))), None)
+    candidates = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
+    return next((call for file in candidates if (call := _call_in(file, session))), None)
 
 
 def _call_in(file: Path, session: str) -> str | None:

@@ -1,6 +1,6 @@
-"""A session file as a conversation, line by line. Its messages follow each other; only a turn that was taken back leaves a branch.
+"""Session files as conversations. Messages follow each other; only a turn that was rolled back leaves a branch.
 
-What a line becomes depends on the lines before it alone, so a file that has grown gives the same messages, some of them longer.
+Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("fork
 
 
 class Session:
-    """One conversation at work."""
+    """A reader of one session."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._drafts = Drafts(self._begun)
+        self._drafts = Drafts(self._new_work)
         self._tail = NOWHERE
         self._parents: list[int] = []
-        """Of each prompt what stands before it."""
+        """Index of the message before each prompt."""
         self._ids = set[int]()
         self._model = ""
-        self._begun_turn = self._turn = False
-        """A turn goes on; and the model has said something in it."""
+        self._turn_started = self._turn_active = False
+        """A turn has started, and the model has produced output in it."""
         self._facts = ImportedFacts()
         self._directory = ""
         self._title = ""
@@ -46,13 +46,13 @@ class Session:
         self._metadata: JsonObject = {}
         self._total: Json = None
         self._answering = ""
-        """The message of ours that the newest answer was written for."""
+        """Id of the moot message that the newest answer was written for."""
 
-    def _begun(self, at: int) -> Work:
+    def _new_work(self, at: int) -> Work:
         return Work(at, self._model)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """What the lines are; what they say of the conversation comes after its first messages, and at the end."""
+        """Yield the entries of the lines. Facts about the conversation follow its first messages and the end."""
         told = False
         for line in lines:
             value = line.value
@@ -69,11 +69,11 @@ class Session:
             yield from self._drafts.finished()
             if not told and len(self._drafts) > 1:
                 told = True
-                yield self._known()
+                yield self._known_facts()
         yield from self._drafts.finished(all=True)
-        yield self._known()
+        yield self._known_facts()
 
-    def _known(self) -> ImportedFacts:
+    def _known_facts(self) -> ImportedFacts:
         return ImportedFacts(
             self._drafts.fidelity(),
             title=self._title or self._asked,
@@ -87,7 +87,7 @@ class Session:
         )
 
     def _take(self, line: Line, value: JsonObject) -> Draft[Work] | None:
-        """The message that the line belongs to; None for one that is no part of any."""
+        """Return the message that a line belongs to, or None."""
         kind, body = normal(value)
         at = milliseconds(value, "timestamp")
         self._first, self._last = self._first or at, max(self._last, at)
@@ -100,7 +100,7 @@ class Session:
                 if (draft := self._drafts.answer(self._tail)) is not None:
                     draft.answer.model = self._model
             case "response_item" | "moot_part" if mark := written(value):
-                return self._ours(line, body, mark, at)
+                return self._moot_line(line, body, mark, at)
             case "event_msg" if (mark := written(value)) and (draft := self._drafts.answer(self._tail)) is not None:
                 counted = mark.get("usage")
                 draft.answer.took({}, told=True, counted=counted if isinstance(counted, dict) else {})
@@ -118,7 +118,7 @@ class Session:
         return None
 
     def _begin(self, body: JsonObject) -> None:
-        """Takes what a session says of itself; of a fork the first one, behind which that of its origin may stand."""
+        """Read the session's metadata. A fork may contain that of its origin as well; the first one is used."""
         if "session_id" in self._metadata:
             return
         self._metadata["session_id"] = str(body.get("id") or "")
@@ -146,11 +146,11 @@ class Session:
                 return None
             draft = self._message(self._id(item, line), at, None)
         draft.answer.item(item, at)
-        self._turn = self._turn or self._begun_turn
+        self._turn_active = self._turn_active or self._turn_started
         return draft
 
-    def _ours(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[Work]:
-        """A line that we wrote: its message is known, and where in it the line belongs."""
+    def _moot_line(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[Work]:
+        """Read a line that moot wrote."""
         id, step, part = str(mark["message"]), mark.get("step"), mark.get("part")
         if "model" not in mark:
             told = mark.get("parts")
@@ -182,7 +182,7 @@ class Session:
         if not parts:
             return None
         working = self._drafts.answer(self._tail)
-        if self._turn and working is not None:
+        if self._turn_active and working is not None:
             working.answer.steered({"type": "steering-message", "id": self._id(item, line), "parts": list(parts)})
             return working
         self._ask(parts)
@@ -194,7 +194,7 @@ class Session:
         return draft
 
     def _id(self, item: JsonObject, line: Line) -> str:
-        """The item's own id, else the line that it stands in."""
+        """Return the item's own id, or one made of its line number."""
         id = item.get("id")
         if not isinstance(id, str) or not id or hash(id) in self._ids:
             return f"line-{line.number}"
@@ -204,7 +204,7 @@ class Session:
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _event(self, body: JsonObject, at: int) -> Draft[Work] | None:
-        draft = self._drafts.held(self._tail)
+        draft = self._drafts.get(self._tail)
         match body.get("type"):
             case "item_completed" if isinstance(item := body.get("item"), dict):
                 return self._shown(item, draft, at)
@@ -217,13 +217,13 @@ class Session:
                 self._title = name or self._title
             case "context_compacted":
                 return self._noted("item/contextCompaction", body)
-            case "error" if draft is not None and draft.said is None:
-                draft.answer.error = str(body.get("message") or "Codex failed and did not say why")
+            case "error" if draft is not None and draft.prompt is None:
+                draft.answer.error = str(body.get("message") or "Codex failed without an error message")
                 return draft
             case "user_message":
-                return draft if draft is not None and draft.said is not None else None
+                return draft if draft is not None and draft.prompt is not None else None
             case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
-                return draft if draft is not None and draft.said is None else None
+                return draft if draft is not None and draft.prompt is None else None
             case kind if kind in _OF_A_TURN:
                 return self._turned(str(kind), body, draft)
             case _:
@@ -231,25 +231,25 @@ class Session:
         return None
 
     def _turned(self, kind: str, body: JsonObject, draft: Draft[Work] | None) -> Draft[Work] | None:
-        self._turn, self._begun_turn = False, kind.endswith("started")
-        if self._begun_turn or draft is None or draft.said is not None:
+        self._turn_active, self._turn_started = False, kind.endswith("started")
+        if self._turn_started or draft is None or draft.prompt is not None:
             return None
         draft.answer.reason = "stop" if kind.endswith("complete") else "other"
         draft.answer.turn = str(body.get("turn_id") or "")
         return draft
 
     def _shown(self, item: JsonObject, draft: Draft[Work] | None, at: int) -> Draft[Work] | None:
-        """An item as a screen was shown it: it belongs to the message that says the same."""
+        """Assign a displayed item to the message with the same content."""
         if item.get("type") == "UserMessage":
-            return draft if draft is not None and draft.said is not None else None
-        if draft is None or draft.said is not None:
+            return draft if draft is not None and draft.prompt is not None else None
+        if draft is None or draft.prompt is not None:
             return None
         if item.get("type") not in ("AgentMessage", "Reasoning"):
             draft.answer.shown(item, at)
         return draft
 
     def _counted(self, info: JsonObject) -> Draft[Work] | None:
-        """What a screen is shown of tokens; the same sum once more is no further call."""
+        """Record a displayed token count. A repeated total is not another call."""
         total, last = info.get("total_token_usage"), info.get("last_token_usage")
         if total == self._total or not isinstance(last, dict):
             return None
@@ -270,7 +270,7 @@ class Session:
         return draft
 
     def _roll_back(self, turns: Json) -> None:
-        """The newest prompts were taken back: what comes now stands beside them."""
+        """Undo the newest prompts: the next message becomes their sibling."""
         if type(turns) is int and 0 < turns <= len(self._parents):
             self._tail = self._parents[-turns]
             del self._parents[-turns:]

@@ -1,7 +1,7 @@
-"""A conversation as the lines of a session that the agent resumes.
+"""Conversations as sessions that Codex can resume.
 
-What the model's API would refuse, such as thoughts that nobody sealed, stands in lines and fields of ours: the agent passes over them, and
-reading gives them back.
+Parts that the model's API would reject, such as reasoning without encrypted content, are written to lines and fields that Codex ignores and
+moot reads back.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from moot.types.part import Part, is_tool, text_of
 __all__ = ["SPACE", "lines_of"]
 
 _VERSION = "0.169.0"
-"""Whose lines these are like."""
+"""Version of Codex whose format is written."""
 SPACE = uuid.UUID("1b0de4a6-5c1f-5d0e-8a53-64f1a7b3c9d2")
-"""What its ids are made in."""
+"""Namespace of generated ids."""
 
 
 def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
-    """The lines of the file: what the session is, its name, then the shown branch."""
+    """Yield the lines of a session: metadata, the active branch, and the title."""
     conversation = exported.conversation
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
     meta: JsonObject = {"id": session, "timestamp": _time(at), "cwd": conversation.directory or "/", "originator": "moot"}
@@ -45,8 +45,8 @@ def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
 
 
 def _line(at: int, kind: str, payload: JsonObject, exactly: JsonObject | None = None) -> bytes:
-    told: JsonObject = {"timestamp": _time(at), "type": kind, "payload": payload}
-    return dumps({**told, EXACTLY: exactly} if exactly else told) + b"\n"
+    recorded: JsonObject = {"timestamp": _time(at), "type": kind, "payload": payload}
+    return dumps({**recorded, EXACTLY: exactly} if exactly else recorded) + b"\n"
 
 
 def _time(at: int) -> str:
@@ -57,7 +57,7 @@ def _time(at: int) -> str:
 class _Writing:
     message: Message
     total: dict[str, int]
-    """Tokens of the session so far."""
+    """Token counts of the session so far."""
 
     def lines(self) -> Iterator[bytes]:
         message = self.message
@@ -77,7 +77,7 @@ class _Writing:
         return _line(self.message.created_at, kind, payload, exactly)
 
     def _answer(self) -> Iterator[bytes]:
-        message, told = self.message, steps_of(self.message)
+        message, recorded = self.message, steps_of(self.message)
         facts: JsonObject = {"message": message.id, "model": str(message.metadata.get("model") or "")}
         facts |= {"finish_reason": message.metadata["finish_reason"]} if message.metadata.get("finish_reason") else {}
         step = 0
@@ -90,17 +90,17 @@ class _Writing:
                 continue
             if current:
                 step += 1
-                yield from self._step(current, {**facts, "step": step}, told[step - 1] if step <= len(told) else {})
+                yield from self._step(current, {**facts, "step": step}, recorded[step - 1] if step <= len(recorded) else {})
                 current = []
             if kind == "steering-message":
-                said = part.get("parts")
-                pieces = tuple(piece for piece in said if isinstance(piece, dict)) if isinstance(said, list) else ()
+                pieces_json = part.get("parts")
+                pieces = tuple(piece for piece in pieces_json if isinstance(piece, dict)) if isinstance(pieces_json, list) else ()
                 item: JsonObject = {"type": "message", "role": "user", "content": content_of(pieces)}
                 yield self._of("response_item", item, {**facts, "part": part})
 
-    def _step(self, parts: Sequence[Part], facts: JsonObject, told: JsonObject) -> Iterator[bytes]:
-        if told.get("cost") is not None:
-            facts = {**facts, "cost": told["cost"]}
+    def _step(self, parts: Sequence[Part], facts: JsonObject, recorded: JsonObject) -> Iterator[bytes]:
+        if recorded.get("cost") is not None:
+            facts = {**facts, "cost": recorded["cost"]}
         for part in parts:
             item = item_of(part)
             if item is None:
@@ -113,7 +113,7 @@ class _Writing:
             if is_tool(part):
                 item, rest = output_of(part)
                 yield self._of("response_item", item, {**facts, "output": rest} if rest else facts)
-        if usage := told.get("usage"):
+        if usage := recorded.get("usage"):
             yield self._of("event_msg", self._tokens(usage if isinstance(usage, dict) else {}), {**facts, "usage": usage})
 
     def _tokens(self, usage: JsonObject) -> JsonObject:
@@ -130,7 +130,7 @@ class _Writing:
 
 
 def _begun(part: Part) -> Part:
-    """A call before its output; any other part as it is."""
+    """Return a call without its output, and any other part unchanged."""
     if not is_tool(part):
         return part
     rest = {name: value for name, value in part.items() if name not in ("output", "errorText", "resultProviderMetadata")}

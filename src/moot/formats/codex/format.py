@@ -13,7 +13,6 @@ from moot.formats._source.lines import json_lines
 from moot.formats._writing import fidelity_of, session_of, unanswered
 from moot.formats.codex._kinds import is_rollout_line, normal
 from moot.formats.codex._parents import call_that_began, parent_of
-from moot.formats.codex._samples import SAMPLES
 from moot.formats.codex._session import Session
 from moot.formats.codex._writing import SPACE, lines_of
 from moot.types.canonical import JsonObject, loads
@@ -24,9 +23,9 @@ __all__ = ["CodexFormat"]
 
 AGENT = "codex"
 _LOOKED_AT = 20
-"""Lines in which a session has to show itself."""
+"""Number of lines in which a session must be recognized."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
-"""What a first line holds that is longer than what is looked at."""
+"""Keys in a first line that is longer than the examined beginning."""
 
 
 class CodexFormat:
@@ -35,10 +34,9 @@ class CodexFormat:
     name = "codex"
     version = 1
     suffix = ".jsonl"
-    samples = SAMPLES
     agent_type = AGENT
     resumable: Literal[True] = True
-    words = "a session that Codex resumes"
+    words = "a session that Codex can resume"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
         **dict.fromkeys(("times", "models", "usage", "costs", "titles"), "kept"),
@@ -57,8 +55,8 @@ class CodexFormat:
         yield ImportedConversation(id, Session(AGENT).entries(json_lines(path)), parent, call)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        told = environ.get("CODEX_HOME", "")
-        folder = Path(told) if told else home / ".codex"
+        configured = environ.get("CODEX_HOME", "")
+        folder = Path(configured) if configured else home / ".codex"
         return [folder / "sessions", folder / "archived_sessions"]
 
     def sources(self, folder: Path) -> Iterator[Path]:
@@ -70,16 +68,16 @@ class CodexFormat:
         )
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
-        begun = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
-        path = places[0] / f"{begun:%Y}" / f"{begun:%m}" / f"{begun:%d}" / f"rollout-{begun:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
+        started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
+        path = places[0] / f"{started:%Y}" / f"{started:%m}" / f"{started:%d}" / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
         data = b"".join(lines_of(exported, id))
         return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds, weak=unanswered))
 
 
 def _sessions(folder: Path) -> Iterator[Path]:
-    """The files of sessions in a folder of them, by day or not, or in the one that holds it."""
-    inside = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
-    for one in inside or [folder]:
+    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day."""
+    subfolders = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
+    for one in subfolders or [folder]:
         for path in files_below(one, ".jsonl", depth=4):
             if path.name.startswith("rollout-"):
                 yield path
@@ -103,7 +101,7 @@ def _is_ours(line: bytes) -> bool:
 
 
 def _meta_of(path: Path) -> JsonObject:
-    """What the session says of itself. Raises UsageError when no line is of a session."""
+    """Return the session's metadata. Raise UsageError if no line belongs to a session."""
     ours = False
     for number, line in enumerate(json_lines(path)):
         if line.value is not None:
@@ -114,5 +112,5 @@ def _meta_of(path: Path) -> JsonObject:
         if number > _LOOKED_AT:
             break
     if not ours:
-        raise UsageError(f"{str(path)!r} holds no session of Codex", fix="say which format it is with -f")
+        raise UsageError(f"{str(path)!r} is not a session of Codex.", fix="Specify the format with -f.")
     return {}

@@ -1,4 +1,4 @@
-"""What a notebook attaches to a prompt: pictures as links in its text, and snapshots of files and tool outputs."""
+"""Attachments of a prompt: pictures linked in its text, and snapshots of files and tool outputs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from moot.formats._saying import detect_media_type, media_type_of
 from moot.formats._source.beside import beside
 from moot.formats._steps import file_text
 from moot.types.canonical import Json, JsonObject
@@ -17,13 +18,12 @@ __all__ = ["ghost_block", "ghosts", "with_pictures"]
 
 _LINK = re.compile(r"!\[[^\]\n]{0,200}\]\((data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+|file://[^)\s]+|https?://[^)\s]+)\)")
 _PASTED = "mutsumi_images"
-"""Where the editor puts pictures that were pasted, below the folder for temporary files."""
+"""The editor's folder for pasted pictures, inside the folder for temporary files."""
 _LARGEST = 20 << 20
-_SHAPES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 
 
 def with_pictures(parts: list[Part], source: Path) -> tuple[list[Part], int]:
-    """The parts with the pictures that their texts link to as parts of their own; and how many of those are not there any more."""
+    """Return the parts with linked pictures as parts of their own, and the number of missing pictures."""
     found: list[Part] = []
     missing = 0
     for part in parts:
@@ -44,17 +44,17 @@ def with_pictures(parts: list[Part], source: Path) -> tuple[list[Part], int]:
 
 
 def _picture(url: str, source: Path) -> Part | None:
-    """What a link shows. A file is read when it is a picture that was pasted, or that lies in the notebook's own project."""
+    """Return the linked picture. Files are read only if they were pasted or are in the notebook's own project."""
     if url.startswith("data:"):
-        return {"type": "file", "mediaType": url[5:].partition(";")[0], "url": url}
+        return {"type": "file", "mediaType": media_type_of(url), "url": url}
     if not url.startswith("file:"):
         return {"type": "file", "mediaType": "image/*", "url": url}
     path = Path(unquote(urlsplit(url).path))
     project = source.absolute().parent
     project = project.parent if project.name == ".mutsumi" else project
     data = next((data for place in (Path(tempfile.gettempdir()) / _PASTED, project) if (data := _read(path, place))), None)
-    kind = next((kind for start, kind in _SHAPES.items() if data and data.startswith(start)), None)
-    if data is None or kind is None:
+    kind = detect_media_type(data or b"")
+    if data is None or not kind.startswith("image/"):
         return None
     return {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{base64.b64encode(data).decode()}", "filename": path.name}
 
@@ -64,7 +64,7 @@ def _read(path: Path, folder: Path) -> bytes | None:
 
 
 def ghosts(block: Json) -> tuple[list[Part], JsonObject]:
-    """The snapshots of a prompt as files; and, as metadata, the ones that only point to an earlier one."""
+    """Return the snapshots of a prompt as files, and references to earlier snapshots as metadata."""
     files, tools = (block.get("files"), block.get("tools")) if isinstance(block, dict) else (None, None)
     parts: list[Part] = []
     earlier: list[Json] = []
@@ -85,7 +85,7 @@ def _attached(name: str, content: str, facts: JsonObject) -> Part:
 
 
 def ghost_block(parts: tuple[Part, ...], metadata: JsonObject) -> tuple[JsonObject | None, list[Part]]:
-    """The snapshots to keep with a prompt, None when there are none; and the files that are no text, and stay behind."""
+    """Return the snapshots to store with a prompt, or None, and the files that are not text and can't be stored."""
     files: list[Json] = []
     tools: list[Json] = []
     left: list[Part] = []

@@ -1,4 +1,4 @@
-"""Mutsumi's settings, which are those of the editor that it lives in, as pieces of ours."""
+"""Mutsumi's settings, stored in those of its editor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _SETTINGS = "settings.json"
 _HOMES = (Path(".config"), Path("Library") / "Application Support")
 _ABOVE = 12
-"""Folders above a project that are looked at for a person's own settings."""
+"""Number of folders above a project that are searched for user settings."""
 _SMALL = 4 << 20
 _PREFIX = "mutsumi."
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -42,16 +42,16 @@ _SETS: JsonObject = {
     "deliver": ["shell", "write", "edit", "mkdir"],
     "dispatch": ["dispatch_subagents", "get_agent_types"],
 }
-"""Its own, where the settings name no others."""
+"""Built-in tool sets, used if the settings define none."""
 _ALL: list[Json] = ["read", "deliver", "dispatch"]
 _OF_TYPES: JsonObject = {"chat": ["read"], "reviewer": ["read"], "implementer": _ALL, "orchestrator": _ALL}
-"""The sets of its own agent types, which settings may leave out."""
+"""Tool sets of the built-in agent types, which settings may omit."""
 _MODELS = {"defaultModel": "main", "titleGeneratorModel": "small", "compressModel": "compaction"}
 _LATER = ("defaultRules", "allowedChildTypes", "isEntry")
 
 
 def configuration(source: Path) -> ForeignConfiguration:
-    """What stands in the settings of the project that a notebook or a folder of them lies in, and before that in a person's own."""
+    """Convert the settings of the project that contains the notebooks. Project settings override user settings."""
     draft = Draft("mtm")
     settings: JsonObject = {}
     for place, file in _files(source):
@@ -63,13 +63,13 @@ def configuration(source: Path) -> ForeignConfiguration:
         if isinstance(server, dict):
             _server(draft, name, server)
     if settings.pop("autoApproveEnabled", False) is True:
-        draft.note("everything was approved without a question; here what no rule names is asked about")
+        draft.note("all tool calls were approved automatically; here calls without a matching rule need approval")
     draft.keep("settings", settings)
     return draft.found()
 
 
 def _files(source: Path) -> Iterator[tuple[Path, Path]]:
-    """The settings' files, each with the folder that it must lie in; what comes later counts."""
+    """Yield each settings file with the folder that must contain it. Later files take precedence."""
     folder = source.absolute() if source.is_dir() else source.absolute().parent
     project = folder.parent if folder.name == ".mutsumi" else folder
     for above in islice(project.parents, _ABOVE):
@@ -80,14 +80,14 @@ def _files(source: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _read(draft: Draft, folder: Path, file: Path) -> JsonObject:
-    """Its own settings of a file, by their names without the beginning that they share; such files have comments."""
+    """Return the Mutsumi settings of a file without their prefix. Comments are allowed."""
     data = beside(file, inside=folder, limit=_SMALL)
     if data is None:
         return {}
     plain = _TOKEN.sub(lambda found: found[1] or " ", data.decode("utf-8", "replace"))
     value = value_in(_COMMA.sub(lambda found: found[1] or " ", plain))
     if not isinstance(value, dict):
-        draft.note(f"{str(file)!r} is no JSON object")
+        draft.note(f"{str(file)!r} is not a JSON object")
         return {}
     return {name.removeprefix(_PREFIX): one for name, one in value.items() if name.startswith(_PREFIX)}
 
@@ -113,8 +113,8 @@ def _model(value: Json) -> str:
     return f"{model}@{provider}" if model and provider else model
 
 
-def _agents(draft: Draft, given: Json) -> None:
-    config: JsonObject = given if isinstance(given, dict) else {}
+def _agents(draft: Draft, value: Json) -> None:
+    config: JsonObject = value if isinstance(value, dict) else {}
     own, types = config.get("toolSets"), config.get("agentTypes")
     sets: JsonObject = {**_SETS, **(own if isinstance(own, dict) else {})}
     for name, agent in types.items() if isinstance(types, dict) else ():

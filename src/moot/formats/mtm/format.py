@@ -1,4 +1,4 @@
-"""Notebooks of Mutsumi as sources, and new ones."""
+"""The formats `mtm` and `mtm-1`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from moot.formats._source.documents import Document, sketch
 from moot.formats._source.folders import files_below
 from moot.formats.mtm.configuration import EDITORS, configuration
 from moot.formats.mtm.reading import VERSION, read_file
-from moot.formats.mtm.writing import HOLDS, SAMPLE, unversioned
-from moot.formats.mtm.writing_one import HOLDS_ONE, SAMPLE_ONE, version_one
+from moot.formats.mtm.writing import HOLDS, unversioned
+from moot.formats.mtm.writing_one import HOLDS_ONE, version_one
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Keeping, Written
 
 __all__ = ["Mtm", "MtmOne"]
@@ -22,14 +22,13 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`: reads both shapes, claims and writes the unversioned one."""
+    """`Format`, `Holding`, `Placed`, `Split`, `Configured`: reads both shapes, recognizes and writes the unversioned one."""
 
     name = "mtm"
     version = 1
     suffix = ".mtm"
     words = "a notebook for Mutsumi"
     holds: Mapping[str, Keeping] = HOLDS
-    samples: Mapping[str, bytes] = {"notebook": SAMPLE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -37,7 +36,7 @@ class Mtm:
         return _is_own(head) and VERSION not in sketch(head)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
-        """The folder of each workspace that an editor on this machine remembers."""
+        """Yield the folder of each workspace known to an editor on this machine."""
         base = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
         for editor in EDITORS:
             for root in (base / editor, home / "Library" / "Application Support" / editor):
@@ -60,14 +59,13 @@ class Mtm:
 
 
 class MtmOne:
-    """`Format`, `Holding`, `Sampled`: the shape that says `formatVersion: 1`."""
+    """`Format`, `Holding`: notebooks with `formatVersion: 1`."""
 
     name = "mtm-1"
     version = 1
     suffix = ".mtm"
-    words = "a notebook for the fork of Mutsumi that has format versions"
+    words = "a notebook for the fork of Mutsumi with versioned files"
     holds: Mapping[str, Keeping] = HOLDS_ONE
-    samples: Mapping[str, bytes] = {"notebook": SAMPLE_ONE}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         found = sketch(head)
@@ -81,7 +79,7 @@ class MtmOne:
 
 
 def _is_own(head: bytes) -> bool:
-    """By its metadata, which alone may be longer than what is looked at: then the messages are not in sight."""
+    """Recognize a notebook by its metadata. The messages may be beyond the examined beginning."""
     found, metadata = sketch(head), sketch(head, "metadata")
     named = "uuid" in metadata and ("allowed_uris" in metadata or "parent_agent_id" in metadata)
     return named and (found.raw("context").startswith(b"[") or ("context" not in found and not found.whole))

@@ -1,12 +1,13 @@
-"""The messages of a notebook of version 1: native blocks, with the usage of each model call."""
+"""Messages of notebooks of version 1: native blocks with the usage of each model call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from moot.formats._saying import call as call_part
+from moot.formats._saying import output_value
 from moot.formats._source.documents import Element
-from moot.formats._source.fields import milliseconds, objects
+from moot.formats._source.fields import milliseconds, money, objects
 from moot.formats._source.turns import Turns
 from moot.formats.mtm.attachments import ghosts
 from moot.types.canonical import Json, JsonObject
@@ -69,7 +70,7 @@ def _block(block: JsonObject, message: JsonObject) -> Part | None:
 
 
 def _sealed(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
-    """What the provider signed: under its dialect where that is known, so that it can go back to it."""
+    """Return the provider's signatures, under its dialect if known, so that they can be sent back."""
     signed: JsonObject = {key: block[key] for key in (*SIGNATURES, "redacted") if block.get(key)}
     if not signed:
         return {}
@@ -82,10 +83,7 @@ def _sealed(block: JsonObject, message: JsonObject, name: str) -> JsonObject:
 def _output(content: Json) -> Json:
     if isinstance(content, str):
         return content
-    parts = _given(content)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": [{name: value for name, value in part.items() if name != "state"} for part in parts]}
+    return output_value([{name: value for name, value in part.items() if name != "state"} for part in _given(content)])
 
 
 def _facts(value: JsonObject) -> JsonObject:
@@ -97,10 +95,8 @@ def _facts(value: JsonObject) -> JsonObject:
         counts = {ours: count for theirs, ours in _COUNTS.items() if type(count := usage.get(theirs)) is int}
         cached = counts.get("cache_read", 0) + counts.get("cache_write", 0)
         if "input" in counts:
-            counts["input"] += cached  # theirs leaves out what was cached
+            counts["input"] += cached  # Mutsumi's count excludes cached tokens
         facts["usage"] = {name: count for name, count in counts.items() if count or name in ("input", "output")}
-        cost = usage.get("cost")
-        total = cost.get("total") if isinstance(cost, dict) else None
-        if isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total < 1e6:
-            facts["cost"] = round(total * 1e9)
+        if (cost := money(usage, "cost", "total")) is not None:
+            facts["cost"] = cost
     return facts

@@ -1,4 +1,4 @@
-"""The messages of an unversioned notebook: those of OpenAI's chats, with pictures as links in the text."""
+"""Messages of unversioned notebooks: OpenAI's chat shape with pictures as links in the text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.formats._saying import call as call_part
+from moot.formats._saying import media_type_of
 from moot.formats._source.documents import Element
 from moot.formats._source.pieces import value_in
 from moot.formats._source.turns import Turns
@@ -52,8 +53,7 @@ def _pieces(content: Json) -> list[Part]:
             continue
         image, text = piece.get("image_url"), piece.get("text")
         if isinstance(image, dict) and isinstance(url := image.get("url"), str):
-            kind = url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else "image/*"
-            parts.append({"type": "file", "mediaType": kind, "url": url})
+            parts.append({"type": "file", "mediaType": media_type_of(url, "image/*"), "url": url})
         elif isinstance(text, str) and text:
             parts.append(text_part(text))
     return parts
@@ -67,7 +67,7 @@ def _calls(calls: Json) -> Iterator[Part]:
 
 
 def _given(arguments: Json) -> Json:
-    """The arguments as JSON; what is none stays text."""
+    """Return the arguments as JSON, or as text if they are not JSON."""
     return {} if isinstance(arguments, str) and not arguments.strip() else value_in(arguments)
 
 

@@ -1,4 +1,4 @@
-"""A notebook as a conversation: what its file says of it, and its messages in whichever shape they are."""
+"""Notebooks as conversations."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PLAIN = ("allowed_uris", "is_task_finished", "reasoning_effort", "activeRules",
 
 
 def read_file(path: Path) -> ImportedConversation:
-    """Raises UsageError for what is none, and for a version that is newer than what is known here."""
+    """Read a notebook. Raise UsageError if it is not a notebook or has an unknown version."""
     found = document(path)
     metadata = found.value("metadata")
     facts = metadata if isinstance(metadata, dict) else {}
     if not isinstance(facts.get("uuid"), str) and "context" not in found:
-        raise UsageError(f"{str(path)!r} is no notebook of Mutsumi")
+        raise UsageError(f"{str(path)!r} is not a notebook of Mutsumi.")
     version = found.value(VERSION)
     if VERSION in found and version != _KNOWN:
-        raise UsageError(f"{str(path)!r} is of version {version!r} of the notebooks; this moot knows {_KNOWN} and those without one")
+        raise UsageError(f"{str(path)!r} has the unsupported notebook version {version!r}. Supported: {_KNOWN} and unversioned notebooks.")
     parent = facts.get("parent_agent_id")
     id = facts.get("uuid")
     entries = _entries(path, found, facts)
@@ -53,12 +53,12 @@ def _entries(path: Path, found: Document, facts: JsonObject) -> Iterator[Entry]:
     for note in found.elements("notes"):
         yield _note(turns, note)
     if not found.whole:
-        yield turns.broken(b"", "the file is cut off")
+        yield turns.broken(b"", "the file is truncated")
     yield _facts(turns, facts, path)
 
 
 def _note(turns: Turns, note: Element) -> Entry:
-    """A person's note between the prompts, which no model ever sees."""
+    """Return a note between prompts, which is never sent to a model."""
     if note.value is None:
         return turns.broken(note.raw, note.problem)
     turns.tally.kept["records"] += 1

@@ -1,4 +1,4 @@
-"""A conversation as an unversioned notebook."""
+"""Conversations as unversioned notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS", "SAMPLE", "is_picture", "metadata_of", "unversioned"]
+__all__ = ["HOLDS", "is_picture", "metadata_of", "unversioned"]
 
 HOLDS: dict[str, Keeping] = {
     "messages": "kept",
@@ -24,7 +24,7 @@ HOLDS: dict[str, Keeping] = {
     "reasoning": "approximated",
     "tool calls": "approximated",
 }
-"""Files that are text become snapshots of context; thoughts of one model call are joined; what a call gave is text."""
+"""Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text."""
 
 
 def unversioned(exported: ExportedConversation) -> Written:
@@ -36,7 +36,7 @@ def unversioned(exported: ExportedConversation) -> Written:
 
 
 def metadata_of(exported: ExportedConversation) -> JsonObject:
-    """What a notebook says of itself. It may reach the conversation's folder, and nothing where there is none."""
+    """Return the notebook's metadata. It grants access to the conversation's directory only."""
     conversation = exported.conversation
     directory = conversation.directory
     facts: JsonObject = {
@@ -88,42 +88,6 @@ def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
-    arguments = given if isinstance(given, str) else dumps(given).decode()
+    value = call.get("input")
+    arguments = value if isinstance(value, str) else dumps(value).decode()
     return {"id": str(call.get("toolCallId")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
-
-
-SAMPLE = b"""{
-  "metadata": {
-    "uuid": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01",
-    "name": "Milk and eggs",
-    "created_at": "2026-08-06T19:06:15.000Z",
-    "parent_agent_id": null,
-    "allowed_uris": ["file:///home/ada/notes"],
-    "model": "some-model",
-    "provider": "mine",
-    "contextItems": [],
-    "activeRules": ["default.md"],
-    "agentType": "implementer"
-  },
-  "context": [
-    {
-      "role": "user",
-      "content": "What is in @[notes.md]? ![image](data:image/png;base64,iVBORw0KGgo=)",
-      "metadata": {
-        "last_ghost_block": {
-          "files": [{"key": "notes.md", "version": 1, "content": "milk\\neggs"}, {"key": "old.md", "version": 2, "content": null}],
-          "tools": [{"key": "system_info", "argsText": "{}", "content": "Linux"}]
-        }
-      }
-    },
-    {
-      "role": "assistant",
-      "content": null,
-      "reasoning_content": "I should look.",
-      "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{\\"uri\\":\\"notes.md\\"}"}}]
-    },
-    {"role": "tool", "tool_call_id": "call_1", "name": "read", "content": "milk\\neggs"},
-    {"role": "assistant", "content": "Milk and eggs."}
-  ]
-}"""

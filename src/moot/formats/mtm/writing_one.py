@@ -1,4 +1,4 @@
-"""A conversation as a notebook of version 1, whose reader refuses a file in which turns are out of order or a call has no output."""
+"""Conversations as notebooks of version 1. Their reader rejects files with messages out of order or calls without output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 from moot.types.part import Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS_ONE", "SAMPLE_ONE", "version_one"]
+__all__ = ["HOLDS_ONE", "version_one"]
 
 HOLDS_ONE: dict[str, Keeping] = {
     "messages": "kept",
@@ -27,10 +27,10 @@ HOLDS_ONE: dict[str, Keeping] = {
     "usage": "approximated",
     "costs": "approximated",
 }
-"""Signatures of one provider stay signatures; model calls that nothing stands between become one, with the sum of what they took."""
+"""Only one provider's signatures are kept. Adjacent model calls are merged and their usage is added up."""
 _APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
 _OTHER_API = "openai-completions"
-_NONE = "no output was kept"
+_NONE = "no output was stored"
 
 
 def version_one(exported: ExportedConversation) -> Written:
@@ -45,7 +45,7 @@ def version_one(exported: ExportedConversation) -> Written:
 
 
 class _Book:
-    """The messages of a notebook while they are written."""
+    """Builder of a notebook's messages."""
 
     def __init__(self) -> None:
         self.context: list[JsonObject] = []
@@ -62,9 +62,9 @@ class _Book:
             if not self._prompts:
                 self._prompt(Message("", "user"))
             self.left += (part for part in message.parts if part.get("type") == "file")
-            took = steps_of(message)
+            recorded = steps_of(message)
             for at, step in enumerate(model_calls(message)):
-                self._step(message, step, took[at] if at < len(took) else {})
+                self._step(message, step, recorded[at] if at < len(recorded) else {})
 
     def _prompt(self, message: Message) -> None:
         self._prompts += 1
@@ -86,8 +86,8 @@ class _Book:
             return None
         return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"]}
 
-    def _step(self, message: Message, step: Step, took: JsonObject) -> None:
-        model, _, provider = str(took.get("model") or "").rpartition("@")
+    def _step(self, message: Message, step: Step, recorded: JsonObject) -> None:
+        model, _, provider = str(recorded.get("model") or "").rpartition("@")
         provider = provider if model else str(message.metadata.get("provider") or "unknown")
         model = model or str(message.metadata.get("model") or "unknown")
         api = _APIS.get(provider, _OTHER_API)
@@ -96,19 +96,19 @@ class _Book:
             content.append({"type": "text", "text": step.text})
         content += [_call(call) for call in step.calls]
         last = self.context[-1]
-        if last.get("role") == "assistant":  # two in a row are refused
-            self._join(last, content, took)
+        if last.get("role") == "assistant":  # consecutive assistant messages are rejected
+            self._join(last, content, recorded)
         else:
             record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
-            record["usage"] = _usage(took)
+            record["usage"] = _usage(recorded)
             self.context.append(record | _at(message))
         reasons = {ours: theirs for theirs, ours in REASONS.items()}
-        reason = reasons.get(str(took.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
+        reason = reasons.get(str(recorded.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
         self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
         self.context += [_result(call) | _at(message) for call in step.calls]
 
-    def _join(self, record: JsonObject, content: list[JsonObject], took: JsonObject) -> None:
-        blocks, usage, more = record["content"], record["usage"], _usage(took)
+    def _join(self, record: JsonObject, content: list[JsonObject], recorded: JsonObject) -> None:
+        blocks, usage, more = record["content"], record["usage"], _usage(recorded)
         assert isinstance(blocks, list) and isinstance(usage, dict)
         record["content"] = [*blocks, *content]
         record["usage"] = _sum(usage, more)
@@ -120,7 +120,7 @@ def _thought(part: Part, api: str, provider: str) -> JsonObject:
 
 
 def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
-    """What the provider of this message signed, as the notebook keeps it; nothing of anybody else's."""
+    """Return the signatures of this message's provider, and of no other."""
     noted = metadata if isinstance(metadata, dict) else {}
     own, theirs = noted.get("mutsumi"), noted.get("anthropic")
     if isinstance(own, dict) and own.get("provider") == provider:
@@ -131,8 +131,8 @@ def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
 
 
 def _call(call: Part) -> JsonObject:
-    given = call.get("input")
-    arguments: JsonObject = given if isinstance(given, dict) else {"value": given}
+    value = call.get("input")
+    arguments: JsonObject = value if isinstance(value, dict) else {"value": value}
     return {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call), "arguments": arguments}
 
 
@@ -142,11 +142,11 @@ def _result(call: Part) -> JsonObject:
     return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
 
 
-def _usage(took: JsonObject) -> JsonObject:
-    usage = took.get("usage")
+def _usage(recorded: JsonObject) -> JsonObject:
+    usage = recorded.get("usage")
     counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
     read, write = counts.get("cache_read", 0), counts.get("cache_write", 0)
-    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), took.get("cost")
+    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), recorded.get("cost")
     total = cost / 1e9 if isinstance(cost, int) else 0
     return {
         "input": fresh,
@@ -171,36 +171,3 @@ def _sum(one: JsonObject, other: JsonObject) -> JsonObject:
 
 def _at(message: Message) -> JsonObject:
     return {"timestamp": message.created_at} if message.created_at else {}
-
-
-SAMPLE_ONE = b"""{
-  "formatVersion": 1,
-  "metadata": {
-    "uuid": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a02",
-    "name": "Milk and eggs",
-    "created_at": "2026-08-06T19:06:15.000Z",
-    "parent_agent_id": "7b1f6d0e-52c4-4a5c-9c1e-1d6d8f8f0a01",
-    "allowed_uris": []
-  },
-  "context": [
-    {"role": "user", "content": "What is in the notes?", "timestamp": 1786043175000,
-     "mutsumi": {"ghostBlock": {"files": [{"key": "notes.md", "version": 1, "content": "milk"}], "tools": []}}},
-    {
-      "role": "assistant",
-      "content": [
-        {"type": "thinking", "thinking": "I should look.", "thinkingSignature": "c2lnbmVk"},
-        {"type": "toolCall", "id": "call_1", "name": "read", "arguments": {"uri": "notes.md"}}
-      ],
-      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model",
-      "usage": {"input": 10, "output": 5, "cacheRead": 3, "cacheWrite": 0, "totalTokens": 18, "cost": {"total": 0.0012}},
-      "stopReason": "toolUse", "timestamp": 1786043176000
-    },
-    {"role": "toolResult", "toolCallId": "call_1", "toolName": "read", "content": [{"type": "text", "text": "milk"}], "isError": false},
-    {
-      "role": "assistant",
-      "content": [{"type": "text", "text": "Milk."}],
-      "api": "anthropic-messages", "provider": "anthropic", "model": "some-model", "stopReason": "stop", "timestamp": 1786043177000
-    }
-  ],
-  "notes": [{"beforeUserIndex": 0, "markdown": "# Shopping"}]
-}"""

@@ -1,4 +1,4 @@
-"""TAI's `config.yaml` as pieces of ours."""
+"""TAI's `config.yaml`."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def configuration(home: Path) -> ForeignConfiguration:
 
 
 def settings_of(home: Path, draft: Draft | None = None) -> JsonObject:
-    """What the file says; nothing, and a note, when it can't be read."""
+    """Return the settings, or nothing and a note if the file can't be read."""
     data = beside(home / CONFIGURATION, inside=home, limit=_SMALL)
     if data is None:
         return {}
     try:
         content = data.decode()
-        parse(content, Place("user", str(home / CONFIGURATION)))  # refuses bombs, tags and duplicate keys
+        parse(content, Place("user", str(home / CONFIGURATION)))  # rejects YAML bombs, tags and duplicate keys
         value = cast("Any", YAML(typ="safe", pure=True)).load(content)
         found = loads(dumps(value))
     except (ConfigError, YAMLError, ValueError) as error:
@@ -137,7 +137,7 @@ def _permissions(draft: Draft, permissions: JsonObject) -> None:
     if not permissions:
         return
     if permissions.get("defaultMode") == "auto":
-        draft.note("its permissions allowed everything that no rule named; here what no rule names is asked about")
+        draft.note("everything without a rule was allowed; here calls without a matching rule need approval")
     timeout = permissions.get("timeoutMs")
     if isinstance(timeout, int) and timeout >= 0:
         draft.setting("permissions", "timeout", timeout / 1000)
@@ -147,7 +147,7 @@ def _permissions(draft: Draft, permissions: JsonObject) -> None:
         if name in _TOOLS and mode in _ACTIONS:
             draft.rule(_TOOLS[name], "allow" if mode == "auto" else "ask")
         if name not in _TOOLS or mode not in ("auto", "approve"):
-            draft.keep("permissions", {name: rule})  # its rules are expressions over arguments, ours patterns over what a tool reaches
+            draft.keep("permissions", {name: rule})  # TAI's rules are expressions over arguments, moot's are patterns over resources
 
 
 def _tables(draft: Draft, database: Path) -> None:

@@ -1,4 +1,4 @@
-"""TAI's home as a source, and an `agent.db` for it."""
+"""TAI's folder and its `agent.db`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.formats._source.database import columns, opened, tables
 from moot.formats._source.plain import head_of
 from moot.formats.tai.configuration import configuration
 from moot.formats.tai.reading import conversations
-from moot.formats.tai.writing import HOLDS, database, sample
+from moot.formats.tai.writing import HOLDS, database
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
 
 __all__ = ["Tai"]
@@ -26,12 +26,8 @@ class Tai:
     name = "tai"
     version = 1
     suffix = ".db"
-    words = "a database for TAI, with the conversation as a session"
+    words = "a database for TAI with the conversation as a session"
     holds = HOLDS
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"sessions": sample()}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -48,7 +44,7 @@ class Tai:
         path = path / DATABASE if path.is_dir() else path
         with opened(path) as connection:
             if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is no database of TAI")
+                raise UsageError(f"{str(path)!r} is not a database of TAI.")
             yield from conversations(connection)
 
     def configuration(self, path: Path) -> ForeignConfiguration:

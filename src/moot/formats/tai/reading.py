@@ -18,11 +18,11 @@ from moot.types.part import Part, text_part
 __all__ = ["conversations"]
 
 _SUMMARY = "[Conversation Summary]"
-"""How the row begins by which /compact replaces all others."""
+"""Prefix of the row that replaces all others after /compact."""
 
 
 def conversations(connection: Connection) -> Iterator[ImportedConversation]:
-    """Oldest first. Messages whose session is gone are conversations too, under the id that they name."""
+    """Yield sessions, oldest first. Messages of missing sessions become conversations with the session id that they name."""
     known: set[str] = set()
     for row in rows(connection, "SELECT * FROM sessions ORDER BY created_at, id"):
         if isinstance(row, str):
@@ -52,7 +52,7 @@ def _entries(connection: Connection, session: JsonObject) -> Iterator[Entry]:
         yield from _message(turns, object_of(row), raw_of(row))
     yield from turns.end()
     model, provider = text(session.get("model")), text(session.get("provider"))
-    turns.tally.weaken("times")  # whole seconds are all that it keeps
+    turns.tally.weaken("times")  # TAI stores whole seconds
     yield ImportedFacts(
         turns.tally.fidelity(),
         key=text(session.get("key")),
@@ -71,7 +71,7 @@ def _message(turns: Turns, row: JsonObject, raw: bytes) -> Iterator[Entry]:
             summary = isinstance(content, str) and content.startswith(_SUMMARY)
             yield from turns.say(cast("Role", role), id, raw, parts, at=at, metadata={"compacted": True} if summary else None)
             if summary:
-                turns.tally.lose("records")  # nobody knows how many stood there
+                turns.tally.lose("records")  # the number of replaced messages is unknown
         case "assistant":
             calls, problem = _calls(row.get("tool_calls"))
             turns.step(id, raw, [*_texts(content), *calls], at=at)
@@ -89,15 +89,15 @@ def _texts(content: Json) -> list[Part]:
 
 
 def _calls(column: Json) -> tuple[list[Part], str]:
-    """The calls that a row holds, and what is wrong with them."""
+    """Return the tool calls of a row and a description of their problem, if any."""
     if column is None or column == "":
         return [], ""
     try:
         calls = parsed(column) if isinstance(column, str) else column
     except ValueError:
-        return [], "its tool_calls are no JSON"
+        return [], "tool_calls is not valid JSON"
     if not isinstance(calls, list):
-        return [], "its tool_calls are no list"
+        return [], "tool_calls is not a list"
     objects = [call for call in calls if isinstance(call, dict)]
     parts = [call_part(text(call.get("id")), text(call.get("name")), call.get("arguments")) for call in objects]
-    return parts, "" if len(objects) == len(calls) else "some of its tool_calls are no objects"
+    return parts, "" if len(objects) == len(calls) else "some tool_calls are not objects"

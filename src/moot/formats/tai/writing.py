@@ -1,10 +1,9 @@
-"""A conversation as a session in an `agent.db`, which TAI completes with its other tables when it opens it."""
+"""Conversations as sessions in an `agent.db`. TAI creates its other tables when it opens the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from moot.formats._source.database import made
 from moot.formats._steps import Step, model_calls, output_text
@@ -13,7 +12,7 @@ from moot.types.canonical import Json, dumps
 from moot.types.format import ExportedConversation, Keeping, Written
 from moot.types.message import Message
 
-__all__ = ["HOLDS", "database", "sample"]
+__all__ = ["HOLDS", "database"]
 
 _SCHEMA = """
 CREATE TABLE sessions (
@@ -38,19 +37,19 @@ CREATE INDEX idx_messages_session ON messages(session_id, id);
 _SESSION = "INSERT INTO sessions (id, key, model, provider, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _MESSAGE = "INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES (?, ?, ?, ?, ?, ?)"
 _PROVIDERS = ("ollama", "openai", "anthropic")
-"""Those that TAI has."""
+"""TAI's providers."""
 
 _LATEST = 253_402_300_799_999
-"""ms; the end of the year 9999."""
+"""ms: the end of the year 9999."""
 
 HOLDS: dict[str, Keeping] = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
-"""What a call gave becomes text, a time loses what is less than a second."""
+"""Tool outputs become text, and times are rounded to seconds."""
 _Row = tuple[str, str | None, str | None, str | None, int]
 """role, content, tool_calls, tool_call_id, ms."""
 
 
 def database(exported: ExportedConversation) -> Written:
-    """The session has no key, so that it takes nobody's place."""
+    """Return a database with one session. It has no key, so that it replaces no other session."""
     conversation = exported.conversation
     written = [row for message in exported.messages for row in _rows(message)]
     model, _, provider = conversation.model.rpartition("@")
@@ -87,16 +86,3 @@ def _name(kind: Json, name: Json) -> str:
 
 def _time(ms: int) -> str:
     return datetime.fromtimestamp(min(max(ms, 0), _LATEST) // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-@lru_cache
-def sample() -> bytes:
-    """A session as TAI writes it."""
-    id, at = "0b0e4f4e-0d4b-4c53-9a63-5c7f7a3f1c11", "2026-02-20 09:00:00"
-    lines = [
-        (id, "user", "What is in notes.md?", None, None, at),
-        (id, "assistant", None, '[{"id":"call_1","name":"read","arguments":{"path":"notes.md"}}]', None, at),
-        (id, "tool", "milk\neggs", None, "call_1", at),
-        (id, "assistant", "Milk and eggs.", None, None, at),
-    ]
-    return made(_SCHEMA, [(_SESSION, [(id, "discord:4711", "devstral-small-2:latest", "ollama", at, at)]), (_MESSAGE, lines)])

@@ -1,4 +1,4 @@
-"""Attached files: read from the folder `attachments` beside the database, and from nowhere else."""
+"""Attached files, read only from the folder `attachments` next to the database."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LARGEST = 64 << 20
 
 
 def attached(row: JsonObject, home: Path) -> Part | None:
-    """The file of a row; None when it is not there: what belongs to a project is only named, and a database may come from elsewhere."""
+    """Return the file of a row, or None if it is missing. Project files are never read, because the database may come from elsewhere."""
     folder = home / "attachments"
     written = str(row.get("file_path") or "")
-    name = PureWindowsPath(written).name  # knows both kinds of slashes
+    name = PureWindowsPath(written).name  # handles both kinds of slashes
     data = beside(Path(written), inside=folder, limit=_LARGEST) or (beside(folder / name, inside=folder, limit=_LARGEST) if name else None)
     if data is None:
         return None

@@ -1,4 +1,4 @@
-"""Agents and MCP servers of TalkCody's database as pieces of ours, and the hooks in its settings beside projects and in the home."""
+"""Agents and MCP servers of TalkCody's database, and the hooks in its settings files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LATER = {
 }
 _SETTINGS = Path(".talkcody") / "settings.json"
 _ABOVE = 4
-"""Folders above the one for application data in which the home is looked for."""
+"""Number of folders above the data folder that are searched for the home folder."""
 _SMALL = 4 << 20
 
 
@@ -62,12 +62,12 @@ def configuration(database: Path) -> ForeignConfiguration:
         projects = _all(connection, "SELECT * FROM projects") if "projects" in there else []
     for folder in _folders(database, projects):
         _hooks(draft, folder)
-    draft.note("projects: moot projects add FOLDER makes each of them here")
+    draft.note("projects: use `moot projects add FOLDER` to add each of them")
     return draft.found()
 
 
 def _folders(database: Path, projects: list[JsonObject]) -> dict[Path, None]:
-    """Where its settings can lie: in the home, and in each project's folder."""
+    """Return the folders that may contain settings: the home folder and each project."""
     roots = (Path(root) for project in projects if (root := text(project.get("root_path"))) and Path(root).is_absolute())
     return dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *roots])
 
@@ -78,7 +78,7 @@ def _hooks(draft: Draft, folder: Path) -> None:
         return
     settings = object_in(data.decode("utf-8", "replace"))
     if not settings:
-        draft.note(f"{str(folder / _SETTINGS)!r} is no JSON object")
+        draft.note(f"{str(folder / _SETTINGS)!r} is not a JSON object")
     if hooks := settings.get("hooks"):
         draft.keep("hooks", {str(folder): hooks})
 

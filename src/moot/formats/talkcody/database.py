@@ -23,7 +23,7 @@ _TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usag
 
 
 def conversations(connection: Connection, home: Path) -> Iterator[ImportedConversation]:
-    """Oldest first; those of messages whose task is gone come last, under the id that they name."""
+    """Yield tasks, oldest first. Messages of missing tasks come last, with the task id that they name."""
     there = frozenset(tables(connection))
     projects = {str(one["id"]): one for one in _all(connection, "SELECT * FROM projects")} if "projects" in there else {}
     for row in rows(connection, "SELECT * FROM conversations ORDER BY created_at, id"):
@@ -41,19 +41,19 @@ def _all(connection: Connection, query: str, *values: str) -> list[JsonObject]:
 
 
 class _Task:
-    """One task while its rows are read."""
+    """A reader of one task."""
 
     def __init__(
         self, connection: Connection, home: Path, there: frozenset[str], task: JsonObject, projects: dict[str, JsonObject]
     ) -> None:
         self._connection = connection
         self._home = home
-        self._there = there
+        self._tables = there
         self._task = task
         self._id = str(task["id"])
         self._project = projects.get(str(task.get("project_id")), {})
         self._turns = Turns()
-        self._took = self._of("api_usage_events", "SELECT * FROM api_usage_events WHERE conversation_id = ? ORDER BY created_at, rowid")
+        self._usage = self._of("api_usage_events", "SELECT * FROM api_usage_events WHERE conversation_id = ? ORDER BY created_at, rowid")
         self._agent = ""
 
     def entries(self) -> Iterator[Entry]:
@@ -69,16 +69,16 @@ class _Task:
             yield from reader.take(self._record(value, raw_of(row)))
         self._note()
         yield from reader.end()
-        yield from self._beside()
+        yield from self._extra_records()
         yield self._facts()
 
     def _of(self, table: str, query: str) -> list[JsonObject]:
-        return _all(self._connection, query, self._id) if table in self._there else []
+        return _all(self._connection, query, self._id) if table in self._tables else []
 
     def _record(self, row: JsonObject, raw: bytes) -> Record:
         files: list[Part] = []
         missing: list[Json] = []
-        if "message_attachments" in self._there:
+        if "message_attachments" in self._tables:
             query = "SELECT * FROM message_attachments WHERE message_id = ? ORDER BY created_at, rowid"
             for one in rows(self._connection, query, row.get("id")):
                 if isinstance(one, str):
@@ -103,19 +103,19 @@ class _Task:
         )
 
     def _note(self, until: int = 0) -> None:
-        """Gives the answer that there is the usage that was booked up to a time: rows and usage know nothing of each other."""
-        while self._took and (not until or milliseconds(self._took[0].get("created_at")) < until):
-            took = self._took.pop(0)
+        """Assign usage recorded before `until` to the open answer. Usage rows and messages don't reference each other."""
+        while self._usage and (not until or milliseconds(self._usage[0].get("created_at")) < until):
+            usage = self._usage.pop(0)
             if not self._turns.is_open():
                 self._turns.tally.lose("usage")
                 continue
-            counts: JsonObject = {"input": took.get("input_tokens"), "output": took.get("output_tokens")}
-            cost = took.get("cost")
-            facts: JsonObject = {"model": took.get("model"), "provider": took.get("provider_id"), "usage": counts}
+            counts: JsonObject = {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
+            cost = usage.get("cost")
+            facts: JsonObject = {"model": usage.get("model"), "provider": usage.get("provider_id"), "usage": counts}
             self._turns.note({**facts, "cost": round(cost * 1e9) if isinstance(cost, int | float) else None})
 
-    def _beside(self) -> Iterator[Entry]:
-        """Its list of things to do, and the history as it was compacted last, which it goes on from."""
+    def _extra_records(self) -> Iterator[Entry]:
+        """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
         for row in self._of("todos", "SELECT * FROM todos WHERE conversation_id = ? ORDER BY created_at, rowid"):
             yield self._kept(row, {"todo": row})
         root = Path(str(self._project.get("root_path") or ""))

@@ -1,4 +1,4 @@
-"""TalkCody's folder as a source, and a snapshot as it shares them."""
+"""The format `talkcody`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from moot.formats._source.documents import sketch
 from moot.formats._source.plain import head_of
 from moot.formats.talkcody.configuration import configuration
 from moot.formats.talkcody.database import conversations
-from moot.formats.talkcody.sample import sample
 from moot.formats.talkcody.snapshot import read_snapshot
 from moot.formats.talkcody.writing import HOLDS, snapshot
 from moot.types.format import ExportedConversation, ForeignConfiguration, ImportedConversation, Written
@@ -30,12 +29,8 @@ class TalkCody:
     name = "talkcody"
     version = 1
     suffix = ".json"
-    words = "a snapshot as TalkCody shares them"
+    words = "a snapshot for TalkCody"
     holds = HOLDS
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        return {"database": sample()}
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
@@ -59,11 +54,11 @@ class TalkCody:
             return
         with opened(path) as connection:
             if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is no database of TalkCody")
+                raise UsageError(f"{str(path)!r} is not a database of TalkCody.")
             yield from conversations(connection, path.parent)
 
     def configuration(self, path: Path) -> ForeignConfiguration:
-        """Of the database; a snapshot has none."""
+        """Convert the database's configuration. Snapshots have none."""
         path = path / DATABASE if path.is_dir() else path
         return configuration(path) if head_of(path).startswith(SQLITE) else ForeignConfiguration()
 

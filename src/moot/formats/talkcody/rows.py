@@ -1,4 +1,4 @@
-"""What TalkCody keeps of a task, record by record, made into messages: a row for each model call, each tool call, each output."""
+"""TalkCody's records as messages: one record for each model call, tool call and output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Record", "Rows"]
 
 
 class Record(NamedTuple):
-    """A row of the database, or a message of a snapshot."""
+    """A row of the database or a message of a snapshot."""
 
     id: str
     role: str
     content: Json
-    """Text, of a tool row in the database the JSON of an object; or objects."""
+    """Text, JSON text of an object (tool rows of the database), or objects."""
     raw: bytes
     lead: bytes = b""
     at: int = 0
@@ -31,18 +31,18 @@ class Record(NamedTuple):
 
 
 class _Tool(NamedTuple):
-    """A tool call, or its output."""
+    """A tool call or its output."""
 
     call: str
     name: str
-    given: Json
+    input: Json
     is_output: bool
     output: Json = None
     failed: bool = False
 
 
 class Rows:
-    """Records on their way to messages. An answer without a word is one that a crash cut off, unless it called a tool."""
+    """A converter of records to messages. An empty answer was interrupted by a crash, unless it called a tool."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -80,17 +80,17 @@ class Rows:
             self.turns.step(record.id, record.raw, [*thoughts, *said], lead=record.lead, at=record.at)
 
     def _settled(self) -> Iterator[Entry]:
-        """An empty answer that nothing came of."""
+        """Yield an empty answer that no tool call followed."""
         record, self._empty = self._empty, None
         if record is not None:
             yield self.turns.broken(
-                record.raw, f"answer {record.id!r} is empty: what was streamed is not kept, and a crash loses it", lead=record.lead
+                record.raw, f"answer {record.id!r} is empty, probably because TalkCody crashed while streaming", lead=record.lead
             )
 
     def _tools(self, record: Record, tools: list[_Tool | None]) -> Iterator[Entry]:
         if not tools or None in tools:
             yield from self._settled()
-            yield self.turns.broken(record.raw, f"tool message {record.id!r} is no call and no output", lead=record.lead)
+            yield self.turns.broken(record.raw, f"tool message {record.id!r} is neither a call nor an output", lead=record.lead)
             return
         empty, self._empty = self._empty, None
         if empty is not None:
@@ -100,7 +100,7 @@ class Rows:
     def _calls(self, record: Record, tools: list[_Tool]) -> None:
         thoughts = _thoughts(record.thought) if record.thought != self._thought else []
         self._thought = record.thought or self._thought
-        calls = [*thoughts, *(call_part(tool.call, tool.name, tool.given) for tool in tools if not tool.is_output)]
+        calls = [*thoughts, *(call_part(tool.call, tool.name, tool.input) for tool in tools if not tool.is_output)]
         if calls and not self.turns.is_open():
             self.turns.step(record.id, record.raw, calls, lead=record.lead, at=record.at)
         elif calls:
@@ -151,12 +151,12 @@ def _result(value: JsonObject, call: str, name: str) -> _Tool:
     failed = value.get("status") == "error" or ("status" not in value and isinstance(reason, str))
     if not failed:
         return _Tool(call, name, value.get("input"), is_output=True, output=output)
-    told = value.get("errorMessage") or reason or output
-    return _Tool(call, name, value.get("input"), True, told if isinstance(told, str) else dumps(told).decode(), failed=True)
+    error = value.get("errorMessage") or reason or output
+    return _Tool(call, name, value.get("input"), True, error if isinstance(error, str) else dumps(error).decode(), failed=True)
 
 
 def _envelope(record: Record) -> list[_Tool | None]:
-    """The tool calls of an answer that the server part of TalkCody wrote: it puts them into the answer's own row."""
+    """Return the tool calls that TalkCody's server stores in the answer's own row."""
     value = _parsed(record.content, '{"content"') if isinstance(record.content, str) and record.role == "assistant" else None
     inner = value.get("content") if value is not None else None
     calls = inner.get("calls") if isinstance(inner, dict) and inner.get("type") == "tool_calls" else None

@@ -1,4 +1,4 @@
-"""A snapshot, as TalkCody shares it, as a conversation; what its tools called themselves are conversations below it."""
+"""Snapshots as conversations. Nested tool calls become child conversations."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from moot.types.part import Part
 __all__ = ["read_snapshot"]
 
 _DEEPEST = 8
-"""How far tools may call each other."""
+"""Maximum depth of nested tool calls."""
 
 
 def read_snapshot(path: Path) -> Iterator[ImportedConversation]:
-    """Raises UsageError for what is none, and for a version that is newer than what is known here."""
+    """Read a snapshot. Raise UsageError if it is not a snapshot or has an unknown version."""
     found = document(path)
     task = Document(found.raw("task"))
     if not task.text("id") or "messages" not in found:
-        raise UsageError(f"{str(path)!r} is no snapshot of TalkCody")
+        raise UsageError(f"{str(path)!r} is not a snapshot of TalkCody.")
     if (version := found.text("version")) and version.partition(".")[0] != "1":
-        raise UsageError(f"{str(path)!r} is of version {version!r} of the snapshots; this moot knows 1.0")
+        raise UsageError(f"{str(path)!r} has the unsupported snapshot version {version!r}. Supported: 1.0.")
     yield from _conversations(found, "messages", task.text("id"), task, None, None, 0)
 
 
@@ -53,7 +53,7 @@ def _entries(found: Document, name: str, task: Document, nested: list[tuple[str,
             nested.append((_call(element.value), Document(element.raw)))
     yield from reader.end()
     if not found.whole:
-        yield turns.broken(b"", "the file is cut off")
+        yield turns.broken(b"", "the file is truncated")
     turns.tally.kept["titles"] += bool(task.text("title"))
     turns.tally.kept = +turns.tally.kept
     yield ImportedFacts(

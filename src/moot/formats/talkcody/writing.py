@@ -1,4 +1,4 @@
-"""A conversation as a snapshot of version 1.0."""
+"""Conversations as snapshots of version 1.0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOLDS: dict[str, Keeping] = dict.fromkeys(("messages", "titles", "times", "tool 
 
 
 def snapshot(exported: ExportedConversation) -> Written:
-    """Complete: what TalkCody itself leaves out of what it shares, such as what shell commands said, is in it."""
+    """Write a complete snapshot, including data that TalkCody omits when sharing, such as shell output."""
     conversation = exported.conversation
     messages = [record for message in exported.messages for record in _records(message)]
     task: JsonObject = {"id": conversation.id, "title": conversation.title, "createdAt": conversation.created_at}
@@ -30,14 +30,14 @@ def snapshot(exported: ExportedConversation) -> Written:
 
 
 def _denied(part: Part) -> bool:
-    """Whether it is a call that somebody refused: here it is one that failed."""
+    """Return whether a call was denied. TalkCody can only store it as failed."""
     return part.get("state") == "output-denied"
 
 
 def _records(message: Message) -> Iterator[JsonObject]:
-    """One record for each model call, each tool call and each output, under ids of their own."""
+    """Yield one record with its own id for each model call, tool call and output."""
     if message.role != "assistant":
-        role = "user" if message.role == "user" else "assistant"  # it has no other
+        role = "user" if message.role == "user" else "assistant"  # TalkCody has no other
         files = [part for part in message.parts if part.get("type") == "file"]
         yield _record(message, message.id, role, text_of(message.parts)) | _attachments(message.id, files)
         return

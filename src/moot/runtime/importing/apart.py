@@ -1,7 +1,7 @@
-"""Sources read by a process of its own, so that reading and storing each have a core: with much to read that is nearly twice as fast.
+"""Reading sources in a separate process, so that reading and storing use one core each. This is nearly twice as fast for large imports.
 
-The process is started when it is first needed and reads one source at a time. What it says comes over a pipe, which is full before it is
-far ahead. A reader that dies costs the source that it was at; one that can't be started, or does not know the format, is done without.
+The process starts when it is first needed and reads one source at a time. The pipe limits how far it reads ahead. If it dies, only the
+current source fails. If it can't start or does not know the format, sources are read in this process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from moot.runtime.importing.sources import Source
 __all__ = ["PROGRAM", "WORTH", "Apart", "reading_of"]
 
 WORTH = 16 << 20
-"""Bytes from which on it is worth the start of a process."""
-PROGRAM = ("-P", "-m", "moot.runtime.importing.reader")  # -P: nothing in the folder where we stand may be imported in place of moot
+"""Minimum total size in bytes of the sources for which a process is started."""
+PROGRAM = ("-P", "-m", "moot.runtime.importing.reader")  # -P: don't import from the current directory
 
 
 @asynccontextmanager
 async def reading_of(sources: Iterable[Source], *, worth: int = WORTH) -> AsyncGenerator[Reading, None]:
-    """Who reads these sources: a process of its own when there is much in them."""
+    """Return a reader for the sources: a separate process if they are large."""
     if sum(source.mark.size for source in sources) < worth:
         yield Here()
         return
@@ -41,7 +41,7 @@ async def reading_of(sources: Iterable[Source], *, worth: int = WORTH) -> AsyncG
 
 
 class Apart:
-    """`Reading` in a process of its own; one source at a time."""
+    """`Reading` in a separate process, one source at a time."""
 
     def __init__(self, program: Sequence[str] = PROGRAM) -> None:
         self._here = Here()
@@ -55,21 +55,21 @@ class Apart:
         if order is None or child is None:
             return await self._here.read(source, send)
         try:
-            said = await _pieces(child, order, send)
+            answer = await _pieces(child, order, send)
         except (ConnectionError, IncompleteReadError):
             code = await child.wait()
             await self.close()
-            return f"the process that read it ended {f'by signal {-code}' if code < 0 else f'with code {code}'}"
+            return f"the reader process ended {f'by signal {-code}' if code < 0 else f'with code {code}'}"
         except anyio.BrokenResourceError:
             await self.close()
-            return "nobody wants to know any more"
+            return "the reader was cancelled"
         except BaseException:
-            await self.close()  # what it says next belongs to nothing
+            await self.close()  # its remaining output belongs to no source
             raise
-        return await self._here.read(source, send) if said is None else said
+        return await self._here.read(source, send) if answer is None else answer
 
     async def close(self) -> None:
-        """Ends the process, whatever it is at."""
+        """Kill the process."""
         child, self._child = self._child, None
         if child is not None:
             await child.kill(0)
@@ -80,7 +80,7 @@ class Apart:
                 self._child = await spawn([sys.executable, *self._program], stdin="pipe", stderr="null")
                 assert self._child.stdout is not None
                 await self._child.stdout.readexactly(len(READY))
-            except (Refused, IncompleteReadError):  # where moot itself is found by what no child of ours is told, as PYTHONPATH
+            except (Refused, IncompleteReadError):  # moot may be importable only through PYTHONPATH, which children don't get
                 self._refused = True
                 await self.close()
             except BaseException:
@@ -90,7 +90,7 @@ class Apart:
 
 
 def _order(source: Source) -> bytes | None:
-    """None for a source whose format is made of what only this process has."""
+    """Return the pickled source, or None if its format can't be pickled."""
     try:
         return pickle.dumps(source)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -98,14 +98,14 @@ def _order(source: Source) -> bytes | None:
 
 
 async def _pieces(child: Child, order: bytes, send: Send) -> str | None:
-    """What went wrong, once all pieces are handed over; None when it does not know the format."""
+    """Send all pieces and return the problem. Return None if the process does not know the format."""
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(len(order).to_bytes(8, "little") + order)
     await child.stdin.drain()
     while True:
         size = int.from_bytes(await child.stdout.readexactly(8), "little")
-        said: Piece | str | None = pickle.loads(await child.stdout.readexactly(size))
-        if not isinstance(said, Piece):
-            return said
-        await send(said)
+        answer: Piece | str | None = pickle.loads(await child.stdout.readexactly(size))
+        if not isinstance(answer, Piece):
+            return answer
+        await send(answer)

@@ -1,4 +1,4 @@
-"""Brings sources in, one after the other; what is wrong with one costs no other."""
+"""Import of sources, one after the other. A problem with one source affects no other."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["Wanted", "bring", "bring_one", "listed"]
 
 
 async def listed(sources: Iterable[Source]) -> list[Source]:
-    """Finding them looks into folders and files: not on the event loop."""
+    """List the sources in a worker thread, because finding them reads folders and files."""
     return await anyio.to_thread.run_sync(lambda: list(sources))
 
 
 async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, report: Report, *, worth: int = WORTH) -> None:
-    """Brings in what is new in the sources; `report` grows with it. Raises StoreError; what a source is to blame for is in the report.
+    """Import what is new in the sources and update `report`. Raise StoreError; problems of a source are reported instead.
 
-    Whatever is stored stays when this is cancelled or dies, and the next time adds the rest. `worth`: bytes from which on a process of its
-    own reads them.
+    What was stored remains if the import is cancelled or killed, and the next import adds the rest. `worth` is the minimum total size in
+    bytes for reading in a separate process.
     """
     found = await listed(sources)
     report.sources += len(found)
@@ -43,7 +43,7 @@ async def bring(holdings: Holdings, sources: Iterable[Source], wanted: Wanted, r
 
 
 async def bring_one(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> None:
-    """The same with one source, which the report counts already."""
+    """Import one source, which `report` already counts."""
     if not await _is_done(holdings, source, wanted, report):
         await _bring(holdings, source, wanted, reading, report)
 
@@ -59,7 +59,7 @@ async def _bring(holdings: Holdings, source: Source, wanted: Wanted, reading: Re
 
 
 async def _is_done(holdings: Holdings, source: Source, wanted: Wanted, report: Report) -> bool:
-    """Whether there is nothing to be read of it; then the report says so."""
+    """Return whether the source needs no reading, and report the reason."""
     if source.problem:
         report.fail(source.name, source.format.name, source.problem)
     elif not await _is_passed_over(holdings, source, wanted, report):
@@ -75,7 +75,7 @@ async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, re
         report.older += 1
         return True
     if isinstance(source.format, Recorder):
-        return False  # its conversations are told of one by one, known or not
+        return False  # its conversations are reported one by one, known or not
     if await _is_as_it_was(holdings, source):
         report.unchanged += 1
         return True
@@ -83,7 +83,7 @@ async def _is_passed_over(holdings: Holdings, source: Source, wanted: Wanted, re
 
 
 async def _is_as_it_was(holdings: Holdings, source: Source) -> bool:
-    """When it was last read, or when an export of ours put it where its program keeps its own."""
+    """Return whether the source is unchanged since it was last read, or since moot exported it there."""
     mark = await holdings.imports.mark(source.format.name, str(source.path))
     if mark is not None:
         return mark.same(source.mark)
@@ -100,8 +100,8 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Rea
                 report.fail(source.name, source.format.name, source.said(error.advice()))
         return
     if wanted.agent_type:
-        words = f"the format {source.format.name!r} says itself whose words they are; --agent-type is for captures"
-        raise UsageError(words, fix="leave it out")
+        words = f"The format {source.format.name!r} identifies the agent itself. --agent-type is only for captures."
+        raise UsageError(words, fix="Remove --agent-type.")
     before, problems = sum(report.conversations.values()), report.problems
     unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
     if problem:
@@ -112,7 +112,7 @@ async def _read(holdings: Holdings, source: Source, wanted: Wanted, reading: Rea
 
 
 async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, reading: Reading, report: Report) -> tuple[bool, str]:
-    """Whether it is still being written, and why it could not be read to its end."""
+    """Return whether the source is still being written, and why it could not be read completely."""
     intake: Intake | None = None
     unfinished = False
     async with pieces_of(source, reading) as pieces:
@@ -125,20 +125,20 @@ async def _pieces(holdings: Holdings, source: Source, wanted: Wanted, reading: R
             report.messages += len(piece.arrivals)
             report.heard()
             if piece.is_last:
-                brought = await intake.finish()
+                result = await intake.finish()
                 unfinished = unfinished or intake.unfinished
-                if brought is None:
+                if result is None:
                     report.older += 1
                 else:
-                    report.add(brought)
+                    report.add(result)
     return unfinished, pieces.problem
 
 
 async def _remember(holdings: Holdings, source: Source, mark: SourceMark) -> None:
-    """Notes that it was read, if nobody has written to it meanwhile."""
+    """Mark the source as read if it has not changed in the meantime."""
     try:
         now = await anyio.to_thread.run_sync(mark_of, source.format, source.path)
     except OSError:
-        return  # it is gone, or another has taken its place: then there is nothing to remember
+        return  # deleted or replaced: nothing to remember
     if now.same(source.mark):
         await holdings.imports.remember(mark)

@@ -1,7 +1,7 @@
-"""Whose each thing below a folder is, where several programs may have kept theirs.
+"""Assignment of files below a folder to formats.
 
-What lies where a program keeps it is that program's. Of the rest a folder is asked about first, for some formats know their sources by
-how they lie together; each of them must then be known by itself, or nobody else may know it. What nobody knows is told of.
+Files in a program's own location belong to its format. Otherwise formats are first asked about each folder, because some recognize sources
+only by their folder structure; such a file must then be recognized individually, or by no other format. Unrecognized files are reported.
 """
 
 from __future__ import annotations
@@ -22,78 +22,78 @@ log = logging.getLogger("moot.importing")
 
 DEPTH = 32
 HEAD = 64 << 10
-"""Bytes by which a format knows its files."""
+"""Number of bytes used to recognize a format."""
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that one format reads in one go."""
+    """A source that one format reads."""
 
     path: Path
     format: Format
     problem: str = ""
-    """Why it can't be; empty = nothing speaks against it."""
+    """Why it can't be read; empty if there is no problem."""
 
 
 @dataclass(slots=True)
 class Claims:
-    """Those below one folder, each once."""
+    """The sources below one folder, each once."""
 
     folder: Path
     formats: list[Format]
-    """A single one is believed: a person has named it."""
+    """A single format is trusted, because the user named it."""
     data: Path
-    """Our own folder, which is passed over."""
+    """moot's own data folder, which is skipped."""
     report: Report
-    _taken: set[Path] = field(default_factory=set[Path])
-    """Files that are claimed, and folders of which all is."""
-    _listed: dict[Path, Format] = field(default_factory=dict[Path, Format])
-    """What a format takes for its own by where it lies, and does not know by itself."""
+    _claimed: set[Path] = field(default_factory=set[Path])
+    """Claimed files, and folders of which everything is claimed."""
+    _by_location: dict[Path, Format] = field(default_factory=dict[Path, Format])
+    """Files that a format claims by location but does not recognize individually."""
     _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
-    """Format → folders in which it has claimed what is its."""
+    """Format → folders in which it has claimed its files."""
 
     _exports: list[Path] = field(default_factory=list[Path])
-    """Folders that are one source, with what lies in them besides."""
+    """Folders that are one source together with everything in them."""
 
     def all(self) -> Iterator[Claim]:
-        """What is kept where programs keep it, as if the folder were a person's home; then what else is known."""
+        """Yield sources in programs' standard locations, as if the folder were a home folder, then all other recognized sources."""
         for format in self.formats:
             for place in format.places(self.folder, {}) if isinstance(format, Placed) else ():
                 if self._is_inside(place):
                     yield from all_in(place, format, self.data)
-                    self._taken.add(place)
-        yield from self._below(self.folder, DEPTH)
+                    self._claimed.add(place)
+        yield from self._search(self.folder, DEPTH)
 
     def _is_inside(self, place: Path) -> bool:
-        """Whether it is there, below the folder, with no link on the way."""
-        if self.folder not in place.parents or not _mode(place) or place in self._taken:
+        """Return whether the location exists below the folder without a link on the way."""
+        if self.folder not in place.parents or not _mode(place) or place in self._claimed:
             return False
         return not linked(place, self.folder)
 
-    def _below(self, folder: Path, depth: int) -> Iterator[Claim]:
-        if folder.resolve() == self.data or folder in self._taken:
+    def _search(self, folder: Path, depth: int) -> Iterator[Claim]:
+        if folder.resolve() == self.data or folder in self._claimed:
             return
         for format in self.formats:
             if knows(format, folder, b""):
-                yield from self._together(folder, format)
+                yield from self._folder(folder, format)
         try:
             entries = entries_of(folder)
         except OSError as error:
-            self.report.fail(str(folder), "", f"can't be looked into: {error.strerror}")
+            self.report.fail(str(folder), "", f"can't open: {error.strerror}")
             return
         for entry in entries:
             path = folder / entry.name
-            if path in self._taken:
+            if path in self._claimed:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if depth > 1:
-                    yield from self._below(path, depth - 1)
+                    yield from self._search(path, depth - 1)
             elif entry.is_file(follow_symlinks=False):
                 yield from self._file(path)
 
-    def _together(self, folder: Path, format: Format) -> Iterator[Claim]:
-        """What a format claims of a folder that it knows by what lies in it."""
+    def _folder(self, folder: Path, format: Format) -> Iterator[Claim]:
+        """Yield the sources of a format that recognizes the folder as a whole."""
         claimed = [claim for claim in _kept_in(folder, format, self.data) if not self._has(claim.path)]
         known = {claim.path for claim in claimed if self._is_known(claim.path, format)}
         if any(path.parent == folder or path == folder for path in known):
@@ -101,10 +101,10 @@ class Claims:
             self._exports += [] if isinstance(format, Split) else [folder]
         for claim in claimed:
             if claim.path in known:
-                self._taken.update((claim.path,) if isinstance(format, Split) else ())
+                self._claimed.update((claim.path,) if isinstance(format, Split) else ())
                 yield claim
             else:
-                self._listed.setdefault(claim.path, format)
+                self._by_location.setdefault(claim.path, format)
 
     def _is_known(self, path: Path, format: Format) -> bool:
         if len(self.formats) == 1 or path.is_dir():
@@ -115,43 +115,47 @@ class Claims:
             return False
 
     def _has(self, path: Path) -> bool:
-        return any(one in self._taken for one in (path, *path.parents))
+        return any(one in self._claimed for one in (path, *path.parents))
 
     def _file(self, path: Path) -> Iterator[Claim]:
-        listed = self._listed.get(path)
+        claimed = self._by_location.get(path)
         try:
             head = head_of(path)
         except OSError as error:
-            if listed is not None:
-                yield Claim(path, listed)
+            if claimed is not None:
+                yield Claim(path, claimed)
             else:
-                self.report.fail(str(path), "", f"can't be looked into: {error.strerror}")
+                self.report.fail(str(path), "", f"can't open: {error.strerror}")
             return
-        # what a format has passed over in a folder of its own is none of its sources, whatever it looks like
+        # a file that a format skipped in its own folder is not one of its sources, whatever it looks like
         found = [format for format in self.formats if knows(format, path, head) and not self._passed_over(path, format)]
-        found = found or ([listed] if listed is not None else [])
+        found = found or ([claimed] if claimed is not None else [])
         if not found:
             self._unclaimed(path)
             return
-        self._taken.add(path)
-        yield Claim(path, found[0], f"it could be {' or '.join(one.name for one in found)}: name one with -f" if len(found) > 1 else "")
+        self._claimed.add(path)
+        yield Claim(
+            path,
+            found[0],
+            f"matches several formats ({', '.join(one.name for one in found)}): specify one with -f" if len(found) > 1 else "",
+        )
 
     def _passed_over(self, path: Path, format: Format) -> bool:
-        return path not in self._listed and any(folder in path.parents for folder in self._whole.get(format.name, ()))
+        return path not in self._by_location and any(folder in path.parents for folder in self._whole.get(format.name, ()))
 
     def _unclaimed(self, path: Path) -> None:
-        """Told of, but for what belongs to something that is claimed."""
-        beside = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
+        """Report an unrecognized file, unless it belongs to a claimed source."""
+        owners = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
         if (
             len(self.formats) > 1
-            and not any(one in self._taken for one in beside)
+            and not any(one in self._claimed for one in owners)
             and not any(one in path.parents for one in self._exports)
         ):
             self.report.pass_over(str(path))
 
 
 def knows(format: Format, path: Path, head: bytes) -> bool:
-    """Whether it says that it does. One that fails instead of saying no costs itself alone."""
+    """Return whether the format recognizes the source. Exceptions in a format count as no."""
     try:
         return format.sniff(path, head)
     except Exception as error:  # noqa: BLE001  a format may be anybody's
@@ -160,17 +164,17 @@ def knows(format: Format, path: Path, head: bytes) -> bool:
 
 
 def all_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
-    """What a format has at a place of its own, and what there can't be looked into; nothing where there is nothing."""
+    """Yield the sources in a format's own location, and folders there that can't be opened. Yield nothing if it does not exist."""
     try:
         is_folder = stat.S_ISDIR(place.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Claim(place, format, f"can't be looked into: {error.strerror}")
+        yield Claim(place, format, f"can't open: {error.strerror}")
         return
     yield from _kept_in(place, format, data)
     for folder, problem in _closed(place) if is_folder else ():
-        yield Claim(folder, format, f"can't be looked into: {problem}")
+        yield Claim(folder, format, f"can't open: {problem}")
 
 
 def _kept_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
@@ -183,19 +187,19 @@ def _kept_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            yield Claim(path, format, f"can't be looked into: {error.strerror}")
+            yield Claim(path, format, f"can't open: {error.strerror}")
             continue
         if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
             yield Claim(path, format)
 
 
 def linked(path: Path, folder: Path) -> bool:
-    """Whether a link lies on the way from the folder to what is below it."""
+    """Return whether there is a link between a folder and a path below it."""
     return any(stat.S_ISLNK(_mode(one, links=False)) for one in (path, *path.parents) if folder in one.parents)
 
 
 def _mode(path: Path, *, links: bool = True) -> int:
-    """Of what is there; 0 where there is nothing, or nobody may look."""
+    """Return the file mode, or 0 if the path is missing or not accessible."""
     try:
         return path.stat(follow_symlinks=links).st_mode
     except OSError:
@@ -203,7 +207,7 @@ def _mode(path: Path, *, links: bool = True) -> int:
 
 
 def _closed(folder: Path, depth: int = DEPTH) -> Iterable[tuple[Path, str]]:
-    """Folders that can't be looked into."""
+    """Yield folders that can't be opened, with the reason."""
     try:
         below = [entry.name for entry in entries_of(folder) if entry.is_dir(follow_symlinks=False)]
     except OSError as error:
@@ -214,11 +218,11 @@ def _closed(folder: Path, depth: int = DEPTH) -> Iterable[tuple[Path, str]]:
 
 
 def entries_of(folder: Path) -> list[os.DirEntry[str]]:
-    """By name. Raises OSError."""
+    """Return the entries sorted by name. Raise OSError if the folder can't be opened."""
     return sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
 
 
 def head_of(path: Path) -> bytes:
-    """How a file begins. Raises OSError."""
+    """Return the beginning of a file. Raise OSError if it can't be read."""
     with path.open("rb") as file:
         return file.read(HEAD)

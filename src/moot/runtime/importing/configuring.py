@@ -1,4 +1,4 @@
-"""What programs keep besides their conversations, as one file of configuration that a person looks at and takes from what they want."""
+"""Configuration of other programs as one file for the user to review and copy from."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from moot.types.format import Configured, ForeignConfiguration
 __all__ = ["as_text", "configuration_of", "counted", "refuse_live"]
 
 _HEAD = """\
-What other programs keep besides conversations, as pieces of a configuration of moot. Nothing reads this file: look at each
-piece, and copy what you want into config.yaml. MCP servers are switched off, permissions are rights, secrets were left out."""
+Settings of other programs, converted to moot's configuration. moot does not read this file: review it and copy what you want
+into config.yaml. MCP servers are disabled, permissions grant access, and secrets were left out."""
 
 
 def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
-    """That of all programs whose sources these are, each once. Reads files; for a worker thread."""
+    """Return the combined configuration of the sources' programs. Reads files; call it in a worker thread."""
     pieces: dict[str, Json] = {}
     unsupported: JsonObject = {}
     notes: dict[str, None] = {}
@@ -39,7 +39,7 @@ def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
 
 
 def counted(found: ForeignConfiguration) -> dict[str, int]:
-    """How many of what there are: `agents`, `mcp`, `permissions` …"""
+    """Return the number of items of each section: `agents`, `mcp`, `permissions` …"""
     rules = found.pieces.get("permissions")
     counts = {name: len(value) for name, value in found.pieces.items() if isinstance(value, dict) and name != "permissions"}
     if isinstance(rules, dict):
@@ -49,13 +49,13 @@ def counted(found: ForeignConfiguration) -> dict[str, int]:
 
 
 def as_text(found: ForeignConfiguration) -> str:
-    """The file: the pieces as YAML, and as comments the notes and all that there is no place for."""
+    """Return the file: sections as YAML, and notes and unsupported settings as comments."""
     notes = _comment("\n".join(f"* {note}" for note in found.notes))
     text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
     if not found.unsupported:
         return text
     kept = _comment(redact(_yaml(found.unsupported)))
-    return f"{text}\n# unsupported: there is no place for it here yet; kept as it was, without secrets\n#\n{kept}"
+    return f"{text}\n# unsupported: moot has no equivalent settings; kept unchanged, without secrets\n#\n{kept}"
 
 
 def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
@@ -68,25 +68,25 @@ def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
         try:
             yield source.format.configuration(source.path)
         except (MootError, OSError) as error:
-            yield ForeignConfiguration(notes=(f"{source.format.name}: the configuration at {str(source.path)!r} can't be read: {error}",))
+            yield ForeignConfiguration(notes=(f"{source.format.name}: can't read the configuration at {str(source.path)!r}: {error}",))
 
 
 def _joined(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
-    """Adds pieces; a name that is taken is given a number, and a setting that is there stays."""
-    for section, given in more.items():
+    """Merge sections into `pieces` and yield notes. Duplicate names get a number, and existing settings are kept."""
+    for section, settings in more.items():
         there = pieces.setdefault(section, {})
-        if not isinstance(there, dict) or not isinstance(given, dict):
+        if not isinstance(there, dict) or not isinstance(settings, dict):
             continue
-        for name, value in given.items():
+        for name, value in settings.items():
             before = there.get(name)
             if isinstance(before, list) and isinstance(value, list):
                 there[name] = [*before, *value]
             elif section in ("agents", "mcp") and before is not None and before != value:
                 number = next(number for number in range(2, len(there) + 3) if f"{name}-{number}" not in there)
                 there[f"{name}-{number}"] = value
-                yield f"{section}: {name!r} is there twice; the second is {name}-{number}"
+                yield f"{section}: {name!r} exists twice; the second is now {name}-{number}"
             elif before is not None and before != value:
-                yield f"{section}.{name}: {value!r} was left out, for another program says {before!r}"
+                yield f"{section}.{name}: {value!r} was left out because another program sets {before!r}"
             else:
                 there[name] = value
 
@@ -103,15 +103,15 @@ def _yaml(value: JsonObject) -> str:
 
 
 def _comment(text: str) -> str:
-    """Every line of it, whatever ends a line in YAML, behind a `#`."""
+    """Return the text with each YAML line as a comment."""
     return "".join(f"# {visible(line)}".rstrip() + "\n" for line in text.splitlines())
 
 
 def refuse_live(path: Path, live: Path) -> None:
-    """Raises UsageError for the configuration that is read, and for any file that is there."""
+    """Raise UsageError if the path is moot's active configuration or already exists."""
     if path.resolve() == live.resolve():
         raise UsageError(
-            f"{str(path)!r} is the configuration that moot reads: what a file says is looked at before it counts", fix="name another file"
+            f"{str(path)!r} is moot's active configuration. Imported settings must be reviewed first.", fix="Choose another file."
         )
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{str(path)!r} is there already", fix="name a file that is not")
+        raise UsageError(f"{str(path)!r} already exists.", fix="Choose a new file.")

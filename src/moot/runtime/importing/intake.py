@@ -1,4 +1,4 @@
-"""One conversation on its way from the pieces of a source to the store."""
+"""Storage of one conversation from the pieces of a source."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from moot.types.store import Holdings
 __all__ = ["Intake", "Wanted"]
 
 _HELD = 8 << 20
-"""Bytes of raw that wait to see whether the conversation is wanted at all."""
+"""Bytes of raw buffered until it is known whether the conversation is wanted."""
 _METADATA = 16 << 10
-"""Bytes of what a source says besides that go into `origin`."""
+"""Maximum size of source metadata stored in `origin`."""
 YOUNG = 60
-"""Seconds for which a record that is cut off at the end of a source may still be written on."""
+"""Seconds during which a truncated record at the end of a source is assumed to be still being written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be brought in, and how."""
+    """Options of an import."""
 
     directory: str = ""
-    """Where conversations go on from here, when the source does not lie where its program keeps it."""
+    """Directory of imported conversations whose source is not in its program's own location."""
     home: Path = field(default_factory=Path.home)
     since: int = 0
-    """ms; conversations whose newest message is older are passed over. 0 = all."""
+    """ms; conversations whose newest message is older are skipped. 0 means all."""
     dry_run: bool = False
     agent_type: str = ""
-    """Whose words a capture holds; empty = that is found out."""
+    """Agent type of captures; empty to detect it."""
 
 
 @dataclass(slots=True)
 class Intake:
-    """A conversation while its pieces come; `finish` says what became of it."""
+    """The state of one conversation while its pieces are stored."""
 
     holdings: Holdings
     source: Source
@@ -55,14 +55,14 @@ class Intake:
     parent: str | None
     parent_call: str | None
     received: Received | None = None
-    held: list[Piece] = field(default_factory=list[Piece])
-    held_size: int = 0
+    buffered: list[Piece] = field(default_factory=list[Piece])
+    buffered_size: int = 0
     facts: ImportedFacts = field(default_factory=ImportedFacts)
     title: str = ""
-    """The first line of the first prompt."""
+    """First line of the first prompt."""
     messages: int = 0
-    begun: bool = False
-    """Something is said in it: what a program puts into a session before anybody says a word is nothing yet."""
+    started: bool = False
+    """True once there is content other than what a program writes into a new session."""
     unpriced: int = 0
     first_at: int = 0
     last_at: int = 0
@@ -72,45 +72,45 @@ class Intake:
     notes: list[str] = field(default_factory=list[str])
     taken: Taken = field(default_factory=Taken)
     unfinished: bool = False
-    """Its last record is still being written, as it seems; it is left for the next time."""
+    """True if the last record seems to be incomplete. It is left for the next import."""
 
     async def take(self, piece: Piece) -> None:
-        """Stores a piece, or keeps it until it is known whether the conversation is wanted."""
+        """Store a piece, or buffer it until it is known whether the conversation is wanted."""
         self.facts = piece.facts
-        arrivals = tuple([arrival for arrival in piece.arrivals if self._look(arrival)])
+        arrivals = tuple([arrival for arrival in piece.arrivals if self._accept(arrival)])
         piece = replace(piece, arrivals=arrivals)
         if self.received is None and not self._is_wanted():
-            self.held.append(piece)
-            self.held_size += piece.size
+            self.buffered.append(piece)
+            self.buffered_size += piece.size
             return
         if self.received is None:
             self.received = await self.holdings.imports.receive(self._arriving(), dry_run=self.wanted.dry_run)
-        for one in (*self.held, piece):
+        for one in (*self.buffered, piece):
             await self._store(self.received, one.arrivals)
-        self.held = []
+        self.buffered = []
 
     async def finish(self) -> Brought | None:
-        """What became of it, once the last piece was taken; None for one that is older than what is wanted."""
+        """Return the outcome after the last piece, or None if the conversation is older than `since`."""
         if self.received is None:
-            return self._brought("empty", None) if not self.begun else None
+            return self._result("empty", None) if not self.started else None
         if self.received.closed:
-            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
         if self.wanted.dry_run:
             outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.taken.changed else "known"
-            return self._brought(outcome, None if not self.received.is_new else self._as_new())
+            return self._result(outcome, None if not self.received.is_new else self._as_new())
         if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
-            return self._brought("known", await self.holdings.conversations.get(self.received.id))
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
         conversation = await self.holdings.imports.settle(self.received, self._settled())
-        return self._brought("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
+        return self._result("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _look(self, arrival: Arrival) -> bool:
-        """Takes note of an entry; False for one that is left for the next time."""
+    def _accept(self, arrival: Arrival) -> bool:
+        """Update the state from an entry. Return False if it is left for the next import."""
         if arrival.role is None:
-            return self._look_at_record(arrival)
+            return self._accept_record(arrival)
         self.messages += 1
-        self.begun = self.begun or arrival.role != "system" or not self.source.placed
+        self.started = self.started or arrival.role != "system" or not self.source.placed
         self.unpriced += arrival.unpriced
         self.last = arrival.key
         if arrival.created_at:
@@ -120,7 +120,7 @@ class Intake:
             self.title = first_line(cast("list[Part]", loads(arrival.parts)))
         return True
 
-    def _look_at_record(self, record: Arrival) -> bool:
+    def _accept_record(self, record: Arrival) -> bool:
         if not record.problem:
             return True
         if record.raw and not record.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
@@ -132,10 +132,10 @@ class Intake:
         return True
 
     def _is_wanted(self) -> bool:
-        if not self.begun:
-            return self.held_size > _HELD
+        if not self.started:
+            return self.buffered_size > _HELD
         newest = max(self.last_at, self.facts.updated_at)
-        return not newest or newest >= self.wanted.since or self.held_size > _HELD
+        return not newest or newest >= self.wanted.since or self.buffered_size > _HELD
 
     async def _store(self, received: Received, arrivals: tuple[Arrival, ...]) -> None:
         if received.closed or not arrivals:
@@ -166,12 +166,12 @@ class Intake:
         )
 
     def _directory(self) -> str:
-        """The source's own folder is believed only of what lies where its program keeps it: tools may reach what is below it."""
-        told = self.facts.directory
-        if not self.source.placed or not told:
+        """Return the directory. A source's own directory is trusted only in its program's location, because tools may access it."""
+        path_text = self.facts.directory
+        if not self.source.placed or not path_text:
             return self.wanted.directory
-        path, home = Path(told), self.wanted.home
-        return told if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
+        path, home = Path(path_text), self.wanted.home
+        return path_text if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
 
     def _origin(self) -> JsonObject:
         format, facts = self.source.format, self.facts
@@ -204,7 +204,7 @@ class Intake:
             {**self._origin(), **fidelity},
         )
 
-    def _brought(self, outcome: Outcome, conversation: Conversation | None) -> Brought:
+    def _result(self, outcome: Outcome, conversation: Conversation | None) -> Brought:
         format = self.source.format
         return Brought(
             outcome,

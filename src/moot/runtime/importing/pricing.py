@@ -1,4 +1,4 @@
-"""What model calls must have cost, where the source says how many tokens and not how much money."""
+"""Estimated costs of model calls whose source contains tokens but no cost."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from moot.types.usage import Usage
 __all__ = ["ESTIMATED", "Prices"]
 
 ESTIMATED = "cost_estimated"
-"""In a step: its cost is the list price of its tokens, as of now; nobody was charged by it that we know of."""
+"""Field of a step whose cost is the current list price of its tokens rather than a known charge."""
 
 
 class Prices:
-    """The prices of the snapshot, each looked up once. Belongs to the thread that reads."""
+    """The price list, with each model looked up once. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Price | None] = {}
 
     def estimated(self, metadata: JsonObject) -> JsonObject:
-        """The metadata of a message with a cost in each step that has usage and a known model; the same object when there is none."""
+        """Return the metadata with an estimated cost in each step with usage and a known model, or the same object if there is none."""
         steps = metadata.get("steps")
         if not isinstance(steps, list):
             return metadata
-        told = [self._step(step, metadata) for step in steps]
-        return metadata if all(one is other for one, other in zip(told, steps, strict=True)) else {**metadata, "steps": told}
+        priced = [self._step(step, metadata) for step in steps]
+        return metadata if all(one is other for one, other in zip(priced, steps, strict=True)) else {**metadata, "steps": priced}
 
     def _step(self, step: Json, metadata: JsonObject) -> Json:
         if not isinstance(step, dict) or step.get("cost") is not None:

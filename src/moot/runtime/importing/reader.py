@@ -1,7 +1,7 @@
-"""The program that reads sources for another moot: orders on stdin, pieces on stdout behind `READY`, each with its length before it.
+"""The reader process: orders on stdin, pieces on stdout after `READY`, each preceded by its length.
 
-An order is a pickled Source. The answer is its pieces and then what went wrong, or None when the format can't be imported here. It ends
-with its input, or as soon as nobody listens.
+An order is a pickled Source. The response is its pieces, then the problem, or None if the format can't be imported here. The process ends
+with its input or when its output is closed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from moot.runtime.importing.sources import Source
 __all__ = ["READY", "serve"]
 
 READY = b"ready"
-"""What it says before anything else."""
+"""First bytes of the output."""
 
 
 def serve(orders: BinaryIO, answers: BinaryIO) -> None:
-    """Works off the orders until there are no more. Raises BrokenPipeError when nobody listens."""
+    """Process orders until the input ends. Raise BrokenPipeError if the output is closed."""
     prices = Prices()
     answers.write(READY)
     answers.flush()
 
-    def say(said: Piece | str | None) -> None:
-        data = _packed(said)
+    def send_answer(answer: Piece | str | None) -> None:
+        data = _packed(answer)
         answers.write(len(data).to_bytes(8, "little"))
         answers.write(data)
         answers.flush()
@@ -39,20 +39,20 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
         try:
             source: Source = pickle.loads(orders.read(int.from_bytes(head, "little")))
         except (ImportError, AttributeError):
-            say(None)
+            send_answer(None)
         else:
-            say(read(source, prices, say))
+            send_answer(read(source, prices, send_answer))
 
 
-def _packed(said: Piece | str | None) -> bytes:
-    if isinstance(said, Piece):
-        said = replace(said, conversation=replace(said.conversation, entries=()))
-    return pickle.dumps(said, pickle.HIGHEST_PROTOCOL)
+def _packed(answer: Piece | str | None) -> bytes:
+    if isinstance(answer, Piece):
+        answer = replace(answer, conversation=replace(answer.conversation, entries=()))
+    return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a format prints must not stand between the pieces
+    os.dup2(2, 1)  # a format's prints must not mix with the pieces
     with suppress(BrokenPipeError):
         serve(sys.stdin.buffer, answers)
-    os._exit(0)  # what is left in a buffer has nobody to read it
+    os._exit(0)  # skip flushing: the pipe is closed

@@ -1,7 +1,7 @@
-"""A source read by its format, in a thread or a process of its own, in pieces behind a bounded queue.
+"""Reading of a source in a thread or process, in pieces through a bounded queue.
 
-A piece has at most 256 entries or half a megabyte, or one entry that is larger; two wait at most. Then the reader waits too, so memory
-holds a few pieces, however long a conversation is.
+A piece has at most 256 entries or 512 KiB, or one larger entry. At most two pieces are queued; then the reader waits. So memory use does
+not depend on the size of a conversation.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _ENTRIES = 256
 _BYTES = 512 << 10
 _WAITING = 2
 _LATEST = 1 << 42
-"""ms: the year 2109. What comes later is no time."""
+"""ms: the year 2109. Later times are invalid."""
 _REPEATED = 100_000
-"""Different records of one conversation of which it is known how often they were there."""
+"""Maximum number of distinct records of a conversation whose repetitions are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some of the entries of a conversation, in order."""
+    """Consecutive entries of a conversation."""
 
     conversation: ImportedConversation
     arrivals: tuple[Arrival, ...]
     facts: ImportedFacts
-    """What is known of the conversation by now; in the last piece all of it."""
+    """Facts known so far; complete in the last piece."""
     size: int
     """Bytes of raw."""
     is_first: bool
@@ -53,25 +53,25 @@ class Piece:
 
 @dataclass(slots=True)
 class Pieces:
-    """Those of one source, as they come."""
+    """The pieces of one source, received while it is read."""
 
     receive: MemoryObjectReceiveStream[Piece]
     problem: str = ""
-    """Why it was not read to its end; known when nothing comes any more."""
+    """Why the source was not read completely; set after the last piece."""
 
     def __aiter__(self) -> MemoryObjectReceiveStream[Piece]:
         return self.receive
 
 
 Send: TypeAlias = Callable[[Piece], Coroutine[None, None, None]]
-"""Waits as long as nobody has room for the piece. Raises BrokenResourceError when nobody wants it."""
+"""Function that sends a piece, waiting while the queue is full. Raise BrokenResourceError if the receiver is closed."""
 
 
 class Reading(Protocol):
-    """Whoever reads sources."""
+    """A reader of sources."""
 
     async def read(self, source: Source, send: Send) -> str:
-        """Hands over each piece in order; what went wrong, empty = nothing."""
+        """Send each piece in order. Return the problem, or an empty string."""
         ...
 
 
@@ -90,7 +90,7 @@ class Here:
 
 @asynccontextmanager
 async def pieces_of(source: Source, reading: Reading) -> AsyncGenerator[Pieces, None]:
-    """The pieces of a source, while it is read. What its reader raises ends them and is their `problem`."""
+    """Read a source and yield its pieces. An error of its reader ends them and becomes their `problem`."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
     async with anyio.create_task_group() as tasks:
@@ -108,18 +108,18 @@ _Take: TypeAlias = Callable[[Piece], None]
 
 
 def read(source: Source, prices: Prices, take: _Take) -> str:
-    """Hands over each piece in order; what went wrong, empty = nothing. Blocks."""
+    """Send each piece in order. Return the problem, or an empty string. Blocks."""
     conversations = source.format.read(source.path)
     try:
         for conversation in conversations:
             _conversation(conversation, prices, take)
     except anyio.BrokenResourceError:
-        return "nobody wants to know any more"
+        return "the reader was cancelled"
     except MootError as error:
         return error.advice()
     except OSError as error:
         return f"can't read {str(source.path)!r}: {error.strerror or error}"
-    except Exception as error:  # a format may be anybody's: whatever is wrong with it costs this source and no other
+    except Exception as error:  # formats may be plugins: their bugs must affect only this source
         log.warning("the format %r failed with %s", source.format.name, source.path, exc_info=error)
         return f"the format {source.format.name!r} failed: {type(error).__name__}: {error}"
     finally:
@@ -129,20 +129,20 @@ def read(source: Source, prices: Prices, take: _Take) -> str:
 
 
 class _Closing(Iterator[object]):
-    """What a generator is, for whoever wants to close it."""
+    """An iterator that can be closed, such as a generator."""
 
     def close(self) -> None: ...
 
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a piece is made of."""
+    """Contents of the next piece."""
 
     arrivals: list[Arrival] = field(default_factory=list[Arrival])
     facts: list[ImportedFacts] = field(default_factory=list[ImportedFacts])
     size: int = 0
-    said: dict[bytes, int] = field(default_factory=dict[bytes, int])
-    """Digest of a record → how often it was in the conversation."""
+    occurrences: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """Digest of a record → number of occurrences in the conversation."""
 
     def add(self, entry: Entry, prices: Prices) -> None:
         if isinstance(entry, ImportedFacts):
@@ -153,13 +153,13 @@ class _Gathered:
             self.arrivals.append(arrived(_sound(entry, prices)))
             return
         digest = digest_of_record(entry)
-        seen = self.said.get(digest, 0)
-        if seen or len(self.said) < _REPEATED:
-            self.said[digest] = seen + 1
+        seen = self.occurrences.get(digest, 0)
+        if seen or len(self.occurrences) < _REPEATED:
+            self.occurrences[digest] = seen + 1
         self.arrivals.append(arrived(entry, seen))
 
-    def told(self) -> ImportedFacts:
-        """All facts so far, as one."""
+    def merged_facts(self) -> ImportedFacts:
+        """Return all facts so far as one."""
         if len(self.facts) != 1:
             self.facts = [together(self.facts)]
         return self.facts[0]
@@ -170,13 +170,13 @@ def _conversation(conversation: ImportedConversation, prices: Prices, take: _Tak
     for entry in conversation.entries:
         gathered.add(entry, prices)
         if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:
-            take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, False))
+            take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, False))
             gathered.arrivals, gathered.size, is_first = [], 0, False
-    take(Piece(conversation, tuple(gathered.arrivals), gathered.told(), gathered.size, is_first, True))
+    take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, True))
 
 
 def _sound(entry: ImportedMessage, prices: Prices) -> ImportedMessage:
-    """With a time that can be one, and the price of what it took."""
+    """Return the message with a valid time and estimated costs."""
     metadata = prices.estimated(entry.metadata)
     at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
     if at != entry.created_at or metadata is not entry.metadata:

@@ -1,4 +1,4 @@
-"""What became of everything that was to be brought in."""
+"""Report of an import."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from moot.types.imports import Taken
 __all__ = ["NOTES", "Brought", "Failed", "Outcome", "Report", "fidelity_json"]
 
 Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
-"""`empty`: nothing is said in it, so nothing of it is kept."""
+"""`empty`: the source contains no content, so nothing is stored."""
 
 NOTES = 20
-"""Problems of one conversation that are told in words, and files that are nobody's; the number of all is."""
+"""Maximum number of problems described for each conversation, and of unrecognized files listed. All are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What became of one conversation of a source."""
+    """The outcome for one conversation."""
 
     outcome: Outcome
     format: str
     path: str
     source_id: str
     conversation: Conversation | None = None
-    """The stored one; of a dry run as it would be. None where nothing is kept."""
+    """The stored conversation; in a dry run, as it would be. None if nothing is stored."""
     agent_type: str = ""
     title: str = ""
     taken: Taken = field(default_factory=Taken)
     messages: int = 0
-    """In the source."""
+    """Number of messages in the source."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     problems: int = 0
-    """Records that could not be read."""
+    """Number of unreadable records."""
     notes: tuple[str, ...] = ()
     grown: int = 0
-    """Events that a recording has more than what an earlier import took; they are not added."""
+    """Number of events that a recording has in addition to those of an earlier import. They are not added."""
     unpriced: int = 0
-    """Messages with usage and no price."""
+    """Number of messages with usage but without a price."""
 
     def to_json(self) -> JsonObject:
         taken = self.taken
@@ -74,7 +74,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A source that could not be read, or not to its end."""
+    """A source that could not be read completely."""
 
     path: str
     format: str
@@ -83,36 +83,36 @@ class Failed:
 
 @dataclass(slots=True)
 class Report:
-    """Grows while it is worked on; whoever shows it looks again when `heard` is called."""
+    """A report that is updated during an import. `heard` is called after each change."""
 
     heard: Callable[[], None] = lambda: None
     sources: int = 0
-    """In all, as far as they are found."""
+    """Total number of sources found so far."""
     done: int = 0
     unchanged: int = 0
-    """Sources that stand as they were when they were last read."""
+    """Number of sources that have not changed since they were last read."""
     older: int = 0
-    """Sources and conversations before the wanted date."""
+    """Number of sources and conversations older than `since`."""
     bytes: int = 0
-    """In all."""
+    """Total size of the sources."""
     bytes_done: int = 0
     messages: int = 0
-    """Read, new or not."""
+    """Number of messages read, new or not."""
     conversations: Counter[str] = field(default_factory=Counter[str])
-    """Outcome → how many."""
+    """Outcome → number of conversations."""
     taken: Taken = field(default_factory=Taken)
     problems: int = 0
     unpriced: int = 0
-    """New messages with usage and no price."""
+    """Number of new messages with usage but without a price."""
     brought: list[Brought] = field(default_factory=list[Brought])
-    """Those of which there is something to say: all but the known ones without problems."""
+    """Outcomes worth showing: all except known conversations without problems."""
     failed: list[Failed] = field(default_factory=list[Failed])
     unclaimed: int = 0
-    """Files below a folder that no format knows."""
+    """Number of files below a folder that no format recognizes."""
     strangers: list[str] = field(default_factory=list[str])
-    """The first of them."""
+    """The first unrecognized files."""
     current: str = ""
-    """The source that is read now."""
+    """The source being read."""
 
     def add(self, one: Brought) -> None:
         self.conversations[one.outcome] += 1
@@ -127,25 +127,25 @@ class Report:
         self.heard()
 
     def pass_over(self, path: str) -> None:
-        """Takes note of a file that is nobody's."""
+        """Count an unrecognized file."""
         self.unclaimed += 1
         if len(self.strangers) < NOTES:
             self.strangers.append(path)
 
     @property
     def faulty(self) -> bool:
-        """Whether anything of the sources could not be read."""
+        """True if anything could not be read."""
         return bool(self.failed or self.problems)
 
     def by_format(self) -> dict[str, Fidelity]:
-        """What became of the things in all conversations, by format."""
+        """Return the combined fidelity of all conversations by format."""
         found: dict[str, Fidelity] = {}
         for one in self.brought:
             found[one.format] = found.get(one.format, Fidelity()) + one.fidelity
         return found
 
     def to_json(self) -> JsonObject:
-        """Without the single conversations."""
+        """Return the report without individual conversations."""
         taken = self.taken
         return {
             "sources": {"total": self.sources, "done": self.done, "unchanged": self.unchanged, "older": self.older},

@@ -1,6 +1,6 @@
-"""What there is to read: sources below the paths that a person names, and where programs on this machine keep theirs.
+"""Discovery of sources: below given paths, and in the standard locations of programs.
 
-Only regular files are opened, links are followed nowhere but where a person has named one, and our own data is never touched.
+Only regular files are opened. Links are followed only if the user named them, and moot's own data is never read.
 """
 
 from __future__ import annotations
@@ -23,62 +23,66 @@ __all__ = ["Places", "Source", "format_of", "mark_of", "places_here", "sources_a
 
 
 _PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
-"""How the files of programs begin that pack one file; each unpacks with `-dk`."""
+"""Magic bytes of single-file compressors. Each unpacks with `-dk`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that one format reads in one go."""
+    """A source that one format reads."""
 
     path: Path
     """Absolute."""
     format: Format
     mark: SourceMark
     placed: bool = False
-    """It lies where its program keeps it on this machine."""
+    """True if it is in its program's standard location on this machine."""
     problem: str = ""
-    """Why it can't be read; empty = nothing speaks against it."""
+    """Why it can't be read; empty if there is no problem."""
     called: str = ""
-    """What it is to be called, of one that lies at its path for a moment only and is not remembered; empty = its path."""
+    """Display name of a temporary file, which is not remembered; empty to use its path."""
 
     @property
     def name(self) -> str:
         return self.called or str(self.path)
 
     def said(self, text: str) -> str:
-        """The text, with what it is called where its path is named."""
+        """Return the text with the display name in place of the path."""
         return text.replace(str(self.path), self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look: called anew each time, in a worker thread."""
+    """Locations to watch. The callables run in a worker thread and are called each time."""
 
     roots: Callable[[], Iterable[Path]]
-    """Files and folders that are watched, whether there is anything yet or not."""
+    """Files and folders to watch, whether they exist or not."""
     sources: Callable[[], Iterable[Source]]
-    """All that can be read there now."""
+    """All sources that can currently be read there."""
 
 
 def format_of(path: Path, name: str = "") -> Format:
-    """The format of that name, else the one that knows the source. Raises UsageError."""
+    """Return the named format, or the one that recognizes the source. Raise UsageError if there is none."""
     if name:
         return _named(name)
     found = _knowing(path)
     if not found:
         if packed := _packed(path):
             raise UsageError(
-                f"{str(path)!r} is packed with {packed}, which no format reads",
-                fix=f"unpack it first: {packed} -dk {shlex.quote(str(path))}",
+                f"{str(path)!r} is compressed with {packed}, which no format reads.",
+                fix=f"Unpack it first: {packed} -dk {shlex.quote(str(path))}",
             )
-        raise UsageError(f"no format knows {str(path)!r}; known: {', '.join(FORMATS.names())}", fix="name one with -f")
+        raise UsageError(
+            f"No format recognizes {str(path)!r}. Known formats: {', '.join(FORMATS.names())}.", fix="Specify the format with -f."
+        )
     if len(found) > 1:
-        raise UsageError(f"{str(path)!r} could be {' or '.join(format.name for format in found)}", fix="name one with -f")
+        raise UsageError(
+            f"{str(path)!r} matches several formats: {', '.join(format.name for format in found)}.", fix="Specify the format with -f."
+        )
     return found[0]
 
 
 def _packed(path: Path) -> str:
-    """The program that packed the file; empty = none that is known."""
+    """Return the program that compressed the file, or an empty string."""
     head = head_of(path) if path.is_file() else b""
     return next((program for begins, program in _PACKERS.items() if head.startswith(begins)), "")
 
@@ -90,17 +94,17 @@ def _named(name: str) -> Format:
 
 
 def _knowing(path: Path) -> list[Format]:
-    """The formats that claim it. Raises UsageError when it can't be read."""
+    """Return the formats that recognize the source. Raise UsageError if it can't be read."""
     try:
         head = b"" if path.is_dir() else head_of(path)
     except OSError as error:
-        raise UsageError(f"can't read {str(path)!r}: {error.strerror}") from error
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
     formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
     return [format for format in formats if knows(format, path, head)]
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
-    """The source as it stands; of a folder all that is in it. Raises OSError."""
+    """Return the current state of a source. Of a folder, all files in it count. Raise OSError if it can't be read."""
     about = path.stat()
     size, modified = about.st_size, about.st_mtime_ns
     real = path.resolve() if path.is_symlink() else path
@@ -111,25 +115,27 @@ def mark_of(format: Format, path: Path) -> SourceMark:
         try:
             more = file.stat(follow_symlinks=False)
         except OSError:
-            continue  # a database that has no log, or what is gone meanwhile
+            continue  # a database without a log, or a file deleted in the meantime
         size, modified = size + more.st_size, max(modified, more.st_mtime_ns)
     return SourceMark(format.name, format.version, str(path), size, modified, about.st_ino)
 
 
 def sources_at(path: Path, name: str, data: Path, report: Report | None = None) -> Iterator[Source]:
-    """The sources at or below a path that a person names; `report` is told what nobody knows. Raises UsageError when there can't be any.
+    """Yield the sources at or below a path. Unrecognized files are added to `report`. Raise UsageError if the path can't be a source.
 
-    `data` is our own folder.
+    `data` is moot's own data folder.
     """
     path = path.absolute()
     if not path.exists():
-        raise UsageError(f"there is no {str(path)!r}", fix="moot import FILE")
+        raise UsageError(f"{str(path)!r} does not exist.", fix="moot import FILE")
     real = path.resolve()
     if real == data.resolve() or data.resolve() in real.parents:
-        raise UsageError(f"{str(path)!r} is where moot keeps its own data", fix="moot export ID -f recording writes a file to bring in")
+        raise UsageError(
+            f"{str(path)!r} is moot's own data folder.", fix="Use moot export ID -f recording to write a file that can be imported."
+        )
     if not path.is_dir():
         if not path.is_file():
-            raise UsageError(f"{str(path)!r} is no regular file and no folder")
+            raise UsageError(f"{str(path)!r} is neither a regular file nor a folder.")
         yield _source(Claim(path, format_of(path, name)))
         return
     formats: list[Format] = [_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
@@ -137,13 +143,13 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
 
 
 def sources_here(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
-    """What the programs whose formats are known keep on this machine, or only that one."""
+    """Yield the sources of all known programs on this machine, or of one."""
     for format, place in places_here(home, environ, name):
         yield from (replace(_source(claim), placed=True) for claim in all_in(place, format, data.resolve()))
 
 
 def places_here(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
-    """Each format that has a place of its own on a machine, with each of its places, whether there is anything or not."""
+    """Yield each format with each of its standard locations, whether they exist or not."""
     formats: list[Format] = [_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
     for format in formats:
         if isinstance(format, Placed):
@@ -160,7 +166,7 @@ def _source(claim: Claim) -> Source:
 
 
 def _files(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
-    """Regular files, as far as folders can be looked into."""
+    """Yield regular files, skipping folders that can't be opened."""
     with suppress(OSError):
         for entry in entries_of(folder):
             if entry.is_file(follow_symlinks=False):

@@ -1,7 +1,7 @@
-"""Follows the sources of programs that are at work: what they write comes in while they write it.
+"""Continuous import of sources while programs write them.
 
-The system tells which files change; nothing is looked at while nothing does. A source that was read is left alone for a multiple of the
-time that reading it took, so a large one that is written to all day costs a bounded share of a core.
+The operating system reports changed files; there is no polling without changes. After reading, a source is left alone for a multiple of the
+time it took, so a large, frequently written source uses a bounded share of a core.
 """
 
 from __future__ import annotations
@@ -27,71 +27,71 @@ from moot.types.store import Holdings
 __all__ = ["Watcher"]
 
 _STEP, _GATHER = 100, 300
-"""ms between two looks at what the system told; at most so long is gathered."""
+"""ms between checks for reported changes, and maximum ms to collect them."""
 _LOOK = 1.0
-"""Seconds between two looks whether places have come or gone."""
+"""Seconds between checks for new or removed locations."""
 _POLLED = 1000
-"""ms between two looks where the system can't tell of changes: too many folders for it, or a file system of another machine."""
+"""ms between polls where the operating system can't report changes: too many folders, or a network file system."""
 _REST = 4.0
-"""A reading that took t is followed by so many t without one of the same source."""
+"""After reading a source for t seconds, wait this many times t before reading it again."""
 _LEAST = 0.3
-"""Seconds between two readings of one source."""
+"""Minimum seconds between two reads of a source."""
 _INDEX = 1.0
 _ALL = Path()
-"""Stands for the search for new sources, which rests like the reading of one."""
+"""Key of the search for new sources, which is throttled like a source."""
 _BESIDE = ("-wal", "-journal", "-shm")
 
 
 @dataclass(slots=True)
 class Watcher:
-    """Imports once, then whatever changes, until it is cancelled."""
+    """A watcher that imports all sources once, then those that change, until it is cancelled."""
 
     holdings: Holdings
     places: Places
     wanted: Wanted
     told: Callable[[Report], None]
-    """Called after each import of which there is something to say."""
+    """Called after each import with something to report."""
     reading: Here = field(default_factory=Here)
     known: dict[Path, Source] = field(default_factory=dict[Path, Source])
     _waiting: dict[Path, None] = field(default_factory=dict[Path, None])
-    """Sources with news, oldest first."""
-    _rest: dict[Path, float] = field(default_factory=dict[Path, float])
-    """Source → when it may be read again."""
-    _news: anyio.Event = field(default_factory=anyio.Event)
+    """Changed sources, oldest first."""
+    _next_read: dict[Path, float] = field(default_factory=dict[Path, float])
+    """Source → earliest time of its next read."""
+    _changed: anyio.Event = field(default_factory=anyio.Event)
     _search_all: bool = False
-    """Something changed that belongs to no source that is known."""
+    """True if something changed that belongs to no known source."""
 
     async def run(self, first: Report | None = None, ready: Callable[[Report], None] = lambda _: None) -> None:
-        """Never returns. `first` is the report of the import that comes before the watching, `ready` is called after it.
+        """Run forever. `first` is the report of the initial import; `ready` is called after it.
 
-        Raises StoreError.
+        Raise StoreError if storing fails.
         """
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._listen)  # before the first import: what changes meanwhile is news
+            tasks.start_soon(self._listen)  # before the first import, so that changes during it are noticed
             report = first or Report()
             await self._import(await self._found(), report)
             ready(report)
             while True:
-                await self._news.wait()
-                self._news = anyio.Event()
-                await self._work_off()
+                await self._changed.wait()
+                self._changed = anyio.Event()
+                await self._read_changed()
 
-    # ── what has changed ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self) -> None:
-        """Takes note of what the system tells, and begins anew when places come or go."""
+        """Collect changes, and restart when locations appear or disappear."""
         while True:
             roots = await anyio.to_thread.run_sync(self._roots)
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._end_when_moved, roots, scope)
-                    await self._hear([path for path, there in roots.items() if there is not None])
+                    await self._receive([path for path, there in roots.items() if there is not None])
                     scope.cancel()
             self._search_all = True
-            self._news.set()
+            self._changed.set()
 
-    async def _hear(self, roots: list[Path]) -> None:
-        """Returns when a place itself came or went: one that has come back under its name is another one."""
+    async def _receive(self, roots: list[Path]) -> None:
+        """Return when a location itself was created or removed: a new folder of the same name needs a new watch."""
         if not roots:
             await anyio.sleep_forever()
         polled = False
@@ -105,7 +105,7 @@ class Watcher:
             except OSError:
                 if polled:
                     raise
-                polled = True  # no more watches to be had
+                polled = True  # no more watches available
 
     async def _end_when_moved(self, roots: Mapping[Path, int | None], scope: anyio.CancelScope) -> None:
         while True:
@@ -115,7 +115,7 @@ class Watcher:
                 return
 
     def _roots(self) -> dict[Path, int | None]:
-        """Each place with the inode of what is there; of a file its folder, for programs put new files in the place of old ones."""
+        """Return each location with its inode. For a file its folder is used, because programs replace files."""
         found: dict[Path, int | None] = {}
         for place in self.places.roots():
             root = place if place.is_dir() or not place.parent.is_dir() or not place.suffix else place.parent
@@ -132,41 +132,41 @@ class Watcher:
                 self._search_all = True
             else:
                 self._waiting.setdefault(path)
-        self._news.set()
+        self._changed.set()
 
     def _source_of(self, path: Path) -> Path | None:
-        """The source that a file is or belongs to; None when it belongs to none that is known."""
+        """Return the source that a file belongs to, or None."""
         for ending in _BESIDE:
             if path.name.endswith(ending) and (owner := path.with_name(path.name.removesuffix(ending))) in self.known:
                 return owner
         return next((one for one in (path, *path.parents) if one in self.known), None)
 
-    # ── bringing it in ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _work_off(self) -> None:
-        """Reads what has news, each source when it may be read again."""
+    async def _read_changed(self) -> None:
+        """Read the changed sources, each when its waiting time is over."""
         while self._waiting or self._search_all:
-            if self._search_all and self._rest.get(_ALL, 0.0) <= time.monotonic():
+            if self._search_all and self._next_read.get(_ALL, 0.0) <= time.monotonic():
                 await self._search()
             now = time.monotonic()
-            due = [path for path in self._waiting if self._rest.get(path, 0.0) <= now]
+            due = [path for path in self._waiting if self._next_read.get(path, 0.0) <= now]
             for path in due:
                 del self._waiting[path]
             await self._import(await anyio.to_thread.run_sync(lambda paths=due: list(self._marked(paths))), Report())
             if not due and (waiting := [*self._waiting, *([_ALL] if self._search_all else [])]):
-                next_one = min(self._rest.get(path, 0.0) for path in waiting)
+                next_one = min(self._next_read.get(path, 0.0) for path in waiting)
                 with anyio.move_on_after(max(next_one - now, 0.0)):
-                    await self._news.wait()
-                self._news = anyio.Event()
+                    await self._changed.wait()
+                self._changed = anyio.Event()
 
     async def _search(self) -> None:
-        """Brings in what was not there before."""
+        """Import sources that did not exist before."""
         self._search_all = False
         before, began = set(self.known), time.monotonic()
-        fresh = [source for source in await self._found() if source.path not in before]
-        took = time.monotonic() - began
-        self._rest[_ALL] = began + took + took * _REST
-        await self._import(fresh, Report())
+        new_sources = [source for source in await self._found() if source.path not in before]
+        duration = time.monotonic() - began
+        self._next_read[_ALL] = began + duration + duration * _REST
+        await self._import(new_sources, Report())
 
     async def _found(self) -> list[Source]:
         sources = await listed(self.places.sources())
@@ -174,14 +174,14 @@ class Watcher:
         return sources
 
     def _marked(self, paths: Iterable[Path]) -> Iterator[Source]:
-        """The sources as they stand now; what is gone is forgotten."""
+        """Yield the sources with their current state, and forget those that no longer exist."""
         for path in paths:
             source = self.known[path]
             try:
                 yield replace(source, mark=mark_of(source.format, path), problem="")
             except OSError:
                 self.known.pop(path, None)
-                self._rest.pop(path, None)
+                self._next_read.pop(path, None)
 
     async def _import(self, sources: list[Source], report: Report) -> None:
         changed = False
@@ -190,8 +190,8 @@ class Watcher:
         for source in sources:
             began = time.monotonic()
             await bring_one(self.holdings, source, self.wanted, self.reading, report)
-            took = time.monotonic() - began
-            self._rest[source.path] = began + took + max(_LEAST, took * _REST)
+            duration = time.monotonic() - began
+            self._next_read[source.path] = began + duration + max(_LEAST, duration * _REST)
             changed = changed or report.taken.changed
         if sources and (changed or report.failed):
             self.told(report)
@@ -205,7 +205,7 @@ async def _changes(roots: list[Path], *, polled: bool) -> AsyncGenerator[list[st
         watch_filter=None,
         debounce=_GATHER,
         step=_STEP,
-        rust_timeout=_GATHER,  # a cancel waits so long
+        rust_timeout=_GATHER,  # maximum delay of a cancellation
         force_polling=polled or None,
         poll_delay_ms=_POLLED,
         ignore_permission_denied=True,

@@ -1,4 +1,4 @@
-"""Recordings, brought in: once, whatever is tried again; under ids of their own; without rights that the file gives itself."""
+"""Import of recordings: only once, under new ids, and without permissions from the file."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ __all__ = ["recorded_in"]
 
 
 async def recorded_in(holdings: Holdings, source: Source, format: Recorder, wanted: Wanted) -> AsyncGenerator[Brought, None]:
-    """Each conversation of the file, once it is stored or found to be there already. Raises UsageError, StoreError."""
+    """Yield each conversation of the file after it is stored or found. Raise UsageError or StoreError."""
     recordings = format.recordings(source.path, wanted.agent_type)
     while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
-        yield await _one(holdings, source, recording, wanted)
+        yield await _import_one(holdings, source, recording, wanted)
 
 
-async def _one(holdings: Holdings, source: Source, recording: Recording, wanted: Wanted) -> Brought:
+async def _import_one(holdings: Holdings, source: Source, recording: Recording, wanted: Wanted) -> Brought:
     format = source.format
     known = await _known(holdings, format, recording)
     if known is not None:
-        had = known.origin.get("events") if known.origin is not None else None
-        grown = len(recording.events) - had if isinstance(had, int) else 0
-        return _brought("known", source, recording, known, max(grown, 0))
+        stored_events = known.origin.get("events") if known.origin is not None else None
+        grown = len(recording.events) - stored_events if isinstance(stored_events, int) else 0
+        return _result("known", source, recording, known, max(grown, 0))
     renamed = _renamed(recording, wanted.directory)
     origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
     origin |= {
@@ -50,14 +50,14 @@ async def _one(holdings: Holdings, source: Source, recording: Recording, wanted:
     }
     renamed = replace(renamed, conversation=replace(renamed.conversation, origin=origin))
     if wanted.dry_run:
-        return _brought("would be added", source, recording, renamed.conversation)
+        return _result("would be added", source, recording, renamed.conversation)
     for media_type in dict.fromkeys(content.media_type for content in renamed.contents.values()):
         some = [content.data for content in renamed.contents.values() if content.media_type == media_type]
         await holdings.blobs.put_all(some, media_type)
-    return _brought("added", source, recording, await holdings.imports.add(renamed))
+    return _result("added", source, recording, await holdings.imports.add(renamed))
 
 
-def _brought(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> Brought:
+def _result(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> Brought:
     messages = len(recording.messages)
     return Brought(
         outcome,
@@ -77,7 +77,7 @@ def _brought(outcome: Outcome, source: Source, recording: Recording, conversatio
 
 
 async def _known(holdings: Holdings, format: Format, recording: Recording) -> Conversation | None:
-    """What an earlier import made of it, or the very conversation that it is a recording of."""
+    """Return the result of an earlier import, or the original conversation of the recording."""
     if (found := await holdings.imports.find(format.name, recording.source_id)) is not None:
         return found
     try:
@@ -87,11 +87,11 @@ async def _known(holdings: Holdings, format: Format, recording: Recording) -> Co
     return own if own.id == recording.source_id and own.id else None
 
 
-# ── ids of its own ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── new ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _renamed(recording: Recording, directory: str) -> Recording:
-    """The same under new ids: what a file calls itself may be taken here, by somebody else too."""
+    """Return the recording under new ids, because the file's ids may already be used, even by another user."""
     old = recording.conversation
     ids = {old.id: new_id(), **{message.id: new_id() for message in recording.messages}, **{run.id: new_id() for run in recording.runs}}
     ids |= {exchange.id: _exchange_id(exchange, ids, old.id) for exchange in recording.exchanges}
@@ -102,7 +102,7 @@ def _renamed(recording: Recording, directory: str) -> Recording:
         agent=old.agent,
         agent_type=old.agent_type,
         model=old.model,
-        directory=directory,  # not the file's: what tools may reach is never said by what was brought in
+        directory=directory,  # not the file's: imported data must not decide what tools may access
         head=ids.get(old.head or ""),
         created_at=old.created_at,
         updated_at=old.updated_at,
@@ -122,7 +122,7 @@ def _renamed(recording: Recording, directory: str) -> Recording:
 
 
 def _exchange_id(exchange: Exchange, ids: dict[str, str], conversation: str) -> str:
-    """Derived from the run as it was, so that whoever derives it finds it."""
+    """Return an id derived from the run, as for original exchanges."""
     base = exchange.run or conversation
     rest = exchange.id[len(base) :] if exchange.id.startswith(base) else f":{exchange.id}"
     return ids[base] + rest
@@ -148,7 +148,7 @@ def _run(run: Run, ids: dict[str, str], conversation: str) -> Run:
         conversation=conversation,
         message=ids[run.message],
         trigger="import",
-        agent_session_id=None,  # nobody goes on in a session because a file names it
+        agent_session_id=None,  # a file must not make anyone resume a session that it names
         parent_run=None,
         settings={**run.settings, "recorded": recorded},
     )
@@ -170,13 +170,13 @@ def _event(event: Event, ids: dict[str, str]) -> Event:
 
 
 def _told(chunk: Chunk, ids: dict[str, str]) -> Chunk:
-    told = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
-    facts = told.get("messageMetadata")
-    return {**told, "messageMetadata": _own(facts)} if isinstance(facts, dict) and "source" in facts else told
+    renamed_chunk = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
+    facts = renamed_chunk.get("messageMetadata")
+    return {**renamed_chunk, "messageMetadata": _own(facts)} if isinstance(facts, dict) and "source" in facts else renamed_chunk
 
 
 def _own(metadata: JsonObject) -> JsonObject:
-    """Without `source`: that names a message of this home, whose run and session are followed."""
+    """Return the metadata without `source`, which would refer to a message of this installation."""
     return {name: value for name, value in metadata.items() if name != "source"}
 
 

@@ -1,0 +1,25 @@
+"""Sample sources of the built-in formats, by format and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from format_samples import agents, apps, cherry, claude, codex, plain, talkcody
+from moot.types.format import Format, Sample, Sampled
+
+__all__ = ["samples_of"]
+
+_SAMPLES: dict[str, Mapping[str, Sample]] = {
+    **agents.SAMPLES,
+    **apps.SAMPLES,
+    **plain.SAMPLES,
+    "cherry": cherry.samples(),
+    "claude": claude.SAMPLES,
+    "codex": codex.SAMPLES,
+    "talkcody": {"database": talkcody.sample()},
+}
+
+
+def samples_of(format: Format) -> Mapping[str, Sample]:
+    """Return the samples of a built-in format, or those that a plugin's format has itself."""
+    return format.samples if isinstance(format, Sampled) else _SAMPLES.get(format.name, {})
