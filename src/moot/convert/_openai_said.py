@@ -1,4 +1,4 @@
-"""What the items of an OpenAI response say, as parts: one of them open at a time, each named by its item."""
+"""Texts and reasoning of OpenAI response items, as parts. One part is open at a time, identified by its item."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ METADATA = "openai"
 """The key of this dialect in providerMetadata."""
 
 _SPOKEN = {"text": "text", "refusal": "text", "summary": "reasoning", "thought": "reasoning"}
-"""What an item says → the kind of our part."""
+"""Kind of text in an item → kind of our part."""
 
 
 class State(NamedTuple):
-    """Everything that a later event may need; made of what JSON can hold."""
+    """Translator state; JSON-serializable."""
 
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None = no event yet."""
+    """None until the first event."""
     open: JsonObject | None = None
-    """What the open part is of: `at`, `itemId`, `kind`, `index`, `phase`, `annotations`."""
+    """The origin of the open part: `at`, `itemId`, `kind`, `index`, `phase`, `annotations`."""
     begun: tuple[str, ...] = ()
-    """Items that have begun, by their place."""
+    """Items that have started, by position."""
     said: tuple[str, ...] = ()
-    """Those that have said something."""
+    """Items that have produced text."""
     ended: tuple[str, ...] = ()
     phases: JsonObject | None = None
-    """Place → the phase of the message there."""
+    """Position → the phase of the message there."""
     sources: tuple[str, ...] = ()
-    """Sources already named."""
+    """Sources already emitted."""
     status: str = ""
-    """Of the whole response, once it has ended."""
+    """The status of the whole response, once it has ended."""
     reason: str = ""
-    """Why it is incomplete."""
+    """The reason why it is incomplete."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     """`Failure.to_json`."""
     refused: bool = False
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of a stream."""
+    """The beginning of a body sent in place of a stream."""
 
 
 class Said:
-    """One event at work on the state, as far as words go."""
+    """Handler of one event, for texts and reasoning."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -62,7 +62,7 @@ class Said:
         return self._state if parts is self._state.parts else self._state._replace(parts=parts)
 
     def say(self, kind: str, event: JsonObject, text: str) -> None:
-        """One more piece of what an item says, or the begin of it."""
+        """Append a piece of text to an item, starting its part if needed."""
         at, id = at_of(event), as_text(event.get("item_id"))
         index = event.get("content_index", event.get("summary_index"))
         self._speak(kind, at, id, index if isinstance(index, int) else 0, text)
@@ -83,7 +83,7 @@ class Said:
             self.writer.say("text" if spoken == "text" else "reasoning", text)
 
     def end_spoken(self, at: str, item: JsonObject) -> None:
-        """The end of a message or a reasoning, with all that goes back of it."""
+        """End a message or reasoning item, with all metadata that must be sent back."""
         if at not in self._state.said:
             for kind, index, text, _ in texts_of(item):
                 if text or kind == "summary":
@@ -102,7 +102,7 @@ class Said:
             self.end_open()
 
     def annotate(self, annotations: list[Json], at: str) -> None:
-        """Notes what a text points to, and names its source once."""
+        """Record the annotations of a text, and emit each source once."""
         known: JsonObject | None = self._state.open
         for annotation in [as_object(one) for one in annotations]:
             noted: list[Json] = as_list(known.get("annotations")) if known is not None else []
@@ -116,7 +116,7 @@ class Said:
         self._state = self._state._replace(open=known)
 
     def end_open(self) -> None:
-        """Closes the open part, with all that its provider wants back."""
+        """Close the open part, with all metadata that its provider needs back."""
         known = self._state.open
         if known is not None:
             extra = known.get("annotations") or known.get("encryptedContent")
@@ -127,11 +127,11 @@ class Said:
         return self.made_by({name: value for name, value in known.items() if name != "at"})
 
     def made_by(self, fields: JsonObject) -> JsonObject:
-        """The providerMetadata that holds these fields, and who made them."""
+        """Return providerMetadata with these fields and the provider that made them."""
         return {METADATA: {**fields, "provider": self._state.provider} if self._state.provider else fields}
 
 
 def at_of(event: JsonObject) -> str:
-    """The place of the item that an event speaks of: its index, or its id where a server gives no index."""
+    """Return the position of the event's item: its index, or its id for servers that send no index."""
     index = event.get("output_index")
     return str(index) if isinstance(index, int) else as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))

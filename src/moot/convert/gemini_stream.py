@@ -1,4 +1,4 @@
-"""`gemini -o stream-json`: messages in pieces, calls, outputs, and one result; thoughts are not in it."""
+"""`gemini -o stream-json`: message pieces, calls, outputs, and one result. It does not include reasoning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ __all__ = ["GeminiStream"]
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     said: Said
     facts: JsonObject | None = None
     status: str = ""
@@ -29,7 +27,7 @@ class State(NamedTuple):
 
 
 class GeminiStream:
-    """The translator; qwen, which comes of the same program, is read as well."""
+    """The translator, also for qwen, which is a fork of the same program."""
 
     name = "gemini-stream-json"
     version = 1
@@ -83,7 +81,7 @@ def _output(saying: Saying, event: JsonObject) -> None:
 
 
 def _warned(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """A warning is a note; an error may still be followed by a good result, which then counts."""
+    """Add a warning as a note. An error may still be followed by a successful result, which then counts."""
     text = as_text(event.get("message"))
     if event.get("severity") == "error":
         return state._replace(error=failure(event).to_json()), ()

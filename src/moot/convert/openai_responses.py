@@ -1,7 +1,7 @@
-"""OpenAI responses, on the way out: a prompt as a request body (reference: OpenAI API, create a model response).
+"""Request bodies of OpenAI responses (reference: OpenAI API, create a model response).
 
-Nothing is stored at the vendor (`store: false`): its own items go back whole, reasoning sealed as it came, and only to the provider that
-made them. An item is named by its id only in company: without its reasoning the vendor would refuse it.
+Nothing is stored by the vendor (`store: false`): its items are sent back whole, with sealed reasoning unchanged, and only to the provider
+that made them. An item keeps its id only together with its reasoning; the vendor refuses it otherwise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class OpenAIResponses:
-    """The dialect of OpenAI's own models: items with ids of their own, sealed reasoning, tools that the vendor runs."""
+    """The dialect of OpenAI's own models: items with ids, sealed reasoning, tools that the vendor runs."""
 
     name = "openai-responses"
 
@@ -37,7 +37,7 @@ class OpenAIResponses:
         return ResponsesStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a streaming request. The wire has no stop sequences, so `settings.stop` is not in it."""
+        """Build the body of a streaming request. The wire format has no stop sequences, so `settings.stop` is omitted."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name}
         if prompt.system:
@@ -54,7 +54,7 @@ class OpenAIResponses:
             body["max_output_tokens"] = settings.max_tokens
         if model.reasoning:
             body |= _reasoning(settings, model)
-        else:  # reasoning models answer 400 to any sampling setting, the others to what is asked of reasoning
+        else:  # reasoning models answer 400 to any sampling setting, other models to reasoning options
             sampling: JsonObject = {"temperature": settings.temperature, "top_p": settings.top_p}
             body |= {name: value for name, value in sampling.items() if value is not None}
         if settings.schema is not None:
@@ -64,7 +64,7 @@ class OpenAIResponses:
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
-    # this wire makes every schema strict unless it is told not to
+    # this wire format makes every schema strict by default
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
 
 
@@ -80,7 +80,7 @@ def _choice(settings: ModelSettings) -> JsonObject:
 
 
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
-    """What is asked of a reasoning model: always its sealed reasoning, the rest only where an effort was set."""
+    """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
         asked: JsonObject = {"effort": _effort(str(settings.effort), model)}
@@ -91,7 +91,7 @@ def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
 
 
 def _effort(effort: str, model: Model) -> str:
-    """Older models know neither `none` nor `xhigh`."""
+    """Map the effort for older models, which have neither `none` nor `xhigh`."""
     found = _VERSION.search(model.wire_name)
     version = (int(found[1]) + int(found[2] or 0) / 100) if found else 0.0
     if effort == "none":
@@ -115,7 +115,7 @@ def _input(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Appends what somebody said, unless it is nothing."""
+    """Append a message unless it is empty."""
     if content := _content(parts, model):
         items.append({"type": "message", "role": role, "content": content})
 
@@ -143,7 +143,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 class _Said:
-    """The items of one step of an assistant message, in the order in which they came."""
+    """The items of one step of an assistant message, in order."""
 
     def __init__(self, message: Message, prompt: ModelPrompt) -> None:
         self._message = message
@@ -154,7 +154,7 @@ class _Said:
         self._seen: dict[str, tuple[object, ...]] = {}
 
     def step(self, step: Step, ids: list[str]) -> list[Json]:
-        """What the model said, and an output for each call that was ours to run."""
+        """Return the model's items and an output for each call that moot ran."""
         waiting = iter(ids)
         outputs: list[Json] = []
         for part in step.parts:
@@ -209,7 +209,7 @@ class _Said:
             self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
 
     def _named(self, kind: str, made: JsonObject) -> JsonObject:
-        """The item of that id in this step, which may have several parts; a new one for a part without an id."""
+        """Return the item with that id in this step, which may have several parts, or a new one for a part without an id."""
         id = str(made.get("itemId") or "")
         if id in self._by_id:
             return self._by_id[id]
@@ -220,7 +220,7 @@ class _Said:
         return item
 
     def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
-        """Puts a piece into an item; one that another part interrupted is made whole again."""
+        """Add a piece to an item; an item that another part interrupted is completed again."""
         pieces = item.setdefault(field, [])
         name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
         if not isinstance(pieces, list):
@@ -252,12 +252,12 @@ class _Said:
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
 
     def _vendors(self, part: Part) -> bool:
-        """Whether this very provider ran the call itself."""
+        """Return True if this provider ran the call itself."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata")
         return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
     def _ran(self, part: Part) -> list[JsonObject]:
-        """A call of the vendor's own tool with what it gave; nothing of one that gave nothing."""
+        """Return a call of the vendor's own tool with its output; empty if it has none."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         if made.get("type") == "mcp_approval_request":
             return self._asked(part, made)
@@ -273,7 +273,7 @@ class _Said:
         return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
 
     def _asked(self, part: Part, made: JsonObject) -> list[JsonObject]:
-        """What the vendor wanted to be allowed, and the answer; none given is a no."""
+        """Return the vendor's approval request and the response; without a response it is denied."""
         approval = part.get("approval")
         approved = isinstance(approval, dict) and approval.get("approved") is True
         rest = made.get("item")
@@ -281,7 +281,7 @@ class _Said:
         return [asked, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
 
     def _sound(self) -> list[Json]:
-        """The items without reasoning that can't be read any more, or that nothing follows: both are refused."""
+        """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""
         kept: list[JsonObject] = []
         alone = False
         for item in self._items:

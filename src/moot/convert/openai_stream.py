@@ -1,7 +1,7 @@
-"""OpenAI chat completions, on the way in: `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
+"""`chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
 
-The events of this wire carry no borders: a part opens with its first word and closes when another kind begins. Vendors part from each
-other in where they put reasoning, usage and errors; all the places known are read, everything else is passed over.
+This wire format has no boundaries: a part opens with its first token and closes when another kind starts. Vendors put reasoning, usage and
+errors in different places. All known places are read, everything else is ignored.
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ _NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
-    """Everything that a later event may need; made of what JSON can hold."""
+    """Translator state; JSON-serializable."""
 
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """What the first event says of the answer as a whole; None = no event yet."""
+    """Facts of the first event about the answer as a whole; None until the first event."""
     reason: str = ""
     """The vendor's finish reason."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
     """`Failure.to_json`."""
     done: bool = False
-    """`[DONE]` came."""
+    """`[DONE]` was received."""
     refused: bool = False
     detail: JsonObject | None = None
-    """The entry of `reasoning_details` that the open reasoning part stands for, without its text."""
+    """The entry of `reasoning_details` behind the open reasoning part, without its text."""
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of a stream."""
+    """The beginning of a body sent in place of a stream."""
 
 
 class OpenAIStream:
@@ -90,7 +90,7 @@ class OpenAIStream:
         return State(begin(options), as_text(options.extra.get("provider")))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events are one more piece of what is open: they leave the state as it is
+        # nearly all events append to the open part and leave the state unchanged
         kind = state.parts.kind
         if kind and state.detail is None and raw.startswith(b'data: {"'):
             try:
@@ -121,7 +121,7 @@ class OpenAIStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
+        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -143,7 +143,7 @@ class OpenAIStream:
 
 
 def _only(delta: JsonObject, name: str) -> bool:
-    """Whether a delta says nothing but that field."""
+    """Return True if the delta has no other field."""
     return not any(value for key, value in delta.items() if key != name and key != "role")
 
 
@@ -169,7 +169,7 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """One event at work on the state."""
+    """Handler of one event."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -239,7 +239,7 @@ class _Turn:
         self.writer.say("text", text)
 
     def _piece(self, piece: JsonObject) -> None:
-        """Content in pieces: some vendors send thinking and text as a list."""
+        """Handle content in pieces: some vendors send thinking and text as a list."""
         if piece.get("type") == "text":
             self._say(as_text(piece.get("text")))
         elif piece.get("type") == "thinking":
@@ -261,7 +261,7 @@ class _Turn:
             self.writer.say("reasoning", text, self._made_by({}))
 
     def _detail(self, item: JsonObject) -> None:
-        """One entry of `reasoning_details`: a reasoning part of its own; its text stays in the part, the rest goes to the metadata."""
+        """Handle an entry of `reasoning_details`: a reasoning part with its text, and the rest in the metadata."""
         text = as_text(item.get("text")) or as_text(item.get("summary"))
         rest: JsonObject = {name: value for name, value in item.items() if name not in ("text", "summary") and value is not None}
         known = self._state.detail
@@ -274,7 +274,7 @@ class _Turn:
         self.writer.say("reasoning", text)
 
     def end_reasoning(self) -> None:
-        """Closes an open reasoning part, with all that its provider wants back."""
+        """Close an open reasoning part, with all metadata that its provider needs back."""
         if self.writer.parts.kind == "reasoning":
             detail = self._state.detail
             self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)
@@ -306,7 +306,7 @@ class _Turn:
         self.writer.arguments(call, as_text(arguments))
 
     def _find(self, delta: JsonObject, vendor_id: str, name: str, position: int) -> Call | None:
-        """The call that a delta goes on with; None for a new one. Some vendors give every call the same index, or none."""
+        """Return the call that a delta continues, or None for a new one. Some vendors give every call the same index, or none."""
         calls = self.writer.parts.calls
         if isinstance(delta.get("index"), int):
             call = self.writer.find(_index(delta, position))
@@ -338,7 +338,7 @@ def _index(delta: JsonObject, otherwise: int) -> int:
 
 
 def _error_of(event: JsonObject, name: str) -> Json:
-    """What an event says went wrong; None when it says nothing of the kind."""
+    """Return the error in an event, or None."""
     if event.get("error"):
         return event["error"]
     if event.get("object") == "error" or event.get("type") == "error" or name == "error" or ("detail" in event and "choices" not in event):
@@ -359,7 +359,7 @@ def _usage(usage: JsonObject) -> tuple[Usage, int | None]:
     reasoning = count(out.get("reasoning_tokens"))
     total = count(usage.get("total_tokens"))
     if reasoning and None not in (prompt, completion) and total == (prompt or 0) + (completion or 0) + reasoning:
-        completion = (completion or 0) + reasoning  # xAI counts reasoning beside the completion
+        completion = (completion or 0) + reasoning  # xAI's completion count excludes reasoning
     reads = (into.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     read = next((number for value in reads if (number := count(value)) is not None), None)
     written = count(into.get("cache_write_tokens"))

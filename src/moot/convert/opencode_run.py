@@ -1,4 +1,4 @@
-"""`opencode run --format json`: a line for each finished part, the steps with their tokens told."""
+"""`opencode run --format json`: a line for each finished part, and for each step with its tokens."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ __all__ = ["OpencodeRun"]
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     said: Said
     session: str = ""
     reason: str = ""
@@ -69,7 +67,7 @@ class OpencodeRun:
         saying = Saying(state.said)
         saying.close(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
-        # a refused permission ends the program behind a step that wanted to go on
+        # a refused permission ends the program after a step that was to continue
         if error is None and ended != "cancelled" and state.reason in ("", "tool-calls"):
             error = Failure("opencode ended before its answer was whole", "cut")
         reason = "error" if error is not None else state.reason if state.reason in FINISH_REASONS else "other"
@@ -109,6 +107,6 @@ def _counted(state: State, part: JsonObject) -> State:
 
 
 def _failure(error: Json) -> Failure:
-    """opencode names an error and puts what it is about in `data`."""
+    """Return the failure of an error, which opencode names and describes in `data`."""
     inside = as_object(as_object(error).get("data"))
     return failure({**as_object(error), **inside} if inside else error)

@@ -1,4 +1,4 @@
-"""An answer in OpenAI responses (reference: OpenAI API, the response object and its streaming events)."""
+"""Answers in OpenAI responses (reference: OpenAI API, the response object and its streaming events)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ __all__ = ["Head", "ResponsesAnswer", "response_answer", "response_begun"]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a response repeats of its request, and its own facts."""
+    """The fields of a response that repeat its request, and its own facts."""
 
     id: str
-    """Of the run."""
+    """The run's id."""
     model: str
     created: int
-    """Seconds since the epoch."""
     asked: Asked | None = None
-    """None = an answer that is looked up later: what was asked with it is not repeated."""
+    """None for an answer that is fetched later: the request's fields are not repeated."""
 
 
 class ResponsesAnswer:
-    """Writes the stream: each frame's data, whose `type` is its event's name."""
+    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
 
     def __init__(self, head: Head) -> None:
         self._head = head
@@ -96,7 +95,7 @@ class ResponsesAnswer:
                 return [self._of("response.function_call_arguments.done", change, name=piece.name, arguments=piece.text)]
 
     def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
-        """A frame about one item."""
+        """Return a frame about one item."""
         return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
 
     def _frame(self, type: str, **fields: Json) -> JsonObject:
@@ -106,7 +105,7 @@ class ResponsesAnswer:
 
 
 def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
-    """The whole answer, of a failed run too: this dialect has a place for what was said before the failure."""
+    """Return the whole answer, also of a failed run: this dialect can hold what came before the failure."""
     if outcome.error is not None:
         error: JsonObject = {"code": code_of(outcome.error), "message": outcome.error.advice()}
         return _response(head, "failed", pieces, error=error, usage=outcome.usage)
@@ -115,7 +114,7 @@ def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> Js
 
 
 def response_begun(head: Head, pieces: Sequence[Piece]) -> JsonObject:
-    """An answer that is still being given."""
+    """Return an answer that is still in progress."""
     return _response(head, "in_progress", pieces)
 
 
@@ -170,7 +169,7 @@ def _item_id(run: str, at: int, piece: Piece) -> str:
 
 
 def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
-    """A piece as an item of the output, at its beginning or its end."""
+    """Return a piece as an item of the output, at its start or its end."""
     id, begun = _item_id(run, at, piece), status == "in_progress"
     match piece.kind:
         case "text":
