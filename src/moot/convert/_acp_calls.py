@@ -34,7 +34,7 @@ class Call(NamedTuple):
     input: Json = None
     locations: Json = None
     content: Json = None
-    """As last reported while the call ran. Earlier content describes the call, not its output."""
+    """The last content reported while the call ran. Earlier content describes the call, not its output."""
     raw: Json = None
     noted: Json = None
     """A result reported before the call's end."""

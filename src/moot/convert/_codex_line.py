@@ -58,7 +58,7 @@ class State(NamedTuple):
     """The model call has reported its tokens: the step ends with the last of its calls."""
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
-    """Calls without an output."""
+    """Tool calls without an output."""
     turns: int = 0
     """Number of turns that ended."""
     reason: str = ""

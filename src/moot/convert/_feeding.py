@@ -17,7 +17,7 @@ _BODY = 1000
 
 
 class Fed(Protocol):
-    """What all translator states have in common."""
+    """The fields that all translator states have in common."""
 
     @property
     def facts(self) -> JsonObject | None:

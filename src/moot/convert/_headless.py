@@ -18,7 +18,7 @@ class Said(NamedTuple):
     answered: bool = False
     """A call of this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
-    """Calls without an output: the agent's id, and ours."""
+    """Tool calls without an output: the agent's id, and ours."""
 
 
 def opened(options: ExchangeOptions) -> Said:

@@ -16,7 +16,7 @@ _OURS = re.compile(r"#\d+(\.\d+)+$")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 UNKNOWN = "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."
-UNANSWERED = "This call was not carried out: nobody approved it."
+UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):

@@ -42,7 +42,7 @@ class State(NamedTuple):
 
     parts: Parts
     spoken: bool = False
-    """A line of ours was seen."""
+    """A line sent by moot was seen."""
     live: bool = False
     """The prompt was sent: what follows is the answer."""
     prompt: str = ""

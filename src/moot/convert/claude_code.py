@@ -44,7 +44,7 @@ class State(NamedTuple):
     """The newest messages that arrived as events, including the open one: their `assistant` lines add nothing."""
     block: int = 0
     calls: tuple[Call, ...] = ()
-    """Calls without an output."""
+    """Tool calls without an output."""
     facts: JsonObject = _NOTHING
     usage: JsonObject = _NOTHING
     """`Usage.to_json` of the usage so far, summed over model calls until a turn has ended."""

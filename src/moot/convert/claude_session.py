@@ -83,7 +83,7 @@ class Answer:
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, tuple[int, str]] = {}
-        """Calls without an output: vendor id → index of the part, our id."""
+        """Tool calls without an output: vendor id → index of the part, our id."""
         self._used = set[str]()
         self._steps: list[_Step] = []
         self._made = 0
@@ -199,7 +199,7 @@ class Answer:
         return True
 
     def steered(self, id: str, parts: tuple[Part, ...]) -> None:
-        """Add what the user said while the agent was working."""
+        """Add a user message that arrived while the agent was working."""
         self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
 
     def note(self, line: JsonObject) -> None:

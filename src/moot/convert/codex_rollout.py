@@ -49,7 +49,7 @@ class Work:
     def __init__(self, at: int = 0, model: str = "") -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}
-        """Calls without an output: id → index of the part."""
+        """Tool calls without an output: id → index of the part."""
         self._settled: dict[str, int] = {}
         self._steps: list[_Step] = []
         self._made = 0
@@ -189,7 +189,7 @@ class Work:
             self._parts = list(fold_parts(self._parts, (chunk,)))
 
     def steered(self, part: Part) -> None:
-        """Add what the user said while the agent was working."""
+        """Add a user message that arrived while the agent was working."""
         self._parts.append(part)
         if self._steps:
             self._steps[-1].counted = True

@@ -197,7 +197,7 @@ def _signature(part: Part, message: Message, provider: str) -> bool:
 
 
 def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> JsonObject:
-    """Return a call that moot ran. From Gemini 3 on, the first call of a step must be signed, whoever made it."""
+    """Return a call that moot ran. From Gemini 3 on, the first call of a step must be signed, even if another model made it."""
     model = prompt.model
     call: JsonObject = {"functionCall": {**_id(part, message, model), "name": _name(part), "args": arguments_of(part)}}
     made = made_here(part, METADATA, message, model.id.provider, field="callProviderMetadata")

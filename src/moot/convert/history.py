@@ -26,9 +26,9 @@ class Step(NamedTuple):
     """One model call of an assistant message."""
 
     steering: tuple[Part, ...]
-    """What the user said into the run before this call: text and file parts."""
+    """Steering by the user before this call: text and file parts."""
     parts: tuple[Part, ...]
-    """What the model produced, in order: text, reasoning, files, and calls with their outputs."""
+    """Output of the model, in order: text, reasoning, files, and calls with their outputs."""
 
     @property
     def calls(self) -> tuple[Part, ...]:

@@ -30,7 +30,7 @@ _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
 _BODY = 1000
 _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGO": "image/gif"}
-"""How each kind of image starts in base64, because the wire format does not name the type."""
+"""Prefixes of image types in base64, because the wire format does not name the type."""
 
 
 class State(NamedTuple):

@@ -88,4 +88,6 @@ def _object(body: bytes) -> JsonObject:
     try:
         return as_object(loads(body))
     except ValueError as error:
-        raise ProviderError("the answer is not valid JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]) from error
+        raise ProviderError(
+            "the answer is not valid JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]
+        ) from error

@@ -20,7 +20,7 @@ class Rebuilt:
     """The chunks of an exchange as a translator produces them."""
 
     chunks: tuple[tuple[Chunk, ...], ...]
-    """Of each raw event, in order."""
+    """One entry per raw event, in order."""
     closing: tuple[Chunk, ...]
     ending: Ending
 

@@ -16,7 +16,7 @@ LONG_LENGTH = 1000
 """Maximum length of a string that is a command or file content."""
 _LONG = frozenset({"command", "content", "old_text", "new_text"})
 _ALSO = {"shell": ("command",)}
-"""Tool → arguments that a small model is asked for though the tool does not require them."""
+"""Tool → optional arguments that a small model should fill in."""
 _ITEMS = 4
 _DEPTH = 6
 _KEPT = frozenset({"minimum", "maximum"})

@@ -1,4 +1,4 @@
-"""What an agent wants of us while it answers: a permission, a file, a terminal. Nothing of it happens without moot's policy."""
+"""The agent's requests during a turn: permissions, files, terminals. Everything is subject to moot's policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Handler = Callable[[JsonObject], Awaitable[Json]]
 
 
 class Serving:
-    """Carries out the requests of one process."""
+    """Handler of the requests of one process."""
 
     def __init__(self, turn: Turn, conversation: Conversation, directory: Path, terminals: Terminals) -> None:
         self._turn = turn
@@ -54,7 +54,7 @@ class Serving:
         }
 
     async def __call__(self, incoming: Incoming) -> Json:
-        """The answer to a request. Raises Refuse."""
+        """Return the response to a request. Raise Refuse."""
         handler = self._handlers.get(incoming.method)
         if handler is None:
             raise unknown(incoming)
@@ -75,7 +75,7 @@ class Serving:
         asked, options = params.get("toolCall"), options_of(params.get("options"))
         fields: JsonObject = asked if isinstance(asked, dict) else {}
         found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
-        if found is None:  # of a session that is not the conversation's, or before anything was asked
+        if found is None:  # another session's, or before the prompt
             return {"outcome": {"outcome": "cancelled"}}
         call, kind, places = found
         answer = await self._turn.context.decide(call)
@@ -87,7 +87,7 @@ class Serving:
         return {"outcome": {"outcome": "selected", "optionId": option}}
 
     def _input(self, vendor_id: str) -> Json:
-        """The call's input as the message shows it."""
+        """Return the call's input as the message shows it."""
         ids = [call.id for call in self._state.calls if call.vendor_id == vendor_id]
         parts = [part for part in self._turn.context.message().parts if is_tool(part) and part.get("toolCallId") in ids[-1:]]
         return parts[-1].get("input") if parts else None
@@ -111,7 +111,7 @@ class Serving:
         return {}
 
     async def _done(self, own: str, work: Callable[[], str | None], words: str = "") -> str | None:
-        """Does it in a thread, which is waited for; a call of ours gets its output."""
+        """Do the work in a thread and wait for it. Add the output if moot made the call."""
         try:
             result = await to_thread.run_sync(work)
         except Refuse as refusal:
@@ -160,15 +160,15 @@ class Serving:
     def _known(self, params: JsonObject) -> str:
         id = _text(params, "terminalId")
         if id not in self._terminals:
-            raise Refuse(INVALID_PARAMS, f"there is no terminal {id!r}")
+            raise Refuse(INVALID_PARAMS, f"terminal {id!r} not found")
         return id
 
     # ── what no permission was asked for ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, given: JsonObject) -> str:
-        """Policy's yes to a request that belongs to no allowed call; the id of a call that was made up to show it, or nothing.
+        """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
 
-        It is shown at the call that runs; where none does, a call of its own is. Raises Refuse.
+        It is shown at the running call, or else at a call of its own. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
         own = "" if running else await self._begun(name, given)
@@ -179,7 +179,7 @@ class Serving:
             return own
         if own:
             await self._say(tool_denied(own))
-        raise Refuse(INTERNAL, answer.reason or "a person said no")
+        raise Refuse(INTERNAL, answer.reason or "the user denied it")
 
     async def _begun(self, name: str, given: JsonObject) -> str:
         self._own += 1

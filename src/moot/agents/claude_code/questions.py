@@ -1,4 +1,4 @@
-"""Questions that Claude Code asks the person, as moot asks questions; the replies in its words."""
+"""Claude Code's questions to the user in moot's form, and the answers in its form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["answers_to", "asked_in"]
 
 
 def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
-    """The call with its questions in the shape of moot's own."""
+    """Return the call with its questions in moot's form."""
     questions: list[Json] = []
     for question in _questions(request):
         offered = question.get("options")
@@ -26,9 +26,9 @@ def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
 
 
 def answers_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
-    """The replies, by the texts of the questions."""
+    """Return the answers, keyed by the questions' texts."""
     if not answer.approved:
-        return {"behavior": "deny", "message": answer.reason or "The person did not answer."}
+        return {"behavior": "deny", "message": answer.reason or "The user did not answer."}
     replies = answer.value if isinstance(answer.value, list) else []
     answers: JsonObject = {}
     for question, reply in zip(_questions(request), replies, strict=False):

@@ -1,4 +1,4 @@
-"""One turn of Codex: the handshake, its session begun, resumed or forked, the turn, and its end."""
+"""One turn of Codex: the handshake, its session started, resumed or forked, the turn, and its end."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from moot.types.run import RunOutcome, RunRequest
 __all__ = ["Plan", "Talk"]
 
 HANDSHAKE = 60.0
-"""Seconds that an answer to one of our requests may take: Codex answers at once, and does its work behind."""
+"""Seconds for a response to our requests: Codex responds at once and works afterwards."""
 _CONNECTING = 30.0
-"""Seconds that MCP servers get to be there."""
+"""Seconds to wait for MCP servers."""
 INTERRUPT = 1.0
-"""Seconds that it gets to stop by itself."""
+"""Seconds that Codex has to stop after an interrupt."""
 
 _ANSWERS: dict[str, Json] = {
     "mcpServer/elicitation/request": {"action": "decline", "content": None},
@@ -44,16 +44,16 @@ _ANSWERS: dict[str, Json] = {
     "execCommandApproval": {"decision": "denied"},
     "applyPatchApproval": {"decision": "denied"},
 }
-"""What is asked and moot has nobody to put it to: a no, in each one's words."""
+"""Requests that moot can't show to a user, and the refusal in each one's form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a run is to be made."""
+    """The parameters of a run."""
 
     directory: str
     model: str
-    """Empty = Codex's own choice."""
+    """Empty for Codex's default."""
     effort: str
     sandbox: str
     approval: str
@@ -62,7 +62,7 @@ class Plan:
     servers: tuple[McpServer, ...] = ()
 
     def session(self) -> JsonObject:
-        """What a session is begun, resumed and forked with."""
+        """Return the parameters for starting, resuming and forking a session."""
         facts: JsonObject = {"cwd": self.directory, "sandbox": self.sandbox, "approvalPolicy": self.approval}
         if self.model:
             facts["model"] = self.model
@@ -73,7 +73,7 @@ class Plan:
         return facts
 
     def asked(self) -> JsonObject:
-        """What each turn is begun with beside its input."""
+        """Return the parameters of each turn, except its input."""
         facts: JsonObject = {}
         if self.effort:
             facts["effort"] = self.effort
@@ -83,7 +83,7 @@ class Plan:
 
 
 class Talk:
-    """Held once: everything that passes is in the log, whatever becomes of it."""
+    """One turn; use it once. Every line is recorded in the log, whatever happens to it."""
 
     def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: Said) -> None:
         self._request = request
@@ -94,19 +94,19 @@ class Talk:
         self._rpc = Rpc(self._send, envelope={})
         self._items: dict[str, JsonObject] = {}
         self._asked: dict[str, anyio.CancelScope] = {}
-        """What is being decided, by the id of the question: Codex may go on without an answer."""
+        """Pending decisions by the id of the request: Codex may continue without an answer."""
         self._servers: dict[str, str] = {}
-        """MCP server → how far it is."""
+        """MCP server → its startup status."""
         self._news = anyio.Event()
-        """Set and renewed with each word about one."""
+        """Set and replaced with each change of a status."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
-        """Of its session and turn, once they have begun."""
+        """Ids of its session and turn, once they have started."""
         self._turn: Turn
 
     async def hold(self) -> RunOutcome:
-        """The turn's outcome. Cancelled, it has Codex stop first."""
+        """Run the turn and return its outcome. If cancelled, ask Codex to stop first."""
         prompt = await told_parts(self._context, self._said.parts)
         self._turn = await Turn.begin(
             self._request, self._context, CodexAppServer(), number=self._said.number, prompt=prompt.text.encode(), model=self._plan.model
@@ -128,7 +128,7 @@ class Talk:
         return outcome_of(self._turn.ending)
 
     async def _work(self, prompt: Told) -> None:
-        """Raises ProviderError when it did not come to its end, and groups of what came of the store."""
+        """Run the turn. Raise ProviderError if it did not reach its end, and exception groups with errors of the store."""
         failed: ProviderError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, group)
@@ -164,13 +164,13 @@ class Talk:
             raise self._cut
 
     async def _go_on(self) -> tuple[str, Sequence[Message]]:
-        """The session to go on in, and what of the conversation it has not seen."""
+        """Return the session to continue, and the messages that it lacks."""
         known = await self._context.session()
         if known is not None:
             try:
                 return await self._known(known), known.unseen
             except RpcRefused:
-                pass  # it is not there any more, or can't be forked where that is wanted: begin anew, with all that was said
+                pass  # it no longer exists or can't be forked: start a new one with the whole history
         begun = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
         before = list(await self._context.history(LIMIT // 4))
         if before and before[-1].role == "user":
@@ -188,10 +188,10 @@ class Talk:
     # ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self, group: TaskGroup) -> None:
-        """Records and heeds every line until it ends."""
+        """Record and handle every line until the end."""
         try:
             await self._read(group)
-            raise self._program.died("ended before its answer did", await self._program.ended())
+            raise self._program.died("exited before its answer was complete", await self._program.ended())
         except ProviderError as error:
             self._cut = error
             self._rpc.fail(error)
@@ -235,7 +235,7 @@ class Talk:
         self._news = anyio.Event()
 
     async def _connected(self) -> None:
-        """Waits for the servers that were handed over: what is not there when it asks its model is no tool of this turn."""
+        """Wait for the provided servers: one that is not ready before the model call is missing in this turn."""
         names = [server.name for server in self._plan.servers]
         with anyio.move_on_after(_CONNECTING):
             while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
@@ -257,16 +257,16 @@ class Talk:
         try:
             await self._rpc.reply(incoming, result)
         except ProviderError:
-            return  # it is gone, which whoever listens to it finds and tells
+            return  # it has exited, which the reader reports
 
     async def _answer_alone(self, incoming: Incoming) -> None:
         if incoming.method in _ANSWERS:
             await self._reply(incoming, _ANSWERS[incoming.method])
         else:
-            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"moot does not know {incoming.method}")
+            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"unknown method {incoming.method}")
 
     async def _interrupt(self) -> None:
-        """Has it stop by itself; what it still says is kept."""
+        """Ask it to stop by itself; what it still sends is recorded."""
         session, turn = self._ids
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
@@ -277,19 +277,19 @@ class Talk:
             except BaseExceptionGroup as errors:
                 if errors.split(MootError)[1] is not None:
                     raise
-                # it is gone, which is as good
+                # it has exited
 
 
 def _id_of(begun: Json) -> str:
-    """Raises ProviderError for an answer without a session."""
+    """Return the session's id. Raise ProviderError if the response has none."""
     id = as_text(as_object(as_object(begun).get("thread")).get("id"))
     if not id:
-        raise ProviderError("Codex began no session, or told of it in words that moot does not know", kind="protocol")
+        raise ProviderError("Codex did not start a session, or its response has an unknown form", kind="protocol")
     return id
 
 
 def _handed(server: McpServer) -> JsonObject:
-    """As a configuration of Codex has it."""
+    """Return an MCP server in the form of Codex's configuration."""
     if server.command:
         return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
     return {"url": server.url, "http_headers": dict(server.headers)}

@@ -1,4 +1,4 @@
-"""Earlier messages as text, for a session of an outside agent that has not seen them. Pure."""
+"""Earlier messages as text, for a session of an outside agent that lacks them. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from moot.types.part import Part, is_tool, text_of, tool_name
 __all__ = ["told"]
 
 LIMIT = 60_000
-"""Characters of earlier messages that are told; the oldest go first."""
+"""Maximum number of characters of earlier messages; the oldest are omitted first."""
 PIECE = 2_000
-"""Characters of one call's arguments or output."""
+"""Maximum number of characters of a call's arguments or output."""
 
-_BEFORE = "What was said before in this conversation, which you have not seen yet:"
-_NOW = "That was the conversation so far. Now this is asked:"
-_LEFT_OUT = "[earlier messages are left out]"
+_BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
+_NOW = "End of the earlier messages. The new message:"
+_LEFT_OUT = "[earlier messages omitted]"
 
 
 def told(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT) -> str:
-    """The prompt, with the messages before it in words; the prompt alone when there are none."""
+    """Return the prompt with the earlier messages as text; the prompt alone if there are none."""
     texts: list[str] = []
     left = limit
     for message in reversed(messages):

@@ -91,7 +91,7 @@ def _item(drafts: Drafts, item: Fields) -> None:
         case "function_call_output":
             drafts.output(item.needed("call_id"), _output(item), item.path("call_id"))
         case "reasoning":
-            pass  # moot's own reasoning: nobody signed it, so no model would accept it
+            pass  # moot's own reasoning: it is not signed, so no model would accept it
         case other:
             raise unfit(item.path("type"), f"item type {other!r} is not supported")
 

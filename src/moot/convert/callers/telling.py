@@ -22,7 +22,7 @@ __all__ = ["Change", "Kind", "Outcome", "Piece", "Teller", "pieces_of", "proof_o
 
 Kind = Literal["text", "reasoning", "call"]
 Theirs = Callable[[str], bool]
-"""Returns True if a tool of that name is the caller's own."""
+"""Predicate: is a tool of that name the caller's own?"""
 
 APART = "\n\n"
 
@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the run ended."""
+    """The end of a run."""
 
     reason: str = "stop"
     """One of `chunk.FINISH_REASONS`."""
