@@ -218,7 +218,7 @@ async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage:
     async with stage([], agents=agents()) as on:
         run, message = await on.ask("go", agent="crash")
         assert run.status == "failed" and run.error.kind == "transport"
-        assert run.error.message.endswith("ended before its answer did (exit code 101): thread 'main' panicked: out of luck")
+        assert run.error.message.endswith("exited before its answer was complete (exit code 101): thread 'main' panicked: out of luck")
         assert said(message) == "Half an ans" and calls(message)[0]["state"] == "output-error"
         assert (await lines(on, run))[-1] == (False, b'{"method":"item/agentMess')
         assert run.agent_session_id == codex_program.THREAD, "the next prompt goes on in it"
@@ -228,7 +228,7 @@ async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage:
 @pytest.mark.parametrize(
     ("behaviour", "kind", "words"),
     [
-        ("silent", "transport", "ended before its answer did (exit code 0)"),
+        ("silent", "transport", "exited before its answer was complete (exit code 0)"),
         ("fail", "overloaded", "the model is overloaded"),
         ("refuse", "protocol", "thread/start was refused: no rollout found: refuse"),
     ],

@@ -26,12 +26,8 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
 
 def _repeats(position: Position) -> int:
     """Return how many identical calls are at the end of the list of all calls."""
-    count = 0
-    for signature in reversed(position.signatures):
-        if signature != position.signatures[-1]:
-            break
-        count += 1
-    return count
+    made = position.signatures
+    return next((count for count, other in enumerate(reversed(made)) if other != made[-1]), len(made))
 
 
 def _limit(message: str, key: str) -> Failure:

@@ -21,8 +21,6 @@ from moot.types.message import Message
 from moot.types.model import Model
 from moot.types.part import Part, is_tool, text_part
 
-__all__ = ["Files"]
-
 _SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.scaling:fitted"})
 
 

@@ -15,8 +15,6 @@ from moot.convert._writer import Rope, join
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 
-__all__ = ["Call", "advance", "begin", "deny", "settle", "show", "tell"]
-
 _ALWAYS = 4096
 """Up to this many characters, preliminary output is shown at each change. Longer output is shown only after growing by a quarter."""
 _TERMINAL = {"completed", "failed"}

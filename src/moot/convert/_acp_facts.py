@@ -8,19 +8,6 @@ from moot.convert._vendor import as_list, as_object, as_text, count, nano_dollar
 from moot.types.canonical import Json, JsonObject
 from moot.types.usage import Usage
 
-__all__ = [
-    "REASONS",
-    "agent_of",
-    "chunk_usage",
-    "cost_of",
-    "model_of",
-    "parent_of",
-    "session_tokens",
-    "shown_input",
-    "tool_name",
-    "usage_of",
-]
-
 REASONS = {"end_turn": "stop", "max_tokens": "length", "max_turn_requests": "other", "refusal": "content-filter", "cancelled": "other"}
 """`stopReason` of a prompt's response → finish reason."""
 

@@ -8,8 +8,6 @@ from moot.convert._acp_wire import content_text
 from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject, dumps
 
-__all__ = ["diffs_of", "output_text", "terminals_of", "texts_of"]
-
 _COMPARED = 200_000
 """Up to this many characters on both sides, a change is shown as a diff. The time to compare grows with the square."""
 

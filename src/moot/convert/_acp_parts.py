@@ -9,8 +9,6 @@ from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
-__all__ = ["attachment", "plan_of"]
-
 _STATES = frozenset({"pending", "in_progress", "completed"})
 
 

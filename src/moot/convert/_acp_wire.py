@@ -7,8 +7,6 @@ from moot.convert._vendor import as_object, as_text
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["content_text", "id_of", "message_of"]
-
 
 def message_of(raw: bytes) -> JsonObject | None:
     """Return the message in a line, or None for noise, truncated lines and nesting that can't be stored."""

@@ -12,10 +12,7 @@ from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_input_error, tool_output
 
-__all__ = ["NAME", "Call", "output_of", "own", "whole"]
-
 NAME = "claude-code"
-"""The key of this agent in metadata."""
 _WRAP = ("<tool_use_error>", "</tool_use_error>")
 
 

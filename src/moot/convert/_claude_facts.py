@@ -9,8 +9,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["context_usage", "cost_of", "failure_of", "noted", "plan_of", "structured", "usage_of_turn"]
-
 _SINCE = "model_usage_since_last_result"
 _SHORT = 500
 """Maximum length of a string kept from a structured result. Longer ones repeat the output or a whole file."""

@@ -10,8 +10,6 @@ from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 
-__all__ = ["NAME", "Call", "input_of", "is_call", "output_of", "own", "unwrapped"]
-
 NAME = "codex"
 _SHELLS = frozenset({"bash", "sh", "zsh"})
 

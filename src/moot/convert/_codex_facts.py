@@ -7,8 +7,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["failure_of", "noted", "plan_of", "usage_of"]
-
 _STATES = {"pending": "pending", "inProgress": "in_progress", "in_progress": "in_progress", "completed": "completed"}
 _KINDS = {
     "contextWindowExceeded": "context_too_long",

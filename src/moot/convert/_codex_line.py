@@ -13,8 +13,6 @@ from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, t
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["Line", "State"]
-
 _NOTHING: JsonObject = {}
 _TALK = {"agentMessage": "text", "plan": "text", "reasoning": "reasoning"}
 _DELTAS = {
@@ -66,7 +64,6 @@ class State(NamedTuple):
     usage: JsonObject = _NOTHING
     facts: JsonObject = _NOTHING
     lost: int = 0
-    """Number of lines that are not JSON."""
 
 
 class Line:

@@ -20,9 +20,7 @@ class Fed(Protocol):
     """The fields that all translator states have in common."""
 
     @property
-    def facts(self) -> JsonObject | None:
-        """None until the first event."""
-        ...
+    def facts(self) -> JsonObject | None: ...
 
     @property
     def unreadable(self) -> int: ...

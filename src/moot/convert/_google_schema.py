@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["subset"]
-
 _KEPT = ("title", "description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "default")
 _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": ("int32", "int64")}
 _DEPTH = 12

@@ -9,8 +9,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, tool_error, tool_output
 from moot.types.exchange import Ended, ExchangeOptions
 
-__all__ = ["Said", "Saying", "opened"]
-
 
 class Said(NamedTuple):
     parts: Parts
@@ -27,8 +25,6 @@ def opened(options: ExchangeOptions) -> Said:
 
 
 class Saying:
-    """Handler of one line."""
-
     def __init__(self, said: Said) -> None:
         self._said = said
         self._writer = Writer(said.parts)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["NotOnePiece", "text_piece"]
-
 NotOnePiece = (msgspec.MsgspecError, ValueError, RecursionError)
 """Raised by `text_piece` for any other event."""
 

@@ -9,22 +9,16 @@ from moot.convert._vendor import as_list, as_object, as_text
 from moot.convert._writer import Parts, Writer
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["METADATA", "Said", "State", "at_of"]
-
 METADATA = "openai"
-"""The key of this dialect in providerMetadata."""
 
 _SPOKEN = {"text": "text", "refusal": "text", "summary": "reasoning", "thought": "reasoning"}
 """Kind of text in an item → kind of our part."""
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None until the first event."""
     open: JsonObject | None = None
     """The origin of the open part: `at`, `itemId`, `kind`, `index`, `phase`, `annotations`."""
     begun: tuple[str, ...] = ()
@@ -35,18 +29,15 @@ class State(NamedTuple):
     phases: JsonObject | None = None
     """Position → the phase of the message there."""
     sources: tuple[str, ...] = ()
-    """Sources already emitted."""
     status: str = ""
     """The status of the whole response, once it has ended."""
     reason: str = ""
     """The reason why it is incomplete."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     refused: bool = False
     unreadable: int = 0
     body: str = ""
-    """The beginning of a body sent in place of a stream."""
 
 
 class Said:

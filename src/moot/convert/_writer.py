@@ -47,7 +47,6 @@ class Call(NamedTuple):
     dynamic: bool = False
     """Its tool is not one that moot offered."""
     metadata: JsonObject | None = None
-    """providerMetadata."""
 
 
 class Parts(NamedTuple):

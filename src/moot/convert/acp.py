@@ -31,15 +31,11 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["Acp", "State", "call_of"]
-
 AUTH_REQUIRED = -32000
 """The protocol's error code for an agent that requires a login."""
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     spoken: bool = False
     """A line sent by moot was seen."""
@@ -139,8 +135,6 @@ def _paid(state: State) -> int | None:
 
 
 class _Turn:
-    """Handler of one message."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

@@ -13,8 +13,6 @@ from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 
-__all__ = ["Acpx", "Asked", "Side", "side_of"]
-
 Side = Literal["client", "agent"]
 
 _OF_AGENT = ("session/update", "session/request_permission", "fs/", "terminal/", "elicitation/", "mcp/connect", "mcp/disconnect")

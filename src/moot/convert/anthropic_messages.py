@@ -20,8 +20,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["AnthropicMessages"]
-
 _IDS = r"[a-zA-Z0-9_-]{1,64}"
 _CACHED: JsonObject = {"type": "ephemeral"}
 _UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})

@@ -22,10 +22,7 @@ from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "AnthropicStream", "State", "take"]
-
 METADATA = "anthropic"
-"""The key of this dialect in providerMetadata."""
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _EVENT = b"event: content_block_delta\ndata: "
@@ -34,12 +31,9 @@ _NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None until the first event."""
     at: int = -1
     """The index of the open block."""
     kind: Literal["", "text", "thinking", "other"] = ""
@@ -47,22 +41,17 @@ class State(NamedTuple):
     block: JsonObject | None = None
     """The open block's signature, its citations, or the whole block."""
     sources: tuple[str, ...] = ()
-    """Sources already emitted."""
     reason: str = ""
     ending: JsonObject | None = None
     """Other fields of the message's end."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     stopped: bool = False
     unreadable: int = 0
     body: str = ""
-    """The beginning of a body sent in place of a stream."""
 
 
 class AnthropicStream:
-    """The translator of the dialect."""
-
     name = "anthropic"
     version = 1
 
@@ -89,7 +78,6 @@ class AnthropicStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -138,8 +126,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """Handler of one event."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

@@ -9,8 +9,6 @@ from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import Arrival
 from moot.types.usage import NO_USAGE, Usage
 
-__all__ = ["arrived", "digest_of", "digest_of_record", "key_of", "record_key", "took"]
-
 _LONGEST = 128
 """Maximum length of a key in bytes."""
 _DIGEST = 16
@@ -71,7 +69,7 @@ def _encoded(value: object, instead: bytes) -> bytes:
 
 
 def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
-    """Return the usage of a message's steps: tokens, nano-dollars (None if no step has a price), and True if one has tokens but no price."""
+    """Return the usage of a message's steps: tokens, nano-dollars (None if no step has a price), True if one has tokens but no price."""
     usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():

@@ -23,8 +23,6 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["ClaudeCode", "ClaudeStreamJson", "State", "call_id"]
-
 _FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
 _NOTHING: JsonObject = {}
 _REMEMBERED = 8
@@ -32,8 +30,6 @@ _REMEMBERED = 8
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     inner: anthropic_stream.State
     """The state of the open model call."""
     resumed: bool = False
@@ -56,12 +52,9 @@ class State(NamedTuple):
     reason: str = ""
     error: JsonObject | None = None
     lost: int = 0
-    """Number of lines that are not JSON."""
 
 
 class ClaudeCode:
-    """The translator of the agent service."""
-
     name = NAME
     version = 1
 
@@ -118,8 +111,6 @@ def _known(state: State) -> JsonObject:
 
 
 class _Line:
-    """Handler of one line."""
-
     def __init__(self, state: State) -> None:
         self.state = state
         self.chunks: list[Chunk] = []

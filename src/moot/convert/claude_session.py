@@ -21,8 +21,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import data
 from moot.types.part import Part, text_part
 
-__all__ = ["EXACTLY", "NO_OUTPUT", "Answer", "asked", "part_of"]
-
 EXACTLY = "moot"
 """A field of lines that moot writes, for facts about a part that Claude Code's own fields can't hold."""
 

@@ -15,12 +15,8 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["CodexAppServer", "State", "call_id", "close"]
-
 
 class CodexAppServer:
-    """The translator of the agent service."""
-
     name = "codex-app-server"
     version = 2
     """2: the usage of sub-agents is counted, and they have names."""

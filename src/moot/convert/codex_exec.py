@@ -18,8 +18,6 @@ from moot.types.chunk import Chunk, data
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 
-__all__ = ["CodexExec"]
-
 _HUMP = re.compile(r"_([a-z])")
 _TYPES = {"collabToolCall": "collabAgentToolCall"}
 _TALK = frozenset({"agentMessage", "reasoning"})

@@ -13,8 +13,6 @@ from moot.types.canonical import Json, JsonObject, loads
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.part import Part, text_part
 
-__all__ = ["API", "CALLS", "OUTPUT_TYPES", "as_protocol", "asked", "named", "outcome_of", "thought_of", "vendor_output"]
-
 API = "openai"
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "image_generation_call", "tool_search_call"})
 """API items that are tool calls."""

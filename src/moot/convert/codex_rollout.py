@@ -19,8 +19,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.part import Part, text_part
 
-__all__ = ["EXACTLY", "Work"]
-
 EXACTLY = "moot"
 """A field of lines that moot writes, for facts about a part that Codex's own fields can't hold."""
 

@@ -14,8 +14,6 @@ from moot.types.part import is_tool, text_of, tool_name
 from moot.types.run import Run
 from moot.types.usage import Usage
 
-__all__ = ["Side", "compared", "word_diff"]
-
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MANY = 6_000
 """Words of both texts above which lines are compared instead: the time to compare grows with the product."""

@@ -10,8 +10,6 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.exchange import Ending, ExchangeOptions, Failure, end_body
 
-__all__ = ["Cut"]
-
 
 class Cut:
     """Reader of a run's events, oldest first. `end` closes what the exchange's raw events left open."""

@@ -6,8 +6,6 @@ from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Model
 
-__all__ = ["agent_json", "model_json"]
-
 
 def agent_json(agent: Agent) -> JsonObject:
     """Return the facts of an agent."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from moot.types.canonical import Json, dumps
 
-__all__ = ["Difference", "differences", "first_difference", "short"]
-
 _LONG = 160
 """Maximum length of a value that is shown."""
 

@@ -8,8 +8,6 @@ from typing import Literal
 from moot.types.canonical import JsonObject
 from moot.types.event import Event, Raw, told
 
-__all__ = ["direction", "event_json", "raw_json"]
-
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
     """Return `{seq, at, run, kind, exchange, chunks, phase?, key?}`, and with `raw` also `dir` and the bytes (`raw_base64` if not UTF-8).

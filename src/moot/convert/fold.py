@@ -21,8 +21,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.part import Part, is_tool
 
-__all__ = ["Folder", "abandoned", "fold_parts", "in_history", "merge"]
-
 ATTEMPT = "data-attempt"
 
 _FILES = ("mediaType", "url", "providerMetadata")

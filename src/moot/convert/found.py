@@ -5,8 +5,6 @@ from __future__ import annotations
 from moot.types.canonical import JsonObject
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["found_json", "hit_json"]
-
 
 def hit_json(hit: Hit) -> JsonObject:
     """Return a hit. `snippet` starts at `column`, with matches between U+0002 and U+0003."""

@@ -13,8 +13,6 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["GeminiStream"]
-
 
 class State(NamedTuple):
     said: Said

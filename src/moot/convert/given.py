@@ -11,8 +11,6 @@ from moot.types.message import Message
 from moot.types.run import Run, RunStatus
 from moot.types.tree import Node
 
-__all__ = ["conversation_json", "message_json", "node_json", "origin_words", "run_json", "status_of"]
-
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
     """Return a conversation as in lists. `live` maps conversations to the status of their live run."""

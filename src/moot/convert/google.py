@@ -20,8 +20,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["Google"]
-
 _BEGIN = "(The conversation's earlier messages are left out.)"
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}

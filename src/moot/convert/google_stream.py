@@ -20,10 +20,7 @@ from moot.types.chunk import Chunk, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "GoogleStream", "State"]
-
 METADATA = "google"
-"""The key of this dialect in providerMetadata."""
 
 _OBJECT_ARGUMENTS = re.compile(rb'"args"\s*:\s*\{')
 _FACTS = {"responseId": "response_id", "modelVersion": "model"}
@@ -38,33 +35,24 @@ _KNOWN = frozenset({"thought", "thoughtSignature", "partMetadata"})
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None until the first event."""
     reason: str = ""
-    """The vendor's finish reason."""
     ending: JsonObject | None = None
     """Other facts of the last events: ratings, searches, why the answer ended."""
     growing: JsonObject | None = None
     """The call whose arguments are streaming: `name`, `id`, `args`, `signature`."""
     sources: tuple[str, ...] = ()
-    """Sources already emitted."""
     blocked: str = ""
     """Why the prompt itself was rejected."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     unreadable: int = 0
     body: str = ""
-    """The beginning of a body sent in place of a stream."""
 
 
 class GoogleStream:
-    """The translator of the dialect."""
-
     name = "google"
     version = 1
 
@@ -83,7 +71,6 @@ class GoogleStream:
         return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
 
     def spoiled(self, state: State) -> bool:
-        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -146,8 +133,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """Handler of one event."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

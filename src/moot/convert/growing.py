@@ -13,8 +13,6 @@ from typing import cast
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part, is_tool
 
-__all__ = ["continues", "grown", "growth", "is_growth"]
-
 STEPS = "steps"
 
 

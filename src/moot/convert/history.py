@@ -10,8 +10,6 @@ from moot.types import canonical
 from moot.types.message import Message
 from moot.types.part import Part, is_tool
 
-__all__ = ["Step", "estimate", "split_steps", "trim"]
-
 CHARACTERS = 4
 """Characters per token, for prose and code in most languages. CJK has fewer, so its estimate counts bytes."""
 

@@ -13,8 +13,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, text_part, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OllamaChat"]
-
 
 class OllamaChat:
     """Ollama's native `/api/chat`: lines of JSON, thinking, and the context's size in the request."""

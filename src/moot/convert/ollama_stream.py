@@ -20,10 +20,7 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["METADATA", "OllamaStream", "State"]
-
 METADATA = "ollama"
-"""The key of this dialect in providerMetadata."""
 
 _REASONS = {"stop": "stop", "length": "length"}
 _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -34,27 +31,21 @@ _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", 
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
     """None until the first line of an answer."""
     reason: str = ""
-    """The vendor's finish reason."""
     done: bool = False
     totals: JsonObject | None = None
     """Counts and durations of the last line."""
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     unreadable: int = 0
     body: str = ""
     """The beginning of a body sent in place of an answer."""
 
 
 class OllamaStream:
-    """The translator of the dialect."""
-
     name = "ollama"
     version = 1
 
@@ -75,7 +66,6 @@ class OllamaStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -119,8 +109,6 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
 
 
 class _Turn:
-    """Handler of one line."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

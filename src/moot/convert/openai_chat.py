@@ -14,8 +14,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, text_part, tool_name
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
-__all__ = ["OpenAIChat", "to_messages"]
-
 _AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}
 
 

@@ -15,8 +15,6 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.media import Order
 from moot.types.usage import Usage
 
-__all__ = ["OpenAiMedia", "decoded", "fields", "pictures", "said"]
-
 
 def fields(model: str, order: Order) -> JsonObject:
     """Return the fields of an order, without its sources. Only the oldest models return a URL by default instead of the image."""

@@ -21,8 +21,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OpenAIResponses"]
-
 _IDS = r"\S{1,64}"
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 

@@ -35,8 +35,6 @@ from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "ResponsesStream", "State"]
-
 _TEXT = b"event: response.output_text.delta\ndata: "
 _EXACT = re.compile(rb'"(?:action|operation|arguments)"\s*:\s*\{')
 _NO_FACTS: JsonObject = {"response_id": None}
@@ -50,8 +48,6 @@ _INPUTS = ("response.function_call_arguments", "response.custom_tool_call_input"
 
 
 class ResponsesStream:
-    """The translator of the dialect."""
-
     name = "openai-responses"
     version = 1
 
@@ -72,7 +68,6 @@ class ResponsesStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -122,8 +117,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn(Said):
-    """Handler of one event."""
-
     def take(self, event: JsonObject, name: str) -> None:
         kind = as_text(event.get("type")) or name
         if self._state.facts is None:

@@ -25,8 +25,6 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OpenAISchema", "SchemaStream", "State"]
-
 TOOLS = ("read_file", "list_files", "search_files", "find_files", "ask_user")
 """Tools offered to such a model, in order: none with side effects, unless the user clearly asks for one (`schema_wishes`)."""
 TEMPERATURE = 0.3
@@ -47,8 +45,8 @@ class OpenAISchema:
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
         """Build the body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
 
-        Without tools, or if the caller asks for a schema of their own, it is plain chat within the same limits. Once the question is settled (see
-        `is_settled`), the reply is the only alternative, so that every prompt gets an answer.
+        Without tools, or if the caller asks for a schema of its own, it is plain chat within the same limits. Once the question is settled
+        (see `is_settled`), the reply is the only alternative, so that every prompt gets an answer.
         """
         tools = () if prompt.settings.schema is not None else _offered(prompt.tools, question_of(prompt.messages))
         settings = dataclasses.replace(
@@ -90,8 +88,6 @@ class State(NamedTuple):
 
 
 class SchemaStream:
-    """The translator of the dialect."""
-
     name = "openai-chat-schema"
     version = 1
 

@@ -23,10 +23,7 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["METADATA", "OpenAIStream", "State"]
-
 METADATA = "openai-chat"
-"""The key of this dialect in providerMetadata."""
 
 _REASONS = {
     "stop": "stop",
@@ -59,17 +56,13 @@ _NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
-    """Translator state; JSON-serializable."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
     """Facts of the first event about the answer as a whole; None until the first event."""
     reason: str = ""
-    """The vendor's finish reason."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     done: bool = False
     """`[DONE]` was received."""
     refused: bool = False
@@ -77,12 +70,9 @@ class State(NamedTuple):
     """The entry of `reasoning_details` behind the open reasoning part, without its text."""
     unreadable: int = 0
     body: str = ""
-    """The beginning of a body sent in place of a stream."""
 
 
 class OpenAIStream:
-    """The translator of the dialect."""
-
     name = "openai-chat"
     version = 1
 
@@ -121,7 +111,6 @@ class OpenAIStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """Implement `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -169,8 +158,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """Handler of one event."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

@@ -14,8 +14,6 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["OpencodeRun"]
-
 
 class State(NamedTuple):
     said: Said
@@ -28,8 +26,6 @@ class State(NamedTuple):
 
 
 class OpencodeRun:
-    """The translator."""
-
     name = "opencode-run"
     version = 1
 

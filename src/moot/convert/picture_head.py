@@ -6,8 +6,6 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["Head", "head_of"]
-
 
 class Head(NamedTuple):
     media_type: str

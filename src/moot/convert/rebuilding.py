@@ -12,8 +12,6 @@ from moot.types.event import Event
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import Translator
 
-__all__ = ["Rebuilt", "rebuild"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:

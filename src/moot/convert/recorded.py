@@ -20,8 +20,6 @@ from moot.types.message import Message
 from moot.types.recording import Recording
 from moot.types.run import TERMINAL, Run
 
-__all__ = ["completed"]
-
 UNFINISHED = "the recording ends before the run did"
 
 

@@ -13,8 +13,6 @@ from PIL import Image, ImageOps
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 
-__all__ = ["bare", "fitted"]
-
 MOST_PIXELS = 120_000_000
 """A larger image is refused before it is decoded: a few kilobytes can expand to gigabytes."""
 

@@ -1,4 +1,4 @@
-"""The prompt of a very small model: a short system prompt with examples, and the end of the conversation as the JSON it would write itself."""
+"""The prompt of a very small model: a short system prompt with examples, and the end of the conversation as its own JSON."""
 
 from __future__ import annotations
 

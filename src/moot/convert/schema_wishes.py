@@ -10,8 +10,6 @@ import re
 
 from moot.types.canonical import JsonObject
 
-__all__ = ["ACTING", "EXAMPLES", "FILE", "wish_of"]
-
 # a word that looks like a file name; with this hint, half a billion parameters choose the right tool
 FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 ACTING = ("shell", "write_file", "edit_file")

@@ -8,8 +8,6 @@ from moot.types.event import Event
 from moot.types.exchange import Ending
 from moot.types.usage import Usage
 
-__all__ = ["totals"]
-
 
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
     """Return usage and nano-dollars over all attempts, and the last model. The cost is None if any part of it is unknown.

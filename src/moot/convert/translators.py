@@ -12,8 +12,6 @@ from moot.types.event import REFUSED, SENT, Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, converter_of
 from moot.types.provider import Hears, Translator
 
-__all__ = ["Again", "TranslatorFailed", "translator_of"]
-
 
 def translator_of(converter: str) -> Translator[Any] | None:
     """Return the installed translator of that name, in any version; None if there is none or its plugin is broken."""

@@ -9,8 +9,6 @@ from moot.types.chunk import Chunk, start
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, tool_name
 
-__all__ = ["unfold", "unfold_parts"]
-
 _AS_THEY_STAND = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
 _INPUT_STATES = ("input-streaming", "input-available")
 _OUTPUT_STATES = ("output-available", "output-error")

@@ -8,8 +8,6 @@ from typing import Literal
 from moot.types.canonical import JsonObject
 from moot.types.chunk import FINISH_REASONS, Chunk, kind_of
 
-__all__ = ["Version", "fit", "for_version"]
-
 Version = Literal[6, 7]
 
 _DATA: dict[str, str] = {"steering-message": "data-steering"}

@@ -13,8 +13,6 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import Translator
 
-__all__ = ["AcpWire", "ClaudeWire", "CodexWire", "Wired", "is_ours", "message_in"]
-
 _OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
 """Names that captures use for the direction from moot to the agent."""
 

@@ -83,9 +83,10 @@ def _references(root: Any, resolver: Any) -> Iterator[tuple[str, JsonObject, Any
     stack = [(root, resolver)]
     while stack:
         found, inner = stack.pop()
-        if isinstance(found.contents, dict):
-            if isinstance(found.contents.get("$ref"), str):
-                yield places.get(id(found.contents), "schema"), found.contents, inner
+        contents: Json = found.contents
+        if isinstance(contents, dict):
+            if isinstance(contents.get("$ref"), str):
+                yield places.get(id(contents), "schema"), contents, inner
             stack += [(sub, inner.in_subresource(sub)) for sub in found.subresources()]
 
 

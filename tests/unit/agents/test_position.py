@@ -103,7 +103,7 @@ def test_limits_stop_the_run_with_the_key_that_raises_them() -> None:
 def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None:
     position = Position(endings=[Ending("stop")], costs=[None])
     stopped = over_limit(Limits(cost=5), position, 0)
-    assert stopped is not None and "not known" in stopped.message
+    assert stopped is not None and "unknown" in stopped.message
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[4]), 0) is None
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[5]), 0) is not None
 

@@ -285,7 +285,7 @@ def tool(state: str, id: str = "c", **fields: Any) -> Part:
         (tool("output-available", output="half", preliminary=True), "[interrupted; the output so far]\nhalf"),
         (tool("output-error", errorText="no such file"), "no such file"),
         (tool("output-denied", approval={"id": "p", "approved": False, "reason": "too dear"}), "The user denied this call: too dear"),
-        (tool("approval-requested"), "This call was not carried out: nobody approved it."),
+        (tool("approval-requested"), "This call was not carried out: no one approved it."),
         (tool("input-available"), "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."),
     ],
 )

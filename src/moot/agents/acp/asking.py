@@ -12,8 +12,6 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.effect import Effect
 from moot.types.outside import Option, OutsideCall
 
-__all__ = ["Grants", "line_of", "permission", "shown_path"]
-
 _EFFECTS: dict[str, frozenset[Effect]] = {
     "read": frozenset({"read"}),
     "search": frozenset({"read"}),

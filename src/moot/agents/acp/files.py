@@ -9,8 +9,6 @@ from moot.agents.outside.rpc import INTERNAL, INVALID_PARAMS
 from moot.errors import MootError, NotFound
 from moot.guard.paths import Paths
 
-__all__ = ["NOT_FOUND", "read_text", "write_text"]
-
 NOT_FOUND = -32002
 LARGEST = 10_000_000
 """Maximum number of bytes of a file that is read."""

@@ -15,8 +15,6 @@ from moot.convert import acp
 from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Link", "Refuse", "Serve", "unknown"]
-
 NOISE = 5_000
 """Number of lines that are not messages after which an agent counts as broken: they would fill the log."""
 INTERRUPT = 0.6
@@ -70,7 +68,7 @@ class Link:
                         self._news = anyio.Event()
                         if self.state.noise > NOISE:
                             raise ProviderError(
-                                f"{self._program.argv[0]!r} writes lines to stdout that are not messages; it is not an ACP agent, or it is broken"
+                                f"{self._program.argv[0]!r} writes lines to stdout that are not messages: it is broken or not an ACP agent"
                             )
                 error = self._program.died("exited before its answer was complete", await self._program.ended())
             except ProviderError as raised:

@@ -11,8 +11,6 @@ from moot.agents.outside.rpc import RpcRefused
 from moot.errors import ConfigError, ProviderError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Opened", "Wanted", "prepare"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

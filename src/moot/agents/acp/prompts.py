@@ -12,8 +12,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["content_of"]
-
 _TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 
 

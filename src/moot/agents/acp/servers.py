@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from moot.types.canonical import Json, JsonObject
 from moot.types.mcp import McpServer
 
-__all__ = ["handed"]
-
 
 def handed(server: McpServer) -> JsonObject:
     """Return one entry of `mcpServers`."""

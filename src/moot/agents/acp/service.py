@@ -31,8 +31,6 @@ from moot.types.exchange import Ended, Failure
 from moot.types.message import Message
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Acp"]
-
 OPTIONS = ("mode", "model", "patience")
 WAY_OUT = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),

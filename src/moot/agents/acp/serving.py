@@ -27,8 +27,6 @@ from moot.types.event import Event
 from moot.types.outside import OutsideCall
 from moot.types.part import is_tool
 
-__all__ = ["Serving"]
-
 Handler = Callable[[JsonObject], Awaitable[Json]]
 
 

@@ -13,8 +13,6 @@ from moot.guard.environment import child_environment, forbidden
 from moot.guard.processes import Child, spawn
 from moot.types.canonical import JsonObject
 
-__all__ = ["Terminals"]
-
 KEPT, MOST_KEPT = 1_000_000, 8_000_000
 """Bytes of output kept by default, and at most. The last bytes are kept."""
 _READ = 1 << 16

@@ -8,8 +8,6 @@ from moot.errors import ProviderError
 from moot.guard.terminal import clean
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["AUTH_REQUIRED", "VERSION", "refused", "speaks"]
-
 AUTH_REQUIRED = -32000
 VERSION = 1
 """Version of the protocol that moot speaks."""

@@ -16,8 +16,6 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.mcp import McpServer
 from moot.types.run import RunRequest
 
-__all__ = ["INSTALL", "MODES", "Begins", "arguments_of", "environment_of", "handed", "kept_names", "model_of", "program"]
-
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
 """Its looser modes don't ask, so moot's rules would not apply. It asks about everything instead, and moot's policy answers."""

@@ -22,8 +22,6 @@ from moot.errors import MootError
 from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
 from moot.types.context import RunContext
 
-__all__ = ["Dialogue"]
-
 _GRACE = 1.0
 """Seconds that the program has to exit after its end or an interrupt."""
 _CONNECTING = 60.0

@@ -11,8 +11,6 @@ from moot.types.effect import Effect
 from moot.types.outside import Option, OutsideAnswer, OutsideCall
 from moot.types.tool import Tool
 
-__all__ = ["QUESTION", "call_of", "reply_to"]
-
 QUESTION = "AskUserQuestion"
 _YES, _NO = Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once")
 _HELD = "as long as this run lasts"

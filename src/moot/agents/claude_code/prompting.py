@@ -9,8 +9,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["content_of"]
-
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 

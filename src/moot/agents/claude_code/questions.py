@@ -7,8 +7,6 @@ from dataclasses import replace
 from moot.types.canonical import Json, JsonObject
 from moot.types.outside import OutsideAnswer, OutsideCall
 
-__all__ = ["answers_to", "asked_in"]
-
 
 def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
     """Return the call with its questions in moot's form."""

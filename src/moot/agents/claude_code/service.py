@@ -27,8 +27,6 @@ from moot.types.message import Message
 from moot.types.outside import Session
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["ClaudeCode"]
-
 _EARLIER = 20_000
 """Maximum number of tokens of earlier messages included for a new session."""
 

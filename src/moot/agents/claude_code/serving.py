@@ -17,8 +17,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import Parked, Result, RunContext, Unknown
 from moot.types.tool import Tool, ToolOutput
 
-__all__ = ["Served", "own_tools"]
-
 _PROTOCOL = "2025-06-18"
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _ASKS = "this tool asks the user a question, which is not possible here"

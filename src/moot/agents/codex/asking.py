@@ -11,8 +11,6 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.effect import Effect
 from moot.types.outside import Option, OptionKind, OutsideAnswer, OutsideCall
 
-__all__ = ["Wish", "item_asked", "wish_of"]
-
 _ACCEPT = Option("accept", "Yes", "allow_once")
 _SESSION = Option("acceptForSession", "Yes, for this session", "allow_always")
 _DECLINE = Option("decline", "No, continue without it", "reject_once")

@@ -16,8 +16,6 @@ from moot.types.canonical import JsonObject
 from moot.types.context import RunContext
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Codex"]
-
 HINT = "npm install --global @openai/codex"
 NEEDS = (
     *("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),

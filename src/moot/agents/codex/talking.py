@@ -29,8 +29,6 @@ from moot.types.message import Message
 from moot.types.outside import Session
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Plan", "Talk"]
-
 HANDSHAKE = 60.0
 """Seconds for a response to our requests: Codex responds at once and works afterwards."""
 _CONNECTING = 30.0

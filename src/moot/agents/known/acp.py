@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from moot.types.agent import KnownAgent
 
-__all__ = ["ACP_AGENTS", "KNOWN", "AcpAgent", "facts_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class AcpAgent:

@@ -13,8 +13,6 @@ from moot.plugins import KNOWN_AGENTS
 from moot.types.agent import Agent, KnownAgent
 from moot.types.canonical import JsonObject
 
-__all__ = ["Presence", "agent_called", "agents_here", "known_agents", "presence_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Presence:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from moot.types.canonical import Json
 from moot.types.outside import Option, OptionKind, OutsideAnswer
 
-__all__ = ["YES_NO", "chosen", "options_of"]
-
 YES_NO = (Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once"))
 """For an agent that offers no options."""
 

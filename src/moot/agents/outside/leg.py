@@ -22,8 +22,6 @@ from moot.types.part import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange, Took
 
-__all__ = ["CUT_OFF", "Said", "Talk", "note_child", "outcome_of", "run_leg"]
-
 CUT_OFF = "the agent was interrupted and is not run again automatically, because what it has done is unknown"
 
 
@@ -42,7 +40,7 @@ class Said:
 
 
 Talk = Callable[[Said], Awaitable[RunOutcome]]
-"""Callback that runs one turn to its end, including exchange and process. It raises MootError or returns a failed outcome; both end the run."""
+"""Callback that runs one turn to its end, with exchange and process. A MootError or a failed outcome ends the run."""
 
 
 def key_of(number: int) -> str:

@@ -10,8 +10,6 @@ from moot.errors import ConfigError
 from moot.types.canonical import JsonObject
 from moot.types.run import RunRequest
 
-__all__ = ["Launch", "choice_of", "directory_of", "launch_of", "text_of", "words_of"]
-
 SHARED = frozenset({"command", "args", "env"})
 
 

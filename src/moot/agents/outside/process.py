@@ -16,8 +16,6 @@ from moot.guard.environment import child_environment
 from moot.guard.processes import Child, spawn
 from moot.guard.terminal import clean
 
-__all__ = ["Program"]
-
 READ = 256 * 1024
 """Maximum number of bytes of one read, and so of one append to the log, except for longer lines."""
 LONGEST = 32 * 1024 * 1024

@@ -9,8 +9,6 @@ from moot.errors import MootError
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["Told", "told_parts"]
-
 _TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 _LONGEST = 200_000
 """Maximum size of a text file included in the prompt, in bytes."""

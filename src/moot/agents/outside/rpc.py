@@ -10,8 +10,6 @@ import anyio
 from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
-__all__ = ["INTERNAL", "INVALID_PARAMS", "METHOD_NOT_FOUND", "Incoming", "Rpc", "RpcRefused"]
-
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 _WORDS = 500

@@ -10,8 +10,6 @@ from moot.types.canonical import dumps
 from moot.types.event import Event
 from moot.types.mcp import McpServer
 
-__all__ = ["hiding", "unreached"]
-
 
 def unreached(name: str, why: str) -> Event:
     """Return a note in the answer that an MCP server is not available."""

@@ -9,8 +9,6 @@ from moot.types.canonical import dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of, tool_name
 
-__all__ = ["told"]
-
 LIMIT = 60_000
 """Maximum number of characters of earlier messages; the oldest are omitted first."""
 PIECE = 2_000

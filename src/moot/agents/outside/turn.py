@@ -21,14 +21,12 @@ from moot.types.provider import Hears, Translator
 from moot.types.run import RunRequest
 from moot.types.store import CloseExchange, OpenExchange
 
-__all__ = ["Turn"]
-
 _PATIENCE = 2.0
 """Seconds that closing may take while everything else is being cancelled."""
 
 
 class Turn:
-    """A turn, started by `begin` and ended by `close`. Between them, any task may call `heard` and `said`; each commits before it returns."""
+    """A turn, started by `begin` and ended by `close`. In between, any task may call `heard` and `said`; each commits before it returns."""
 
     def __init__(self, request: RunRequest, context: RunContext, translator: Translator[Any], exchange: Exchange, number: int) -> None:
         self.request = request

@@ -8,8 +8,6 @@ from moot.types.message import Message
 from moot.types.model import ModelSettings
 from moot.types.provider import ToolDefinition
 
-__all__ = ["OUTPUT", "Asked"]
-
 OUTPUT = "data-tool-output"
 """Type of a user part: the output of a call whose answer the caller did not repeat."""
 

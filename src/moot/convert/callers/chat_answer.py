@@ -13,8 +13,6 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject
 from moot.types.usage import Usage
 
-__all__ = ["ChatAnswer", "chat_completion"]
-
 _REASONS = {"length": "length", "content-filter": "content_filter", "tool-calls": "tool_calls"}
 
 

@@ -12,8 +12,6 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["AUDIO", "OBJECT", "read_chat", "schema_of"]
-
 AUDIO = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 OBJECT: JsonObject = {"type": "object"}

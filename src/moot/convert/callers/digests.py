@@ -15,8 +15,6 @@ from moot.types.canonical import Json, dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of
 
-__all__ = ["Digests", "answer_digest", "digests"]
-
 
 @dataclass(frozen=True, slots=True)
 class Digests:

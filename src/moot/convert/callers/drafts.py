@@ -12,8 +12,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Role
 from moot.types.part import Part, text_part
 
-__all__ = ["EFFORTS", "Drafts", "file_part", "tool_name_of"]
-
 EFFORTS = {"none": "none", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}
 """Reasoning effort in the callers' dialects → moot's."""
 

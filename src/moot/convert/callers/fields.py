@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Fields", "unfit"]
-
 
 def unfit(where: str, words: str, *, fix: str = "") -> UsageError:
     """Return the error for an invalid field."""

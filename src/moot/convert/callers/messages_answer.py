@@ -12,8 +12,6 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.usage import Usage
 
-__all__ = ["MessagesAnswer", "message_answer"]
-
 _REASONS = {"length": "max_tokens", "content-filter": "refusal", "tool-calls": "tool_use"}
 
 

@@ -13,8 +13,6 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["read_messages"]
-
 _BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
 _THINKING = ("enabled", "disabled", "adaptive")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from moot.types.canonical import JsonObject
 from moot.types.exchange import Failure
 
-__all__ = ["STATUSES", "code_of", "completion_error", "message_error", "status_of"]
-
 STATUSES = {
     "rate_limit": 429,
     "overloaded": 529,

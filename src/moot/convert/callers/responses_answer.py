@@ -11,8 +11,6 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.usage import Usage
 
-__all__ = ["Head", "ResponsesAnswer", "response_answer", "response_begun"]
-
 
 @dataclass(frozen=True, slots=True)
 class Head:

@@ -13,8 +13,6 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["read_responses"]
-
 
 def read_responses(body: Json) -> Asked:
     """Parse the body. Raise UsageError for unsupported fields; hints are ignored."""

@@ -18,8 +18,6 @@ from moot.types.exchange import Failure
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.usage import Usage
 
-__all__ = ["Change", "Kind", "Outcome", "Piece", "Teller", "pieces_of", "proof_of"]
-
 Kind = Literal["text", "reasoning", "call"]
 Theirs = Callable[[str], bool]
 """Predicate: is a tool of that name the caller's own?"""
