@@ -195,15 +195,15 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
         except MootError as error:
             rest = f"the rest could not be stored: {error.message}"
         text = f"{text[:TOOL_OUTPUT_CHARACTERS]}\n[truncated: {len(output.text):,} characters in total; {rest}]"
-    noted: JsonObject = {} if whole is None else {"providerMetadata": {chunk.OURS: whole.to_json()}}
+    details: JsonObject = {} if whole is None else {"providerMetadata": {chunk.OURS: whole.to_json()}}
     if output.error:
-        return Result({"error": True}, ({**chunk.tool_error(call.id, text), **noted},))
+        return Result({"error": True}, ({**chunk.tool_error(call.id, text), **details},))
     value: Json = output.value if output.structured and whole is None else text
     if output.files:
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
     # the structured value is for faces and stays in the journal: on the chunk it would replace the call's metadata
     shown = output.value if len(text) <= INLINE_BYTES else None
-    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **noted},))
+    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
 
 
 async def _kept(context: RunContext, text: str) -> Whole:

@@ -41,8 +41,8 @@ class Loop:
             if last.error is not None:
                 return _outcome(position, "error", last.error)
             await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
-            handed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
-            await _finish_step(context, request, position, attempt, choice, handed=handed)
+            passed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
+            await _finish_step(context, request, position, attempt, choice, handed=passed)
 
 
 def _offer(setup: StepSetup, position: Position) -> tuple[Tool, ...]:

@@ -34,8 +34,8 @@ class Files:
 
     def notes(self, known: Sequence[Part]) -> tuple[Chunk, ...]:
         """Return notes that the user has not seen yet, as `data-note` chunks."""
-        told = {str(part.get("id")) for part in known if part.get("type") == "data-note"}
-        return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in told)
+        known_ids = {str(part.get("id")) for part in known if part.get("type") == "data-note"}
+        return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in known_ids)
 
     async def message(self, message: Message) -> Message:
         """Return the message with every file in the model's format, or with placeholder text."""

@@ -88,9 +88,9 @@ def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> 
             return None
         chain.repeated_after_text = True
         return _FIRST_PAUSE + jitter
-    asked = failure.retry_after or 0.0
-    if failure.retryable and chain.tries < TRIES and asked <= PATIENCE:
-        return max(asked, _FIRST_PAUSE * 2 ** (chain.tries - 1)) + jitter * _FIRST_PAUSE
+    delay = failure.retry_after or 0.0
+    if failure.retryable and chain.tries < TRIES and delay <= PATIENCE:
+        return max(delay, _FIRST_PAUSE * 2 ** (chain.tries - 1)) + jitter * _FIRST_PAUSE
     return 0.0 if failure.kind != "content" and chain.next_model() else None
 
 

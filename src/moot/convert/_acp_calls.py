@@ -95,8 +95,8 @@ def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
     """Emit the call's input as known so far, once."""
     if call.shown:
         return call, ()
-    given = shown_input(call.input, call.title, call.kind, call.locations)
-    return call._replace(shown=True, input=None), ({"type": "tool-input-available", **_head(call), "input": given},)
+    arguments = shown_input(call.input, call.title, call.kind, call.locations)
+    return call._replace(shown=True, input=None), ({"type": "tool-input-available", **_head(call), "input": arguments},)
 
 
 def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call, Chunk]:
@@ -128,8 +128,8 @@ def _noted(call: Call, meta: JsonObject) -> Call:
     delta, exit = as_object(meta.get("terminal_output_delta")), as_object(meta.get("terminal_exit"))
     if text := as_text(delta.get("data")):
         call = call._replace(terminal=join(call.terminal, text))
-    if (noted := noted_result(meta)) is not None:
-        call = call._replace(noted=noted)
+    if (details := noted_result(meta)) is not None:
+        call = call._replace(noted=details)
     return call._replace(exit=exit) if exit else call
 
 

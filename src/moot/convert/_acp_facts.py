@@ -64,17 +64,17 @@ def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
 
 def usage_of(answer: JsonObject) -> Usage:
     """Return the tokens of a prompt's response; gemini reports them in a place of its own."""
-    said = answer.get("usage")
-    if isinstance(said, dict):
-        return _usage(said)
+    usage = answer.get("usage")
+    if isinstance(usage, dict):
+        return _usage(usage)
     spent = as_object(as_object(as_object(answer.get("_meta")).get("quota")).get("token_count"))
     return Usage(count(spent.get("input_tokens")), count(spent.get("output_tokens")))
 
 
 def chunk_usage(update: JsonObject) -> Usage | None:
     """Return the tokens of one model call, which qwen attaches to the last piece of its message."""
-    said = as_object(update.get("_meta")).get("usage")
-    return _usage(said) if isinstance(said, dict) else None
+    usage = as_object(update.get("_meta")).get("usage")
+    return _usage(usage) if isinstance(usage, dict) else None
 
 
 def session_tokens(update: JsonObject) -> Usage | None:
@@ -92,14 +92,14 @@ def cost_of(update: JsonObject) -> int | None:
 
 
 def _usage(said: JsonObject) -> Usage:
-    given, made = count(said.get("inputTokens")), count(said.get("outputTokens"))
+    arguments, made = count(said.get("inputTokens")), count(said.get("outputTokens"))
     read, written = count(said.get("cachedReadTokens")), count(said.get("cachedWriteTokens"))
     thought, total = count(said.get("thoughtTokens")), count(said.get("totalTokens"))
-    if given is not None and made is not None and total is not None:
+    if arguments is not None and made is not None and total is not None:
         # the rest of the total is cached tokens, reasoning or both, which the two counts don't include
-        beyond, cached = total - given - made, (read or 0) + (written or 0)
+        beyond, cached = total - arguments - made, (read or 0) + (written or 0)
         if cached and beyond in (cached, cached + (thought or 0)):
-            given, beyond = given + cached, beyond - cached
+            arguments, beyond = arguments + cached, beyond - cached
         if thought and beyond == thought:
             made += thought
-    return Usage(given, made, read, written, thought)
+    return Usage(arguments, made, read, written, thought)

@@ -59,10 +59,10 @@ def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
 
 
 def _metadata(call: Call, facts: JsonObject | None = None) -> JsonObject:
-    noted: JsonObject = {"parent": call.parent, "agent": call.agent} if call.parent else {}
+    details: JsonObject = {"parent": call.parent, "agent": call.agent} if call.parent else {}
     if facts:
-        noted["result"] = facts
-    return {"vendorId": call.vendor_id, NAME: noted} if noted else {"vendorId": call.vendor_id}
+        details["result"] = facts
+    return {"vendorId": call.vendor_id, NAME: details} if details else {"vendorId": call.vendor_id}
 
 
 def _denied(call: Call, line: JsonObject) -> bool:

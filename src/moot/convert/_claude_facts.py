@@ -55,11 +55,11 @@ def failure_of(result: JsonObject) -> Failure | None:
         return None
     if as_text(result.get("terminal_reason")).startswith("aborted"):
         return Failure("Claude Code was interrupted", "interrupted")
-    said = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
+    text = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
     if subtype in _LIMITS:
-        return Failure(said or f"Claude Code stopped: {subtype}", "limit", fix=_LIMITS[subtype])
+        return Failure(text or f"Claude Code stopped: {subtype}", "limit", fix=_LIMITS[subtype])
     status = result.get("api_error_status")
-    return failure({"message": said or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
+    return failure({"message": text or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
 
 
 def noted(event: JsonObject) -> str:

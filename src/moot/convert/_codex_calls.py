@@ -63,8 +63,8 @@ def input_of(item: JsonObject) -> tuple[str, JsonObject, bool]:
 
 def own(chunk: Chunk, call: Call, facts: JsonObject | None = None) -> Chunk:
     """Mark the chunk as the agent's own tool, not moot's."""
-    noted: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
-    metadata: JsonObject = {"vendorId": call.item, NAME: noted} if noted else {"vendorId": call.item}
+    details: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
+    metadata: JsonObject = {"vendorId": call.item, NAME: details} if details else {"vendorId": call.item}
     return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": metadata}
 
 
@@ -82,11 +82,11 @@ def output_of(item: JsonObject, call: Call) -> Chunk:
 
 
 def _failed(item: JsonObject, output: Json) -> str:
-    said = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
+    text = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
     code = item.get("exitCode")
     if isinstance(code, int):
-        return f"exit code {code}\n{said}".rstrip()
-    return said or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
+        return f"exit code {code}\n{text}".rstrip()
+    return text or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
 
 
 def _always(name: str) -> Callable[[JsonObject], str]:

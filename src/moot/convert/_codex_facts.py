@@ -54,11 +54,11 @@ def failure_of(error: JsonObject) -> Failure:
     """Return why a turn failed, from Codex's message and code."""
     message = as_text(error.get("message")) or "Codex failed and did not say why"
     details = as_text(error.get("additionalDetails"))
-    told = failure({"message": f"{message}: {details}" if details and details not in message else message})
+    reported = failure({"message": f"{message}: {details}" if details and details not in message else message})
     info = error.get("codexErrorInfo")
     code = as_text(info) or next(iter(as_object(info)), "")
-    kind = _KINDS.get(code) or told.kind
-    return Failure(told.message, kind, kind in ("rate_limit", "overloaded", "transport", "timeout"))
+    kind = _KINDS.get(code) or reported.kind
+    return Failure(reported.message, kind, kind in ("rate_limit", "overloaded", "transport", "timeout"))
 
 
 def noted(method: str, params: JsonObject) -> str:

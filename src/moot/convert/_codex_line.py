@@ -149,8 +149,8 @@ class Line:
         if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
             return
         status = as_text(turn.get("status"))
-        told = as_object(turn.get("error"))
-        error = failure_of(told) if status == "failed" and told else None
+        reported = as_object(turn.get("error"))
+        error = failure_of(reported) if status == "failed" and reported else None
         if status == "interrupted":
             error = Failure("Codex was stopped before its answer was whole", "interrupted")
         self.over(status, error)
@@ -210,8 +210,8 @@ class Line:
             self.end_step()
 
     def _took(self, params: JsonObject) -> None:
-        told = as_object(params.get("tokenUsage"))
-        last, window = as_object(told.get("last")), number_of(told.get("modelContextWindow"))
+        reported = as_object(params.get("tokenUsage"))
+        last, window = as_object(reported.get("last")), number_of(reported.get("modelContextWindow"))
         if self._inner(params):
             if params.get("turnId") in self.state.inner_turns:
                 self.add(usage_of(last))
@@ -273,8 +273,8 @@ class Line:
         if not part.said:
             self.chunks.append({"type": f"{part.kind}-start", "id": part.id})
         self.chunks.append({"type": f"{part.kind}-delta", "id": part.id, "delta": text})
-        said = part._replace(said=part.said + len(text), piece=index)
-        self.state = self.state._replace(parts=tuple(said if known.id == part.id else known for known in self.state.parts))
+        updated = part._replace(said=part.said + len(text), piece=index)
+        self.state = self.state._replace(parts=tuple(updated if known.id == part.id else known for known in self.state.parts))
 
     def _whole(self, item: JsonObject, part: Part) -> None:
         """Complete a part that was streamed: add what is missing and close it."""
@@ -294,8 +294,8 @@ class Line:
             if inner not in self.state.inner:
                 self.state = self.state._replace(inner=(*self.state.inner, inner))
             name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex tells the sub-agent's name only to its model
-            told: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
-            self.chunks.append(data("subagent", told, id=f"{self.state.prefix}.{self.state.made}"))
+            body: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
+            self.chunks.append(data("subagent", body, id=f"{self.state.prefix}.{self.state.made}"))
             self.state = self.state._replace(made=self.state.made + 1)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,11 +308,11 @@ class Line:
             return known
         if not inner:
             self._begin_step()
-        name, value, waits = input_of(item)
-        call = Call(id, self._fresh(id), name, inner, waits)
+        name, value, waiting = input_of(item)
+        call = Call(id, self._fresh(id), name, inner, waiting)
         self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
         self.chunks.append(own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
-        if not waits:
+        if not waiting:
             self._input(call, value)
         return call
 
@@ -337,12 +337,12 @@ class Line:
         call = next((call for call in reversed(self.state.calls) if call.item == item), None)
         if call is None or not delta:
             return
-        said = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
-        if said.said <= _EACH or said.said >= 2 * call.shown:
-            said = said._replace(shown=said.said)
-            more = f"\n[{said.said - _SHOWN} more characters]" if said.said > _SHOWN else ""
-            self.chunks.append({**own(tool_output(call.id, said.output + more), call), "preliminary": True})
-        self.state = self.state._replace(calls=tuple(said if known.id == call.id else known for known in self.state.calls))
+        updated = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
+        if updated.said <= _EACH or updated.said >= 2 * call.shown:
+            updated = updated._replace(shown=updated.said)
+            more = f"\n[{updated.said - _SHOWN} more characters]" if updated.said > _SHOWN else ""
+            self.chunks.append({**own(tool_output(call.id, updated.output + more), call), "preliminary": True})
+        self.state = self.state._replace(calls=tuple(updated if known.id == call.id else known for known in self.state.calls))
 
     def _settle(self, item: JsonObject, call: Call) -> None:
         if call.waits:

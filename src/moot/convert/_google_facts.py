@@ -72,8 +72,8 @@ def put(arguments: JsonObject, piece: JsonObject) -> JsonObject:
     for match in _STEP.finditer(as_text(piece.get("jsonPath"))):
         path.append(int(match[2]) if match[2] is not None else next(step for step in (match[1], match[3], match[4]) if step is not None))
     value = next((piece[name] for name in ("stringValue", "numberValue", "boolValue") if name in piece), None)
-    grown = _grown(arguments, path, value)
-    return grown if isinstance(grown, dict) else arguments
+    merged = _grown(arguments, path, value)
+    return merged if isinstance(merged, dict) else arguments
 
 
 def _grown(value: Json, path: list[str | int], piece: Json) -> Json:

@@ -56,10 +56,10 @@ def picture(item: JsonObject) -> Chunk | None:
 def error_of(item: JsonObject) -> str:
     """Return why a vendor tool's call failed; empty if it did not."""
     error = item.get("error")
-    said = as_text(error) or as_text(as_object(error).get("message"))
-    if not said and isinstance(error, dict):
-        said = "\n".join(as_text(as_object(piece).get("text")) for piece in as_list(error.get("content"))) or as_text(error.get("type"))
-    return said or ("the tool failed" if item.get("status") == "failed" else "")
+    text = as_text(error) or as_text(as_object(error).get("message"))
+    if not text and isinstance(error, dict):
+        text = "\n".join(as_text(as_object(piece).get("text")) for piece in as_list(error.get("content"))) or as_text(error.get("type"))
+    return text or ("the tool failed" if item.get("status") == "failed" else "")
 
 
 def cited(annotation: JsonObject) -> str:

@@ -60,18 +60,18 @@ class Said:
 
     def _speak(self, kind: str, at: str, id: str, index: int, text: str) -> None:
         known = self._state.open
-        spoken = _SPOKEN[kind]
+        part_kind = _SPOKEN[kind]
         same = known is not None and (known["at"], known["kind"], known["index"]) == (at, kind, index)
-        if not same or self.writer.parts.kind != spoken:
+        if not same or self.writer.parts.kind != part_kind:
             self.end_open()
             now: JsonObject = {"at": at, "itemId": id, "kind": kind, "index": index}
             if phase := as_text((self._state.phases or {}).get(at)):
                 now["phase"] = phase
-            said = self._state.said if at in self._state.said else (*self._state.said, at)
-            self._state = self._state._replace(open=now, said=said, refused=self._state.refused or kind == "refusal")
-            self.writer.begin("text" if spoken == "text" else "reasoning", self._made_of(now))
+            with_text = self._state.said if at in self._state.said else (*self._state.said, at)
+            self._state = self._state._replace(open=now, said=with_text, refused=self._state.refused or kind == "refusal")
+            self.writer.begin("text" if part_kind == "text" else "reasoning", self._made_of(now))
         if text:
-            self.writer.say("text" if spoken == "text" else "reasoning", text)
+            self.writer.say("text" if part_kind == "text" else "reasoning", text)
 
     def end_spoken(self, at: str, item: JsonObject) -> None:
         """End a message or reasoning item, with all metadata that must be sent back."""
@@ -96,9 +96,9 @@ class Said:
         """Record the annotations of a text, and emit each source once."""
         known: JsonObject | None = self._state.open
         for annotation in [as_object(one) for one in annotations]:
-            noted: list[Json] = as_list(known.get("annotations")) if known is not None else []
-            if known is not None and known["at"] == at and annotation and annotation not in noted:
-                pointers: list[Json] = [*noted, annotation]
+            recorded: list[Json] = as_list(known.get("annotations")) if known is not None else []
+            if known is not None and known["at"] == at and annotation and annotation not in recorded:
+                pointers: list[Json] = [*recorded, annotation]
                 known = {**known, "annotations": pointers}
             name = cited(annotation)
             if name and name not in self._state.sources:

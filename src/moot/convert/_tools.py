@@ -65,8 +65,8 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
     for call in calls:
         own = str(call.get("toolCallId", ""))
         metadata = call.get("toolMetadata")
-        given = metadata.get("vendorId") if isinstance(metadata, dict) else None
-        vendor = given if isinstance(given, str) else _OURS.sub("", own)
+        vendor_id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+        vendor = vendor_id if isinstance(vendor_id, str) else _OURS.sub("", own)
         id = vendor if vendor and vendor not in used else own
         count = 0
         while not id or id in used or (fits and re.fullmatch(fits, id) is None):
@@ -89,10 +89,10 @@ def made_here(part: Part, dialect: str, message: Message, provider: str, *, fiel
     Signatures are valid only for the provider that issued them, and many endpoints refuse others.
     """
     metadata = part.get(field)
-    noted = metadata.get(dialect) if isinstance(metadata, dict) else None
-    if metadata and noted is None:
+    details = metadata.get(dialect) if isinstance(metadata, dict) else None
+    if metadata and details is None:
         return None
-    made = noted if isinstance(noted, dict) else {}
+    made = details if isinstance(details, dict) else {}
     return made if made.get("provider", message.metadata.get("provider")) == provider else None
 
 

@@ -159,14 +159,14 @@ class _Turn:
 
     def _answer(self, id: str, result: JsonObject) -> None:
         """Handle our response to a request of the agent."""
-        asked = next((asked for asked in self._state.asked if asked[0] == id), None)
-        if asked is None:
+        request = next((request for request in self._state.asked if request[0] == id), None)
+        if request is None:
             return
-        _, method, about = asked
+        _, method, about = request
         option = as_text(as_object(result.get("outcome")).get("optionId"))
         refused = f"{id}/{option}" in self._state.refusals
         self._state = self._state._replace(
-            asked=tuple(other for other in self._state.asked if other is not asked),
+            asked=tuple(other for other in self._state.asked if other is not request),
             refusals=tuple(refusal for refusal in self._state.refusals if not refusal.startswith(f"{id}/")),
         )
         if method == "terminal/output":
@@ -217,8 +217,8 @@ class _Turn:
     def _request(self, id: str, method: str, params: JsonObject) -> None:
         about = as_text(params.get("terminalId"))
         if method == "session/request_permission" and self._is_ours(as_text(params.get("sessionId"))):
-            asked = as_object(params.get("toolCall"))
-            call = self._call(asked, new=False)
+            request = as_object(params.get("toolCall"))
+            call = self._call(request, new=False)
             # the user is asked about the input as it is known at this point
             call = self._put(call, *_acp_calls.show(call)) if not call.settled else call
             about = call.id
@@ -342,9 +342,9 @@ class _Turn:
     def _new_id(self, vendor_id: str) -> str:
         """Return the agent's own id if the message does not have it yet."""
         parts, number = self._state.parts, len(self._state.calls)
-        taken = {*parts.used, *(call.id for call in self._state.calls)}
+        used = {*parts.used, *(call.id for call in self._state.calls)}
         id = vendor_id or f"call_{parts.prefix}_{number}"
-        while id in taken:
+        while id in used:
             id = f"{vendor_id}#{parts.step}.{number}"
             number += 1
         return id

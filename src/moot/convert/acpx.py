@@ -43,9 +43,9 @@ class Acpx:
         return State(self._acp.open(options))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        side, asked = side_of(state.asked, message_of(raw) or {})
+        side, pending = side_of(state.asked, message_of(raw) or {})
         inner, chunks = (self._acp.said if side == "client" else self._acp.feed)(state.acp, raw)
-        return State(inner, asked), chunks
+        return State(inner, pending), chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         return self._acp.close(state.acp, ended)

@@ -94,7 +94,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 def _messages(prompt: ModelPrompt) -> list[JsonObject]:
     turns: list[JsonObject] = []
-    taken: set[str] = set()  # ids must be unique in the whole request
+    used: set[str] = set()  # ids must be unique in the whole request
     last = prompt.messages[-1] if prompt.messages else None
     for message in prompt.messages:
         if message.role != "assistant":
@@ -103,7 +103,7 @@ def _messages(prompt: ModelPrompt) -> list[JsonObject]:
         steps = split_steps(message)
         for step in steps:
             _add(turns, "user", _content(step.steering, prompt.model))
-            ids = wire_ids(step.calls, _IDS, taken)
+            ids = wire_ids(step.calls, _IDS, used)
             _add(turns, "assistant", _said(step, ids, message, prompt, goes_on=message is last and step is steps[-1]))
             _add(turns, "user", _outputs(step, ids, message, prompt))
     if turns and turns[0]["role"] == "assistant":
@@ -245,8 +245,8 @@ def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) 
 
 
 def _mode(thinking: JsonObject) -> str:
-    asked = thinking.get("thinking")
-    return str(asked.get("type")) if isinstance(asked, dict) else ""
+    mode = thinking.get("thinking")
+    return str(mode.get("type")) if isinstance(mode, dict) else ""
 
 
 def _unsigned(messages: list[JsonObject]) -> bool:

@@ -225,16 +225,16 @@ class _Turn:
             return  # a repeated start
         rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "id", "name", "input")}
         own = kind == "tool_use"
-        noted = self._made_by({} if own and not rest else {"type": kind, "block": rest})
+        details = self._made_by({} if own and not rest else {"type": kind, "block": rest})
         name, server = as_text(block.get("name")), not own
         call = self.writer.call(
-            index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=noted if server or rest else None
+            index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=details if server or rest else None
         )
-        given = block.get("input")
-        if isinstance(given, dict) and given:
-            self.writer.arguments(call, canonical.dumps(given).decode())
-        elif isinstance(given, str):
-            self.writer.arguments(call, given)
+        arguments = block.get("input")
+        if isinstance(arguments, dict) and arguments:
+            self.writer.arguments(call, canonical.dumps(arguments).decode())
+        elif isinstance(arguments, str):
+            self.writer.arguments(call, arguments)
 
     def _result(self, kind: str, block: JsonObject) -> None:
         """Handle the output of a vendor's tool: for a call of this exchange, or of a paused one before it."""
@@ -244,15 +244,15 @@ class _Turn:
         if call is not None:
             self.writer.finish(call)
         rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "tool_use_id", "content")}
-        noted: JsonObject = {"type": kind, "block": rest}
+        details: JsonObject = {"type": kind, "block": rest}
         id = call.id if call is not None else vendor_id
         error = as_text(as_object(content).get("error_code"))
         chunk = tool_output(id, content)
         if error:
             chunk = tool_error(id, error)
-            noted["content"] = content
+            details["content"] = content
         chunk["providerExecuted"] = True
-        chunk["providerMetadata"] = self._made_by(noted)
+        chunk["providerMetadata"] = self._made_by(details)
         self.writer.chunks.append(chunk)
 
     def _delta(self, index: int, delta: JsonObject) -> None:

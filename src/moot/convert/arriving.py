@@ -40,8 +40,8 @@ def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arr
     """Encode the entry. `occurrence` is the number of earlier identical records in the conversation."""
     if isinstance(entry, ImportedRecord):
         digest = digest_of_record(entry)
-        said = {"problem": entry.problem} if entry.problem else {}
-        body = _encoded({"record": entry.body, **said}, dumps({"record": None, **said}))
+        problem = {"problem": entry.problem} if entry.problem else {}
+        body = _encoded({"record": entry.body, **problem}, dumps({"record": None, **problem}))
         return Arrival(record_key(digest, occurrence), digest, entry.raw, body, entry.problem)
     usage, cost, unpriced = took(entry.metadata)
     return Arrival(
@@ -75,8 +75,8 @@ def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
     for step in steps if isinstance(steps, list) else ():
         if not isinstance(step, dict):
             continue
-        told = step.get("usage")
-        of_step = Usage.from_json(told) if isinstance(told, dict) else NO_USAGE
+        reported = step.get("usage")
+        of_step = Usage.from_json(reported) if isinstance(reported, dict) else NO_USAGE
         usage = of_step if usage is NO_USAGE else usage + of_step
         if type(spent := step.get("cost")) is int:
             cost = spent if cost is None else cost + spent

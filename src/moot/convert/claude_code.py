@@ -255,19 +255,19 @@ class _Line:
         call = Call(id, vendor_id, call_id(self.state, parent), kind)
         inner = self.state.inner._replace(parts=parts._replace(used=(*parts.used, id)))
         chunks = whole(call, block)
-        waits = chunks[-1].get("type") == "tool-input-available"
-        self.state = self.state._replace(inner=inner, calls=(*self.state.calls, call) if waits else self.state.calls)
+        waiting = chunks[-1].get("type") == "tool-input-available"
+        self.state = self.state._replace(inner=inner, calls=(*self.state.calls, call) if waiting else self.state.calls)
         self.chunks += chunks
 
     def _sub_words(self, block: JsonObject, parent: str, kind: str) -> None:
-        told = "reasoning" if block.get("type") == "thinking" else "text"
+        kind_of_text = "reasoning" if block.get("type") == "thinking" else "text"
         text = as_text(block.get("thinking")) or as_text(block.get("text"))
         if text:
             writer = Writer(self.state.inner.parts)
             id = writer.part_id()
             self.state = self.state._replace(inner=self.state.inner._replace(parts=writer.parts))
-            said: JsonObject = {"parent": call_id(self.state, parent), "agent": kind, "kind": told, "text": text}
-            self.chunks.append(data("subagent", said, id=id))
+            body: JsonObject = {"parent": call_id(self.state, parent), "agent": kind, "kind": kind_of_text, "text": text}
+            self.chunks.append(data("subagent", body, id=id))
 
     def _outputs(self, event: JsonObject) -> None:
         for block in map(as_object, as_list(as_object(event.get("message")).get("content"))):

@@ -115,10 +115,10 @@ class Answer:
         content = message.get("content")
         whole: JsonObject = {"type": "text", "text": content}
         blocks = [whole] if isinstance(content, str) else as_list(content)
-        begun = len(self._parts)
+        started = len(self._parts)
         calls = tuple(id for block in blocks if (id := self._block(as_object(block))))
-        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= begun + 1:
-            self._parts[begun:] = [part]
+        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= started + 1:
+            self._parts[started:] = [part]
         return calls
 
     def _step(self, message: JsonObject, line: JsonObject, at: int) -> None:
@@ -163,20 +163,20 @@ class Answer:
             id, number = f"{vendor_id}#{len(self._steps)}.{number}", number + 1
         self._used.add(id)
         self._calls[vendor_id] = (len(self._parts), id)
-        given = block.get("input")
+        arguments = block.get("input")
         call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": given if given is not None else {}}
+        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": arguments if arguments is not None else {}}
         self._parts.append(call)
-        if name == "TodoWrite" and (plan := plan_of(given)) is not None:
+        if name == "TodoWrite" and (plan := plan_of(arguments)) is not None:
             self._parts = list(fold_parts(self._parts, (data("plan", plan, id="plan"),)))
         return vendor_id
 
     def _other(self, block: JsonObject) -> None:
         """Add a rare block, using the stream's own translator."""
         state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._made), NAME)
-        state, begun = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
+        state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
         state, ended = take(state, {"type": "content_block_stop", "index": 0})
-        self._parts = list(fold_parts(self._parts, (*begun, *ended)))
+        self._parts = list(fold_parts(self._parts, (*started, *ended)))
         self._used.update(state.parts.used)
         self._made = state.parts.next
 
@@ -191,8 +191,8 @@ class Answer:
         if _refused(block, line):
             beside["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
         chunk = output_of(call, block, beside)
-        told = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
-        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | told
+        exact = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | exact
         self.last_at = at or self.last_at
         return True
 
@@ -212,12 +212,12 @@ class Answer:
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
         """Return the parts so far. `over` means that nothing more will come."""
-        told: list[Part] = list(self._parts)
+        parts: list[Part] = list(self._parts)
         for place, _ in self._calls.values() if over else ():
-            told[place] = {**told[place], "state": "output-error", "errorText": NO_OUTPUT}
+            parts[place] = {**parts[place], "state": "output-error", "errorText": NO_OUTPUT}
         if self.error:
-            told.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
-        return tuple(told)
+            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
+        return tuple(parts)
 
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""
@@ -231,21 +231,21 @@ class Answer:
 
     def _told(self) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            told: JsonObject = {"step": number, "model": step.model}
-            told |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
-            told |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
+            facts: JsonObject = {"step": number, "model": step.model}
+            facts |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
+            facts |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
             if step.until > step.begun > 0:
-                told["ms"] = step.until - step.begun
+                facts["ms"] = step.until - step.begun
             if step.id:
-                told["response_id"] = step.id  # copies of a session share this id, so that the cost counts once
+                facts["response_id"] = step.id  # copies of a session share this id, so that the cost counts once
             if step.at:
-                told["session_at"] = step.at
-            yield told
+                facts["session_at"] = step.at
+            yield facts
 
 
 def _refused(block: JsonObject, line: JsonObject) -> bool:
     """Return True if the user denied the call."""
     if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
         return True
-    said = block.get("content")
-    return block.get("is_error") is True and isinstance(said, str) and said.startswith(_REFUSED) and "rejected" in said[:160]
+    text = block.get("content")
+    return block.get("is_error") is True and isinstance(text, str) and text.startswith(_REFUSED) and "rejected" in text[:160]

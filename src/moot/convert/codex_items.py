@@ -145,20 +145,20 @@ def _told(text: str) -> tuple[str, int | None]:
 
 def as_protocol(item: JsonObject) -> JsonObject:
     """Return an item of the file in the app-server's spelling."""
-    told: JsonObject = {_camel(name): value for name, value in item.items()}
+    renamed: JsonObject = {_camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
-    told["type"] = kind[:1].lower() + kind[1:]
+    renamed["type"] = kind[:1].lower() + kind[1:]
     if isinstance(item.get("command"), list):
-        told["command"] = shlex.join(as_text(word) for word in as_list(item["command"]))
+        renamed["command"] = shlex.join(as_text(word) for word in as_list(item["command"]))
     if (cwd := as_text(item.get("cwd"))).startswith("file://"):
-        told["cwd"] = unquote(urlsplit(cwd).path)
+        renamed["cwd"] = unquote(urlsplit(cwd).path)
     duration = as_object(item.get("duration"))
     if duration:
-        told["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
+        renamed["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
     changes = item.get("changes")
     if isinstance(changes, dict):
-        told["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
-    return told
+        renamed["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
+    return renamed
 
 
 def _change(change: JsonObject) -> str:

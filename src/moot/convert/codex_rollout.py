@@ -129,27 +129,27 @@ class Work:
         id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{_PREFIX}_{len(self._parts)}"
         if id in self._calls or id in self._settled:
             return
-        name, given = named(item)
-        if name == "update_plan" and isinstance(given, dict):
-            self.event("turn/plan/updated", given)
+        name, arguments = named(item)
+        if name == "update_plan" and isinstance(arguments, dict):
+            self.event("turn/plan/updated", arguments)
             return
-        if self._begin(id, name, given) and kind in ("web_search_call", "image_generation_call"):
+        if self._begin(id, name, arguments) and kind in ("web_search_call", "image_generation_call"):
             self._settle(id, vendor_output(item, Call(id, id, name)))
 
-    def _begin(self, id: str, name: str, given: Json) -> bool:
+    def _begin(self, id: str, name: str, arguments: Json) -> bool:
         self._calls[id] = len(self._parts)
         call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": given})
+        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": arguments})
         return True
 
     def _output(self, item: JsonObject, exactly: JsonObject) -> None:
         id = as_text(item.get("call_id"))
         if id in self._calls:
             self._settle(id, outcome_of(item))
-            if told := as_object(exactly.get("output")):
+            if exact := as_object(exactly.get("output")):
                 place = self._settled[id]
                 rest = {name: value for name, value in self._parts[place].items() if name not in ("output", "errorText")}
-                self._parts[place] = {**rest, **told}
+                self._parts[place] = {**rest, **exact}
 
     def _settle(self, id: str, chunk: Chunk) -> None:
         place = self._calls.pop(id, None)
@@ -159,19 +159,19 @@ class Work:
 
     def shown(self, item: JsonObject, at: int = 0) -> bool:
         """Add a display item; return True if it says more than the API's items."""
-        told = as_protocol(item)
-        if not is_call(told):
-            self.event(f"item/{as_text(told.get('type'))}", told)
+        protocol_item = as_protocol(item)
+        if not is_call(protocol_item):
+            self.event(f"item/{as_text(protocol_item.get('type'))}", protocol_item)
             return False
-        id = as_text(told.get("id"))
-        name, given, _ = input_of(told)
+        id = as_text(protocol_item.get("id"))
+        name, arguments, _ = input_of(protocol_item)
         if id not in self._calls and id not in self._settled:
             self._in_step(at)
-            self._begin(id, name, given)
+            self._begin(id, name, arguments)
         place = self._calls[id] if id in self._calls else self._settled[id]
         part = {key: value for key, value in self._parts[place].items() if key not in ("output", "errorText", "toolMetadata")}
-        self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": given, "toolMetadata": {"vendorId": id}}
-        self._settle(id, output_of(told, Call(id, id, name)))
+        self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": arguments, "toolMetadata": {"vendorId": id}}
+        self._settle(id, output_of(protocol_item, Call(id, id, name)))
         return True
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,12 +222,12 @@ class Work:
 
     def _told(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            told: JsonObject = {"step": number, "model": step.model}
-            told |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
+            facts: JsonObject = {"step": number, "model": step.model}
+            facts |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
             if step.until > step.begun > 0:
-                told["ms"] = step.until - step.begun
+                facts["ms"] = step.until - step.begun
             if step.id:
-                told["response_id"] = step.id
+                facts["response_id"] = step.id
             if self.turn:
-                told["turn_id"] = self.turn
-            yield told
+                facts["turn_id"] = self.turn
+            yield facts

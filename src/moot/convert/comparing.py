@@ -72,11 +72,11 @@ def _aligned(left: Sequence[_Asked], right: Sequence[_Asked]) -> Iterable[tuple[
 
 def _pair(one: Side, other: Side, left: _Asked | None, right: _Asked | None) -> JsonObject:
     a, b = _answer(one, left), _answer(other, right)
-    told = [str(side["text"]) if side is not None else "" for side in (a, b)]
+    texts = [str(side["text"]) if side is not None else "" for side in (a, b)]
     tools = [side["tools"] if side is not None else None for side in (a, b)]
     prompts: JsonObject = {"a": _prompt(left), "b": _prompt(right)}
-    same = told[0] == told[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
-    return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*told))}
+    same = texts[0] == texts[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
+    return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*texts))}
 
 
 def _prompt(asked: _Asked | None) -> str | None:

@@ -37,31 +37,31 @@ class GeminiStream:
         event = message_of(raw)
         if event is None:
             return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
-        saying = Saying(state.said)
+        writer = Saying(state.said)
         match event.get("type"):
             case "init":
                 facts: JsonObject = {"session": event.get("session_id"), "model": event.get("model")}
                 state = state._replace(facts={name: value for name, value in facts.items() if isinstance(value, str) and value})
             case "message" if event.get("role") == "assistant":
                 if event.get("delta") is not True:
-                    saying.end_text()
-                saying.text("text", as_text(event.get("content")))
+                    writer.end_text()
+                writer.text("text", as_text(event.get("content")))
             case "tool_use":
-                given: Json = event.get("parameters") if event.get("parameters") is not None else {}
-                saying.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), given)
+                arguments: Json = event.get("parameters") if event.get("parameters") is not None else {}
+                writer.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), arguments)
             case "tool_result":
-                _output(saying, event)
+                _output(writer, event)
             case "error":
                 return _warned(state, event)
             case "result":
                 state = _over(state, event)
             case _:
                 pass
-        return state._replace(said=saying.said), saying.chunks
+        return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        saying = Saying(state.said)
-        saying.close(ended)
+        writer = Saying(state.said)
+        writer.close(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
         if error is None and not state.status and ended != "cancelled":
             error = Failure("gemini ended before its answer was whole", "cut")
@@ -69,13 +69,13 @@ class GeminiStream:
         metadata = dict(state.facts or {})
         if state.noise:
             metadata["noise_lines"] = state.noise
-        return saying.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
+        return writer.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
 
 
-def _output(saying: Saying, event: JsonObject) -> None:
+def _output(writer: Saying, event: JsonObject) -> None:
     failed = event.get("status") == "error"
-    said = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
-    saying.output(as_text(event.get("tool_id")), said, failed=failed)
+    text = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
+    writer.output(as_text(event.get("tool_id")), text, failed=failed)
 
 
 def _warned(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:

@@ -229,8 +229,8 @@ def _ran(part: Part, message: Message, provider: str) -> list[Json]:
     result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
     if result is None or not isinstance(result.get("type"), str):
         return []
-    given = arguments_of(part)
-    call = _with_block(made, given if made["type"] == "executableCode" else {"args": given})
+    arguments = arguments_of(part)
+    call = _with_block(made, arguments if made["type"] == "executableCode" else {"args": arguments})
     output = part.get("output")
     answer = _with_block(result, output if isinstance(output, dict) else {})
     return [_signed({str(made["type"]): call}, made), _signed({str(result["type"]): answer}, result)]

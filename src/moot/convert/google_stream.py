@@ -99,8 +99,8 @@ def _failed(state: State) -> Failure | None:
     if state.blocked:
         return Failure(f"the provider did not answer this prompt: {state.blocked}", "content")
     if state.reason == "MALFORMED_FUNCTION_CALL":
-        said = as_text((state.ending or {}).get("finish_message"))
-        return Failure(f"the model made a call that can't be read{f': {said}' if said else ''}", "overloaded", retryable=True)
+        text = as_text((state.ending or {}).get("finish_message"))
+        return Failure(f"the model made a call that can't be read{f': {text}' if text else ''}", "overloaded", retryable=True)
     return None
 
 
@@ -169,13 +169,13 @@ class _Turn:
     def _end(self, candidate: JsonObject) -> None:
         ending: JsonObject = dict(self._state.ending or {})
         grounding = as_object(candidate.get("groundingMetadata"))
-        told = {
+        extra = {
             "safety_ratings": candidate.get("safetyRatings"),
             "finish_message": candidate.get("finishMessage"),
             "avg_logprobs": candidate.get("avgLogprobs"),
             "search_queries": grounding.get("webSearchQueries"),
         }
-        ending |= {name: value for name, value in told.items() if value is not None and value != []}
+        ending |= {name: value for name, value in extra.items() if value is not None and value != []}
         reason = as_text(candidate.get("finishReason"))
         if reason and not self._state.reason:
             self.end_growing()
@@ -262,23 +262,23 @@ class _Turn:
     def _ran(self, kind: str, call: JsonObject, signature: str) -> None:
         """Add a call of a tool that the vendor runs; its output is a part of its own."""
         code = kind == "executableCode"
-        given = {name: call[name] for name in ("language", "code") if name in call} if code else as_object(call.get("args"))
-        rest = {name: value for name, value in call.items() if name != "args" and name not in given}
+        arguments = {name: call[name] for name in ("language", "code") if name in call} if code else as_object(call.get("args"))
+        rest = {name: value for name, value in call.items() if name != "args" and name not in arguments}
         name = "code_execution" if code else as_text(call.get("toolType")).lower()
-        noted = self._sealed({"type": kind, "block": rest}, signature)
-        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name, executed=True, metadata=noted)
-        self.writer.give(made, canonical.dumps(given).decode())
+        details = self._sealed({"type": kind, "block": rest}, signature)
+        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name, executed=True, metadata=details)
+        self.writer.give(made, canonical.dumps(arguments).decode())
 
     def _answer(self, kind: str, answer: JsonObject, signature: str) -> None:
         self.writer.end()
         call = self._asked(kind, as_text(answer.get("id")))
         if call is None:
-            noted = self._sealed({"block": {kind: answer}}, signature)
-            self.writer.chunks.append({"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": noted})
+            details = self._sealed({"block": {kind: answer}}, signature)
+            self.writer.chunks.append({"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": details})
             return
         output = {name: value for name, value in answer.items() if name not in _NAMES}
-        noted = self._sealed({"type": kind, "block": {name: answer[name] for name in _NAMES if name in answer}}, signature)
-        self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": noted})
+        details = self._sealed({"type": kind, "block": {name: answer[name] for name in _NAMES if name in answer}}, signature)
+        self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
     def _asked(self, kind: str, id: str) -> Call | None:
         """Return the newest call of that kind, with that id if there is one."""

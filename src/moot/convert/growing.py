@@ -44,13 +44,13 @@ def grown(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tupl
     """Apply the further event to parts and metadata. Total: invalid fields change nothing."""
     keep, added = body.get("keep"), _list(body.get("parts")) or []
     kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
-    told = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
+    parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
     gone, changed = _list(body.get("without")) or [], body.get("metadata")
     facts: JsonObject = {name: value for name, value in metadata.items() if name not in gone}
     steps, same = _list(facts.get(STEPS)), body.get("keep_steps")
     if steps is not None and isinstance(same, int) and same >= 0:
         facts[STEPS] = [*steps[:same], *(_list(body.get(STEPS)) or [])]
-    return told, {**facts, **changed} if isinstance(changed, dict) else facts
+    return parts_after, {**facts, **changed} if isinstance(changed, dict) else facts
 
 
 def continues(before: Sequence[Part], after: Sequence[Part]) -> bool:

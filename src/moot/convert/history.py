@@ -55,8 +55,8 @@ def split_steps(message: Message) -> tuple[Step, ...]:
         if kind == "steering-message":
             if current:
                 border()
-            said = part.get("parts")
-            steering += [piece for piece in said if isinstance(piece, dict)] if isinstance(said, list) else []
+            inner = part.get("parts")
+            steering += [piece for piece in inner if isinstance(piece, dict)] if isinstance(inner, list) else []
         elif kind == "step-start":
             if current:
                 border()
@@ -147,8 +147,8 @@ def _tokens(part: Part) -> int:
     if kind in ("file", "reasoning-file"):
         return FILE_TOKENS
     if kind == "steering-message":
-        said = part.get("parts")
-        return estimate([piece for piece in said if isinstance(piece, dict)]) if isinstance(said, list) else 0
+        inner = part.get("parts")
+        return estimate([piece for piece in inner if isinstance(piece, dict)]) if isinstance(inner, list) else 0
     if is_tool(part):
         return _call_tokens(part)
     return 0
@@ -161,8 +161,8 @@ def _call_tokens(part: Part) -> int:
     if isinstance(value, list):
         files = sum(isinstance(piece, dict) and piece.get("type") == "file" for piece in value)
         output = [piece for piece in value if not (isinstance(piece, dict) and piece.get("type") == "file")]
-    spoken = sum(_text_tokens(part.get(name)) for name in ("errorText", "rawInput"))
-    return 10 + files * FILE_TOKENS + spoken + _json_tokens(part.get("input")) + _json_tokens(output)
+    tokens = sum(_text_tokens(part.get(name)) for name in ("errorText", "rawInput"))
+    return 10 + files * FILE_TOKENS + tokens + _json_tokens(part.get("input")) + _json_tokens(output)
 
 
 def _json_tokens(value: object) -> int:

@@ -18,10 +18,10 @@ from moot.types.usage import Usage
 
 def fields(model: str, order: Order) -> JsonObject:
     """Return the fields of an order, without its sources. Only the oldest models return a URL by default instead of the image."""
-    asked: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
+    body: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
     if order.size:
-        asked["size"] = order.size
-    return {**asked, "response_format": "b64_json"} if model.startswith("dall-e") else asked
+        body["size"] = order.size
+    return {**body, "response_format": "b64_json"} if model.startswith("dall-e") else body
 
 
 class OpenAiMedia:

@@ -81,10 +81,10 @@ def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
     """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
-        asked: JsonObject = {"effort": _effort(str(settings.effort), model)}
+        options: JsonObject = {"effort": _effort(str(settings.effort), model)}
         if settings.show_reasoning and settings.effort != "none":
-            asked["summary"] = "auto"
-        fields["reasoning"] = asked
+            options["summary"] = "auto"
+        fields["reasoning"] = options
     return fields
 
 
@@ -101,12 +101,12 @@ def _effort(effort: str, model: Model) -> str:
 
 def _input(prompt: ModelPrompt) -> list[Json]:
     items: list[Json] = []
-    taken: set[str] = set()  # ids must be unique in the whole request
+    used: set[str] = set()  # ids must be unique in the whole request
     for message in prompt.messages:
         if message.role == "assistant":
             for step in split_steps(message):
                 _add(items, "user", step.steering, prompt.model)
-                items += _Said(message, prompt).step(step, wire_ids(step.calls, _IDS, taken))
+                items += _Said(message, prompt).step(step, wire_ids(step.calls, _IDS, used))
         else:
             _add(items, "user" if message.role == "user" else "developer", message.parts, prompt.model)
     return items
@@ -275,8 +275,8 @@ class _Said:
         approval = part.get("approval")
         approved = isinstance(approval, dict) and approval.get("approved") is True
         rest = made.get("item")
-        asked: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
-        return [asked, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
+        item: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
+        return [item, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
 
     def _sound(self) -> list[Json]:
         """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""

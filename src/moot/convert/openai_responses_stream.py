@@ -190,20 +190,20 @@ class _Turn(Said):
             self._state = self._state._replace(phases={**(self._state.phases or {}), at: item["phase"]})
         elif kind in OWN_CALLS:
             self.end_open()
-            noted: JsonObject = {"itemId": as_text(item.get("id"))}
+            details: JsonObject = {"itemId": as_text(item.get("id"))}
             rest: JsonObject = rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
             if any(rest.values()):
-                noted["item"] = rest
+                details["item"] = rest
             free = kind == "custom_tool_call"
             vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
-            self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(noted))
+            self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(details))
         elif is_call(item) or kind == "mcp_approval_request":
             self.end_open()
-            noted = {"type": kind, "itemId": as_text(item.get("id"))}
+            details = {"type": kind, "itemId": as_text(item.get("id"))}
             vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
             dynamic = kind.startswith("mcp_")
             self.writer.call(
-                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(noted)
+                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(details)
             )
 
     def _end(self, at: str, item: JsonObject) -> None:
@@ -242,13 +242,13 @@ class _Turn(Said):
         paired = bool(item.get("call_id") or item.get("execution") or asks)
         if kind == "code_interpreter_call" and call.text:
             call = self.writer.arguments(call, '"}')
-        noted: JsonObject | None = None
+        details: JsonObject | None = None
         if paired:  # the output is an item of its own: this item's fields are stored next to the input
-            noted = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
+            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
         if call.text or call.done:
             self.writer.finish(call)
         else:
-            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode(), noted)
+            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode(), details)
         if asks:
             self.writer.chunks.append({"type": "tool-approval-request", "approvalId": as_text(item.get("id")), "toolCallId": call.id})
         elif not paired:
@@ -266,14 +266,14 @@ class _Turn(Said):
             self._answer(call, item, rest_of(item))
 
     def _answer(self, call: Call, item: JsonObject, output: JsonObject) -> None:
-        noted: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
+        details: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
         if error := error_of(item):
-            chunk, noted["item"] = tool_error(call.id, error), output
+            chunk, details["item"] = tool_error(call.id, error), output
         else:
             chunk = tool_output(call.id, output)
         if call.dynamic:
             chunk["dynamic"] = True
-        self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(noted)})
+        self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(details)})
         if (shown := picture(item)) is not None and item.get("type") == "image_generation_call":
             self.writer.chunks.append({**shown, "providerMetadata": self.made_by({"itemId": as_text(item.get("id"))})})
 

@@ -132,8 +132,8 @@ class _Reading:
 
     def end(self) -> None:
         """End the text: emit what is buffered, or an error for an incomplete call."""
-        if held := schema_scan.rest(self.scan):
-            self.writer.say("text", held)
+        if buffer := schema_scan.rest(self.scan):
+            self.writer.say("text", buffer)
         self.writer.close(cut=True)
         self.scan = Scan()
 

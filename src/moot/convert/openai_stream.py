@@ -236,9 +236,9 @@ class _Turn:
 
     def _reasoning(self, delta: JsonObject) -> None:
         details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
-        spoken = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
+        has_text = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
         text = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
-        if not spoken:
+        if not has_text:
             self._think(text)
         for item in details:
             self._detail(item)

@@ -36,32 +36,32 @@ class OpencodeRun:
         event = message_of(raw)
         if event is None:
             return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
-        saying, part = Saying(state.said), as_object(event.get("part"))
+        writer, part = Saying(state.said), as_object(event.get("part"))
         state = state._replace(session=as_text(event.get("sessionID")) or state.session)
         match event.get("type"):
             case "step_start":
-                saying.step()
+                writer.step()
                 state = state._replace(reason="")
             case "text":
-                saying.end_text()
-                saying.text("text", as_text(part.get("text")))
+                writer.end_text()
+                writer.text("text", as_text(part.get("text")))
             case "reasoning":
-                saying.end_text()
-                saying.text("reasoning", as_text(part.get("text")))
+                writer.end_text()
+                writer.text("reasoning", as_text(part.get("text")))
             case "tool_use":
-                _call(saying, part)
+                _call(writer, part)
             case "step_finish":
-                saying.end_step()
+                writer.end_step()
                 state = _counted(state, part)
             case "error":
                 state = state._replace(error=_failure(event.get("error")).to_json())
             case _:
                 pass
-        return state._replace(said=saying.said), saying.chunks
+        return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        saying = Saying(state.said)
-        saying.close(ended)
+        writer = Saying(state.said)
+        writer.close(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
         # a refused permission ends the program after a step that was to continue
         if error is None and ended != "cancelled" and state.reason in ("", "tool-calls"):
@@ -70,18 +70,18 @@ class OpencodeRun:
         metadata: JsonObject = {"session": state.session} if state.session else {}
         if state.noise:
             metadata["noise_lines"] = state.noise
-        return saying.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
+        return writer.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
 
 
-def _call(saying: Saying, part: JsonObject) -> None:
+def _call(writer: Saying, part: JsonObject) -> None:
     state, id = as_object(part.get("state")), as_text(part.get("callID"))
-    given: Json = state.get("input") if state.get("input") is not None else {}
-    saying.call(id, as_text(part.get("tool")), given, as_text(state.get("title")))
+    arguments: Json = state.get("input") if state.get("input") is not None else {}
+    writer.call(id, as_text(part.get("tool")), arguments, as_text(state.get("title")))
     match state.get("status"):
         case "completed":
-            saying.output(id, as_text(state.get("output")))
+            writer.output(id, as_text(state.get("output")))
         case "error":
-            saying.output(id, as_text(state.get("error")), failed=True)
+            writer.output(id, as_text(state.get("error")), failed=True)
         case _:
             pass
 

@@ -42,10 +42,10 @@ def completed(recording: Recording) -> Recording:
 
 def _exchanges(exchanges: Sequence[Exchange], events: Sequence[Event]) -> Iterator[Exchange]:
     """Yield the exchanges that have events."""
-    told = {event.exchange for event in events}
+    present = {event.exchange for event in events}
     ended = {event.exchange for event in events if event.kind == "exchange" and event.phase == "end"}
     for exchange in exchanges:
-        if exchange.id in told:
+        if exchange.id in present:
             yield exchange if exchange.id in ended else replace(exchange, ended=None)
 
 

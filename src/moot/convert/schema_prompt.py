@@ -77,7 +77,7 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
         return []
     if tools[0].name in ACTING and settled:
         return [
-            line for said, told in OUTCOMES for line in (Line("user", f"{said}\n\n{_TELL}"), Line("assistant", _dumps({"reply": told})))
+            line for text, reply in OUTCOMES for line in (Line("user", f"{text}\n\n{_TELL}"), Line("assistant", _dumps({"reply": reply})))
         ]
     if tools[0].name in ACTING:
         return [line for tool in tools for question, given in EXAMPLES[tool.name] for line in _shown(tool.name, question, given)]
@@ -169,8 +169,8 @@ def _lines(message: Message, as_json: bool) -> Iterator[Line]:
         yield Line("user", text if message.role == "user" else f"(Note: {text})")
         return
     for step in split_steps(message):
-        if said := text_of(step.steering):
-            yield Line("user", said)
+        if steering := text_of(step.steering):
+            yield Line("user", steering)
         for part in step.parts:
             if is_tool(part):
                 yield from _call_lines(part, as_json)

@@ -62,11 +62,11 @@ def wish_of(text: str) -> str | None:
     words = words[_after(_POLITE, words) :]
     if _RUN.match(words):
         return "shell"
-    told = words[_after(_PLACE, words) :]
+    rest = words[_after(_PLACE, words) :]
     named = FILE.search(words) or _NAMED.search(words)
-    if named and _EDIT.match(told) and _INSTEAD.search(told):
+    if named and _EDIT.match(rest) and _INSTEAD.search(rest):
         return "edit_file"
-    return "write_file" if named and _WRITE.match(told) else None
+    return "write_file" if named and _WRITE.match(rest) else None
 
 
 def _after(pattern: re.Pattern[str], text: str) -> int:

@@ -25,11 +25,11 @@ def unfold(message: Message) -> tuple[Chunk, ...]:
 def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
     """Yield the chunks of the parts alone."""
     calls = set[str]()
-    taken = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
+    used = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
     for index, part in enumerate(parts):
         kind = str(part.get("type"))
         if kind in ("text", "reasoning"):
-            yield from _spoken(kind, part, _part_id(part, index, taken))
+            yield from _spoken(kind, part, _part_id(part, index, used))
         elif is_tool(part):
             yield from _call(part, alone=str(part.get("toolCallId")) not in calls)
             calls.add(str(part.get("toolCallId")))
@@ -39,13 +39,13 @@ def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
             yield part
 
 
-def _part_id(part: Part, index: int, taken: set[str]) -> str:
+def _part_id(part: Part, index: int, used: set[str]) -> str:
     """Return the part's id. A finished text has none, and gets one that no open part of the message uses."""
     id = part.get("id")
     if isinstance(id, str):
         return id
     made = f"part-{index}"
-    while made in taken:
+    while made in used:
         made += "+"
     return made
 

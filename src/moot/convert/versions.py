@@ -47,7 +47,7 @@ def _as_data(chunk: Chunk) -> Chunk | None:
     if name is None:
         return None
     data: JsonObject = {field: value for field, value in chunk.items() if field not in ("type", "id")}
-    told: Chunk = {"type": name, "data": data}
+    converted: Chunk = {"type": name, "data": data}
     if isinstance(chunk.get("id"), str):
-        told["id"] = chunk["id"]
-    return told
+        converted["id"] = chunk["id"]
+    return converted

@@ -44,8 +44,8 @@ class Wired:
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
         """Implement `Hears`."""
-        said = getattr(self._inner, "said", None)
-        return (state, ()) if said is None else said(state, _message(raw))
+        translate = getattr(self._inner, "said", None)
+        return (state, ()) if translate is None else translate(state, _message(raw))
 
     def close(self, state: Any, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         return self._inner.close(state, ended)

@@ -73,7 +73,7 @@ def test_a_picture_of_too_many_bytes_becomes_smaller_until_it_fits() -> None:
     noise.save(output, "PNG")
     made, _, width, height = fitted(output.getvalue(), ImageLimits(max_bytes=6_000))
     assert len(made) * 4 / 3 <= 6_000 and 20 < width == height < 300
-    with pytest.raises(Refused, match="smaller than 10 bytes"):
+    with pytest.raises(Refused, match="reduced to 10 bytes"):
         fitted(output.getvalue(), ImageLimits(max_bytes=10))
 
 

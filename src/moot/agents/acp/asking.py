@@ -87,9 +87,9 @@ def permission(
     return outside, kind, places
 
 
-def _places(given: Json, asked: JsonObject) -> list[str]:
+def _places(arguments: Json, asked: JsonObject) -> list[str]:
     """Return the files that a call names, in its input, locations and changes."""
-    fields = given if isinstance(given, dict) else {}
+    fields = arguments if isinstance(arguments, dict) else {}
     found = [str(fields[name]) for name in _PATHS if isinstance(fields.get(name), str)]
     for name in ("locations", "content"):
         items = asked.get(name)
@@ -99,17 +99,17 @@ def _places(given: Json, asked: JsonObject) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _subject(kind: str, given: JsonObject, title: str, places: list[str], directory: Path) -> str:
+def _subject(kind: str, arguments: JsonObject, title: str, places: list[str], directory: Path) -> str:
     """Return what rules match: a command line, a path or a URL."""
     for name in _COMMANDS if kind == "execute" else ():
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, str):
             return value
         if isinstance(value, list):
             return shlex.join(str(word) for word in value)
     if places and kind != "execute":
         return shown_path(places[0], directory)
-    address = next((str(given[name]) for name in _ADDRESSES if isinstance(given.get(name), str)), "")
+    address = next((str(arguments[name]) for name in _ADDRESSES if isinstance(arguments.get(name), str)), "")
     return address or title
 
 

@@ -106,8 +106,8 @@ class Link:
         """Ask the agent to end its answer. Return when it has, or its time is over. Shielded from cancellation."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
-                for asked in tuple(self._asked):  # the protocol requires this answer
-                    await self._rpc.reply(asked, {"outcome": {"outcome": "cancelled"}})
+                for request in tuple(self._asked):  # the protocol requires this answer
+                    await self._rpc.reply(request, {"outcome": {"outcome": "cancelled"}})
                 await self._rpc.notify("session/cancel", {"sessionId": session})
                 while not self._over and not self.state.stop:
                     await self._news.wait()

@@ -111,9 +111,9 @@ class _Leg:
 
     async def _wanted(self) -> Wanted:
         """Return the requested session. From here on it is known which messages it lacks."""
-        held = None if self.session else await self._context.session()
-        if held is not None and not held.moved:
-            self.session, self._unseen = held.id, held.unseen
+        known_session = None if self.session else await self._context.session()
+        if known_session is not None and not known_session.moved:
+            self.session, self._unseen = known_session.id, known_session.unseen
         patience = self._request.agent.options.get("patience", 120)
         if isinstance(patience, bool) or not isinstance(patience, int | float) or patience <= 0:
             raise ConfigError(f"agents.{self._request.agent.name}.options.patience is {patience!r}; expected seconds, as in 120")

@@ -70,8 +70,8 @@ class Serving:
         return state
 
     async def _permission(self, params: JsonObject) -> Json:
-        asked, options = params.get("toolCall"), options_of(params.get("options"))
-        fields: JsonObject = asked if isinstance(asked, dict) else {}
+        request, options = params.get("toolCall"), options_of(params.get("options"))
+        fields: JsonObject = request if isinstance(request, dict) else {}
         found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
         if found is None:  # another session's, or before the prompt
             return {"outcome": {"outcome": "cancelled"}}
@@ -103,8 +103,8 @@ class Serving:
         own = ""
         if not self._grants.has_path(self._state, str(self._directory / path)):
             subject = shown_path(path, self._directory)
-            given: JsonObject = {"path": path, "content": content}
-            own = await self._allowed("write_text_file", "write_file", frozenset({"write"}), subject, given)
+            arguments: JsonObject = {"path": path, "content": content}
+            own = await self._allowed("write_text_file", "write_file", frozenset({"write"}), subject, arguments)
         await self._done(own, partial(files.write_text, self._paths, path, content), f"Wrote {path}.")
         return {}
 
@@ -163,15 +163,15 @@ class Serving:
 
     # ── what no permission was asked for ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, given: JsonObject) -> str:
+    async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
         """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
 
         It is shown at the running call, or else at a call of its own. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
-        own = "" if running else await self._begun(name, given)
+        own = "" if running else await self._begun(name, arguments)
         answer = await self._turn.context.decide(
-            OutsideCall(running[-1] if running else own, name, subject, dumps(given), effects, subject, like=like)
+            OutsideCall(running[-1] if running else own, name, subject, dumps(arguments), effects, subject, like=like)
         )
         if answer.approved:
             return own
@@ -179,11 +179,11 @@ class Serving:
             await self._say(tool_denied(own))
         raise Refuse(INTERNAL, answer.reason or "the user denied it")
 
-    async def _begun(self, name: str, given: JsonObject) -> str:
+    async def _begun(self, name: str, arguments: JsonObject) -> str:
         self._own += 1
         id = f"moot.{self._turn.number}.{self._own}"
         head: JsonObject = {"toolCallId": id, "toolName": name, "providerExecuted": True, "dynamic": True}
-        await self._say({"type": "tool-input-available", **head, "input": given})
+        await self._say({"type": "tool-input-available", **head, "input": arguments})
         return id
 
     async def _say(self, *chunks: Chunk) -> None:

@@ -46,8 +46,8 @@ class _Terminal:
         data = bytes(self._output)
         while self._dropped and data and data[0] & 0xC0 == 0x80:
             data = data[1:]
-        said: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
-        return {**said, "exitStatus": self.status()} if self.ended.is_set() else said
+        result: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
+        return {**result, "exitStatus": self.status()} if self.ended.is_set() else result
 
     def status(self) -> JsonObject:
         if self.code is None or self.code >= 0:

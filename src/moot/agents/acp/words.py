@@ -47,8 +47,8 @@ def _shown(error: RpcRefused) -> str:
 
 def _ways(methods: Json) -> str:
     """Return the agent's own description of how to log in."""
-    told: list[str] = []
+    methods_text: list[str] = []
     for method in methods if isinstance(methods, list) else []:
         if isinstance(method, dict):
-            told.append(str(method.get("description") or method.get("name") or method.get("id")))
-    return clean("; ".join(told))[:_SHOWN]
+            methods_text.append(str(method.get("description") or method.get("name") or method.get("id")))
+    return clean("; ".join(methods_text))[:_SHOWN]

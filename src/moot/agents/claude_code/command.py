@@ -62,8 +62,8 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins
     words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
     if model := model_of(request):
         words += ["--model", model]
-    if told := "\n\n".join(text for text in (request.agent.instructions, request.agent.rules) if text):
-        words += ["--append-system-prompt", told]
+    if system_prompt := "\n\n".join(text for text in (request.agent.instructions, request.agent.rules) if text):
+        words += ["--append-system-prompt", system_prompt]
     steps = request.settings.get("max_steps")
     if turns := (steps if isinstance(steps, int) else 0) or request.agent.max_steps:
         words += ["--max-turns", str(turns)]
@@ -100,10 +100,10 @@ def model_of(request: RunRequest) -> str:
 
 def environment_of(launch: Launch) -> dict[str, str]:
     """Return the variables added to a child's usual environment."""
-    given = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
+    variables = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        given["IS_SANDBOX"] = "1"  # as root it refuses some modes outside of a container
-    return {**given, **launch.env}
+        variables["IS_SANDBOX"] = "1"  # as root it refuses some modes outside of a container
+    return {**variables, **launch.env}
 
 
 def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:

@@ -195,8 +195,8 @@ class Dialogue:
 
     async def _withdraw(self, id: str) -> None:
         """Handle a withdrawn request. Return once that is in the log, because the call's output may be next."""
-        if (asked := self._open.get(id)) is not None:
-            scope, over = asked
+        if (request := self._open.get(id)) is not None:
+            scope, over = request
             scope.cancel()
             await over.wait()
 

@@ -52,17 +52,17 @@ _TOOLS: Mapping[str, _Like] = {
 def call_of(request: JsonObject, id: str, own: Mapping[str, Tool]) -> OutsideCall:
     """Return the call of a `can_use_tool` request. `id` is the call's id in the message, `own` are moot's tools by Claude Code's names."""
     name = str(request.get("tool_name", ""))
-    given = request.get("input")
-    arguments: JsonObject = given if isinstance(given, dict) else {}
+    value = request.get("input")
+    arguments: JsonObject = value if isinstance(value, dict) else {}
     like = _TOOLS.get(name, _Like(_EVERYTHING))
     subject = str(arguments.get(like.subject, "")) if like.subject else ""
     if (tool := own.get(name)) is not None:
         like, subject = _Like(tool.effects, tool=tool.name), subject_of(arguments)
-    said = request.get("title") or request.get("description") or request.get("display_name")
+    text = request.get("title") or request.get("description") or request.get("display_name")
     return OutsideCall(
         tool_call=id,
         name=name,
-        title=str(said or name),
+        title=str(text or name),
         arguments=dumps(arguments),
         effects=like.effects,
         subject=subject,
@@ -76,8 +76,8 @@ def reply_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
     """Return the response to `can_use_tool`."""
     if not answer.approved:
         return {"behavior": "deny", "message": answer.reason or "The user denied this call."}
-    given = request.get("input")
-    arguments: Json = loads_exact(answer.arguments) if answer.arguments is not None else given
+    value = request.get("input")
+    arguments: Json = loads_exact(answer.arguments) if answer.arguments is not None else value
     reply: JsonObject = {"behavior": "allow", "updatedInput": arguments if isinstance(arguments, dict) else {}}
     chosen = answer.option.id if answer.option is not None else ""
     number = chosen.removeprefix("suggestion-")

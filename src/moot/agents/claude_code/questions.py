@@ -32,11 +32,11 @@ def answers_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
     for question, reply in zip(_questions(request), replies, strict=False):
         texts = [str(text) for text in reply] if isinstance(reply, list) else [str(reply)]
         answers[str(question.get("question", ""))] = ", ".join(texts) or "(no answer)"
-    given = request.get("input")
-    return {"behavior": "allow", "updatedInput": {**(given if isinstance(given, dict) else {}), "answers": answers}}
+    arguments = request.get("input")
+    return {"behavior": "allow", "updatedInput": {**(arguments if isinstance(arguments, dict) else {}), "answers": answers}}
 
 
 def _questions(request: JsonObject) -> list[JsonObject]:
-    given = request.get("input")
-    asked = given.get("questions") if isinstance(given, dict) else None
-    return [question for question in asked if isinstance(question, dict)] if isinstance(asked, list) else []
+    arguments = request.get("input")
+    questions = arguments.get("questions") if isinstance(arguments, dict) else None
+    return [question for question in questions if isinstance(question, dict)] if isinstance(questions, list) else []

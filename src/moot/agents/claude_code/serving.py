@@ -67,11 +67,11 @@ class Served:
                 return {"error": {"code": _METHOD_NOT_FOUND, "message": f"{method!r} is not supported"}}
 
     async def _call(self, params: JsonObject, call_id: str) -> JsonObject:
-        name, given = str(params.get("name", "")), params.get("arguments")
+        name, value = str(params.get("name", "")), params.get("arguments")
         tool = self.tools.get(f"mcp__{SERVER}__{name}")
         if tool is None:
             return {"error": {"code": _INVALID_PARAMS, "message": f"tool {name!r} not found"}}
-        arguments: JsonObject = given if isinstance(given, dict) else {}
+        arguments: JsonObject = value if isinstance(value, dict) else {}
         if call_id not in self._decided:
             request: JsonObject = {"tool_name": f"mcp__{SERVER}__{name}", "input": arguments}
             answer = await self._context.decide(call_of(request, call_id, self.tools))

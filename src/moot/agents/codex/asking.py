@@ -44,8 +44,10 @@ def item_asked(params: JsonObject, items: Mapping[str, JsonObject]) -> str:
     """Return the id of the item that a request is about; empty if unknown. An MCP tool call is identified by its tool and arguments."""
     if id := as_text(params.get("itemId")):
         return id
-    asked = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})
-    return next((id for id, item in items.items() if (item.get("server"), item.get("tool"), item.get("arguments") or {}) == asked), "")
+    wanted_call = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})
+    return next(
+        (id for id, item in items.items() if (item.get("server"), item.get("tool"), item.get("arguments") or {}) == wanted_call), ""
+    )
 
 
 def _command(params: JsonObject, item: JsonObject, tool_call: str) -> Wish:

@@ -155,8 +155,8 @@ class Talk:
         pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
         self._ids = (session, "")
         await self._connected()
-        begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
-        self._ids = (session, as_text(as_object(as_object(begun).get("turn")).get("id")))
+        started = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
+        self._ids = (session, as_text(as_object(as_object(started).get("turn")).get("id")))
         await self._over.wait()
         if self._cut is not None:
             raise self._cut
@@ -169,11 +169,11 @@ class Talk:
                 return await self._known(known), known.unseen
             except RpcRefused:
                 pass  # it no longer exists or can't be forked: start a new one with the whole history
-        begun = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
+        started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
         before = list(await self._context.history(LIMIT // 4))
         if before and before[-1].role == "user":
             before.pop()
-        return _id_of(begun), before if self._said.number == 1 else ()
+        return _id_of(started), before if self._said.number == 1 else ()
 
     async def _known(self, session: Session) -> str:
         facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}
@@ -241,15 +241,15 @@ class Talk:
 
     async def _answer(self, incoming: Incoming) -> None:
         item = item_asked(incoming.params, self._items)
-        wish = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
-        if wish is None:
+        request = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
+        if request is None:
             await self._answer_alone(incoming)
             return
         with anyio.CancelScope() as scope:
             self._asked[str(incoming.id)] = scope
-            answer = await self._context.decide(wish.call)
+            answer = await self._context.decide(request.call)
             del self._asked[str(incoming.id)]
-            await self._reply(incoming, wish.reply(answer))
+            await self._reply(incoming, request.reply(answer))
 
     async def _reply(self, incoming: Incoming, result: Json) -> None:
         try:

@@ -94,13 +94,13 @@ async def _said(context: RunContext, *, first: bool) -> tuple[Part, ...]:
         prompts = [message for message in await context.history(1) if message.role == "user"]
         return prompts[-1].parts if prompts else ()
     await _take_steers(context)
-    said: list[Part] = []
+    unanswered: list[Part] = []
     for part in reversed(context.message().parts):
         if part.get("type") == "step-start":
             break
         if part.get("type") == "steering-message":
-            said.append(part)
-    return tuple(piece for part in reversed(said) for piece in _pieces(part))
+            unanswered.append(part)
+    return tuple(piece for part in reversed(unanswered) for piece in _pieces(part))
 
 
 def _pieces(part: Part) -> Sequence[Part]:
@@ -143,10 +143,10 @@ async def _close_what_was_cut(request: RunRequest, context: RunContext, number: 
     """Close the exchange of an interrupted process, which has a start but no end, from its raw lines."""
     exchange = exchange_id(request.run.id, number, 0)
     events = [event for event in await context.journal() if event.exchange == exchange]
-    begun = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
-    if begun is None:
+    started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
+    if started is None:
         return
-    cut = Cut(exchange, str(begun.get("converter")), _options(number, begun.get("options")))
+    cut = Cut(exchange, str(started.get("converter")), _options(number, started.get("options")))
     for event in events:
         cut.take(event)
     if cut.is_open:

@@ -99,24 +99,24 @@ class Program:
         """
         stdout = self.child.stdout
         assert stdout is not None
-        held = self._held
+        buffer = self._held
         while data := await stdout.read(READ):
             due = anyio.current_time() + BEAT
             whole, newline, rest = data.rpartition(b"\n")
             if not newline:
-                held += data
-                if len(held) > self._longest:
-                    yield (bytes(held),)
+                buffer += data
+                if len(buffer) > self._longest:
+                    yield (bytes(buffer),)
                     raise ProviderError(f"{self.argv[0]!r} sent a line of more than {self._longest} bytes", kind="protocol")
                 continue  # the rest of a long line is available at once
-            held += whole
-            lines = bytes(held).split(b"\n")
-            held[:] = rest
+            buffer += whole
+            lines = bytes(buffer).split(b"\n")
+            buffer[:] = rest
             yield tuple([line + b"\n" for line in lines])
             await anyio.sleep(max(0.0, due - anyio.current_time()))
-        if held:
-            tail = bytes(held)
-            held.clear()
+        if buffer:
+            tail = bytes(buffer)
+            buffer.clear()
             yield (tail,)
 
     async def write(self, line: bytes) -> None:
@@ -144,8 +144,8 @@ class Program:
     def died(self, how: str, code: int | None = None) -> ProviderError:
         """Return the failure of a program that has exited, with the end of its stderr."""
         ending = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
-        said = self.complaint()
-        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {said}' if said else ''}", kind="transport")
+        text = self.complaint()
+        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {text}' if text else ''}", kind="transport")
 
     def complaint(self) -> str:
         """Return the end of its stderr, safe for a terminal."""

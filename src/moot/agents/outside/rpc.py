@@ -20,11 +20,11 @@ class RpcRefused(ProviderError):
     """An error response from the other side."""
 
     def __init__(self, method: str, error: Json) -> None:
-        said: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
-        words = str(said.get("message", ""))[:_WORDS]
+        details: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
+        words = str(details.get("message", ""))[:_WORDS]
         super().__init__(f"{method} was refused: {words or 'no reason given'}", kind="protocol")
-        self.rpc_code = code if isinstance(code := said.get("code"), int) else 0
-        self.data = said.get("data")
+        self.rpc_code = code if isinstance(code := details.get("code"), int) else 0
+        self.data = details.get("data")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ def _part(part: Part) -> str:
         return str(part.get("text", ""))
     if not is_tool(part):
         return ""
-    said = part.get("errorText") or part.get("output") or part.get("state")
-    return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(said)}]"
+    output = part.get("errorText") or part.get("output") or part.get("state")
+    return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(output)}]"
 
 
 def _short(value: object) -> str:

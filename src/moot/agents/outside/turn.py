@@ -72,9 +72,9 @@ class Turn:
             options=ExchangeOptions(f"{number}.0", number, ids, extra or {}),
             request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
         )
-        told: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
+        translator_options: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
         # the model is the agent's own: `model@provider` would become the conversation's model
-        body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": told}
+        body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": translator_options}
         head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=body)
         await context.append(head, changes=(OpenExchange(exchange),))
         point("agent.begun")

@@ -35,9 +35,9 @@ def digests(messages: Sequence[Message]) -> Digests:
     for message in messages:
         earlier.append(before)
         if message.role == "assistant":
-            given = answer_digest(before, pieces_of(message.parts, lambda _: True))
-            found.append(given)
-            before = _digest(given, *_outputs(message.parts))
+            answer = answer_digest(before, pieces_of(message.parts, lambda _: True))
+            found.append(answer)
+            before = _digest(answer, *_outputs(message.parts))
         elif message.role == "user":
             before = _digest(before, *_said(message.parts))
             found.append(before)
@@ -48,9 +48,9 @@ def digests(messages: Sequence[Message]) -> Digests:
 
 def answer_digest(before: str, pieces: Iterable[Piece]) -> str:
     """Return the digest of an answer after the history with the digest `before`."""
-    told = list(pieces)
-    text = "".join(piece.text for piece in told if piece.kind == "text")
-    calls = [f"{piece.id} {piece.name}" for piece in told if piece.kind == "call"]
+    answer = list(pieces)
+    text = "".join(piece.text for piece in answer if piece.kind == "text")
+    calls = [f"{piece.id} {piece.name}" for piece in answer if piece.kind == "call"]
     return _digest(before, "assistant", _plain(text), *calls)
 
 

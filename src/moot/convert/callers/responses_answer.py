@@ -120,8 +120,8 @@ def _response(
     head: Head, status: str, pieces: Sequence[Piece], *, error: JsonObject | None = None, why: str | None = None, usage: Usage | None = None
 ) -> JsonObject:
     done = "in_progress" if status == "in_progress" else "completed"
-    asked = head.asked or Asked(head.model, ())
-    settings = asked.settings
+    request = head.asked or Asked(head.model, ())
+    settings = request.settings
     return {
         "id": f"resp_{head.id}",
         "object": "response",
@@ -129,18 +129,18 @@ def _response(
         "status": status,
         "error": error,
         "incomplete_details": {"reason": why} if why else None,
-        "instructions": asked.system or None,
+        "instructions": request.system or None,
         "max_output_tokens": settings.max_tokens,
         "model": head.model,
         "output": [_item(head.id, at, piece, done) for at, piece in enumerate(pieces)],
         "parallel_tool_calls": settings.parallel_calls,
-        "previous_response_id": asked.after or None,
+        "previous_response_id": request.after or None,
         "reasoning": {"effort": settings.effort, "summary": None},
         "store": True,
         "temperature": settings.temperature,
-        "text": {"format": _format(asked)},
+        "text": {"format": _format(request)},
         "tool_choice": _choice(settings.tool_choice),
-        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in asked.tools],
+        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in request.tools],
         "top_p": settings.top_p,
         "truncation": "disabled",
         "usage": None if usage is None else _usage(usage),
@@ -168,16 +168,16 @@ def _item_id(run: str, at: int, piece: Piece) -> str:
 
 def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
     """Return a piece as an item of the output, at its start or its end."""
-    id, begun = _item_id(run, at, piece), status == "in_progress"
+    id, started = _item_id(run, at, piece), status == "in_progress"
     match piece.kind:
         case "text":
-            content: list[Json] = [] if begun else [_text(piece.text)]
+            content: list[Json] = [] if started else [_text(piece.text)]
             return {"id": id, "type": "message", "status": status, "role": "assistant", "content": content}
         case "reasoning":
-            summary: list[Json] = [] if begun else [_summary(piece.text)]
+            summary: list[Json] = [] if started else [_summary(piece.text)]
             return {"id": id, "type": "reasoning", "status": status, "summary": summary}
         case "call":
-            arguments = "" if begun else piece.text
+            arguments = "" if started else piece.text
             return {"id": id, "type": "function_call", "status": status, "call_id": piece.id, "name": piece.name, "arguments": arguments}
 
 

@@ -76,9 +76,9 @@ class Teller:
     def feed(self, chunk: Chunk) -> list[Change]:
         """Return the changes that the chunk makes, in order."""
         kind = str(chunk.get("type"))
-        spoken, _, what = kind.rpartition("-")
-        if spoken in ("text", "reasoning"):
-            return self._spoken("text" if spoken == "text" else "reasoning", what, chunk)
+        part_kind, _, what = kind.rpartition("-")
+        if part_kind in ("text", "reasoning"):
+            return self._spoken("text" if part_kind == "text" else "reasoning", what, chunk)
         if kind.startswith("tool-input-"):
             return self._call(what, chunk)
         if kind in ("start-step", "data-attempt"):
@@ -171,8 +171,8 @@ def pieces_of(parts: Sequence[Part], theirs: Theirs) -> tuple[Piece, ...]:
         elif kind == "reasoning" and (text or proof_of(part)[0]):
             pieces.append(Piece("reasoning", text, proof=proof_of(part)))
         elif is_tool(part) and not part.get("providerExecuted") and theirs(tool_name(part)):
-            said = part.get("input", part.get("rawInput"))
-            pieces.append(Piece("call", arguments(said), str(part.get("toolCallId")), tool_name(part)))
+            value = part.get("input", part.get("rawInput"))
+            pieces.append(Piece("call", arguments(value), str(part.get("toolCallId")), tool_name(part)))
     return tuple(pieces)
 
 
@@ -186,8 +186,8 @@ def arguments(value: Json) -> str:
 def proof_of(piece: Part | Chunk) -> tuple[str, str]:
     """Return the signature of a piece of reasoning, or its redacted data."""
     metadata = piece.get("providerMetadata")
-    noted = metadata.get(METADATA) if isinstance(metadata, dict) else None
-    made: JsonObject = noted if isinstance(noted, dict) else {}
+    details = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    made: JsonObject = details if isinstance(details, dict) else {}
     for name in ("signature", "redactedData"):
         if isinstance(value := made.get(name), str) and value:
             return name, value
