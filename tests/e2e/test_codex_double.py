@@ -188,7 +188,7 @@ async def test_a_turn_that_a_crash_cut_off_is_closed_when_another_prompt_takes_i
         turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
         begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
         words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
-        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        await turn.record_received(dumps(words) + b"\n", dumps(begun) + b"\n")
         await on.engine.store.records.interrupt(leg.fence.run, owner=leg.request.run.owner, fence=leg.fence.number)
         await on.ask("something else", agent="answer", conversation=leg.request.conversation.id)
         exchange = await on.engine.store.records.exchange(exchange_id(leg.fence.run, 1, 0))
@@ -303,7 +303,7 @@ async def test_a_turn_that_a_crash_of_ours_cut_off_is_closed_and_not_made_again(
         turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
         begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
         words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
-        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        await turn.record_received(dumps(words) + b"\n", dumps(begun) + b"\n")
         again = await services.reopened(services.Stage(on.engine, on.directory), leg.request, leg.fence)
         outcome = await Codex().run(leg.request, again)  # the store is verified when the test is over
         assert outcome.status == "failed" and outcome.error is not None and outcome.error.kind == "cut"

@@ -190,7 +190,7 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     text, whole = output.text, output.whole
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:
-            whole = await _kept(context, text)
+            whole = await _store_text(context, text)
             rest = f"the full output is in blob:{whole.blob}; read it with read_file"
         except MootError as error:
             rest = f"the rest could not be stored: {error.message}"
@@ -206,7 +206,7 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
 
 
-async def _kept(context: RunContext, text: str) -> Whole:
+async def _store_text(context: RunContext, text: str) -> Whole:
     """Store the text as a blob. Raise StoreError."""
     data = text.encode("utf-8", "replace")
     blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")

@@ -91,12 +91,12 @@ class Line:
         elif method == "item/commandExecution/outputDelta":
             self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
         elif method.endswith("/requestApproval"):
-            self._asked(params)
+            self._approval_requested(params)
 
     def _of_turn(self, method: str, params: JsonObject) -> None:
         match method:
             case "thread/started":
-                self._begun(as_object(params.get("thread")))
+                self._session_started(as_object(params.get("thread")))
             case "turn/started":
                 self._turn_started(params)
             case "turn/completed":
@@ -104,7 +104,7 @@ class Line:
             case "turn/plan/updated":
                 self.chunks.append(data("plan", plan_of(params), id="plan"))
             case "thread/tokenUsage/updated":
-                self._took(params)
+                self._usage_updated(params)
             case "error":
                 self._failed(params)
             case _:
@@ -115,14 +115,14 @@ class Line:
     def _response(self, result: JsonObject) -> None:
         """Handle a response to one of our requests: the session that was started, resumed or forked, or the turn."""
         if (thread := as_object(result.get("thread"))) and "model" in result:
-            self._begun(thread, forced=True)
+            self._session_started(thread, forced=True)
             self.know(model=as_text(result.get("model")))
         elif (turn := as_object(result.get("turn"))) and "id" in turn and turn.get("status") == "inProgress":
             self.state = self.state._replace(turn=as_text(turn.get("id")))
         elif agent := as_text(result.get("userAgent")):
             self.know(agent_version=agent.partition("/")[2].partition(" ")[0])
 
-    def _begun(self, thread: JsonObject, *, forced: bool = False) -> None:
+    def _session_started(self, thread: JsonObject, *, forced: bool = False) -> None:
         if forced or not self.state.thread:
             self.state = self.state._replace(thread=as_text(thread.get("id")))
             self.know(session_id=self.state.thread)
@@ -209,7 +209,7 @@ class Line:
         if self.state.counted and not self.state.calls and not self.state.parts:
             self.end_step()
 
-    def _took(self, params: JsonObject) -> None:
+    def _usage_updated(self, params: JsonObject) -> None:
         reported = as_object(params.get("tokenUsage"))
         last, window = as_object(reported.get("last")), number_of(reported.get("modelContextWindow"))
         if self._inner(params):
@@ -267,9 +267,9 @@ class Line:
         index = number_of(params.get("summaryIndex", params.get("contentIndex"))) or 0
         if part.source not in ("", source):
             return
-        self._say(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
+        self._append_text(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
 
-    def _say(self, part: Part, text: str, index: int = 0) -> None:
+    def _append_text(self, part: Part, text: str, index: int = 0) -> None:
         if not part.said:
             self.chunks.append({"type": f"{part.kind}-start", "id": part.id})
         self.chunks.append({"type": f"{part.kind}-delta", "id": part.id, "delta": text})
@@ -280,7 +280,7 @@ class Line:
         """Complete a part that was streamed: add what is missing and close it."""
         text = _text_of(item, part.source)
         if len(text) > part.said:
-            self._say(part, text[part.said :], part.piece)
+            self._append_text(part, text[part.said :], part.piece)
         self.end_part(next(known for known in self.state.parts if known.id == part.id))
 
     def end_part(self, part: Part) -> None:
@@ -327,7 +327,7 @@ class Line:
             fresh, number = f"{wanted}#{self.state.prefix}.{number}", number + 1
         return fresh
 
-    def _asked(self, params: JsonObject) -> None:
+    def _approval_requested(self, params: JsonObject) -> None:
         """Start a call that is first mentioned in an approval request."""
         id = as_text(params.get("itemId"))
         if id and "command" in params and not any(call.item == id for call in self.state.calls):

@@ -56,9 +56,9 @@ class Said:
         """Append a piece of text to an item, starting its part if needed."""
         at, id = at_of(event), as_text(event.get("item_id"))
         index = event.get("content_index", event.get("summary_index"))
-        self._speak(kind, at, id, index if isinstance(index, int) else 0, text)
+        self._append_text(kind, at, id, index if isinstance(index, int) else 0, text)
 
-    def _speak(self, kind: str, at: str, id: str, index: int, text: str) -> None:
+    def _append_text(self, kind: str, at: str, id: str, index: int, text: str) -> None:
         known = self._state.open
         part_kind = _SPOKEN[kind]
         same = known is not None and (known["at"], known["kind"], known["index"]) == (at, kind, index)
@@ -78,13 +78,13 @@ class Said:
         if at not in self._state.said:
             for kind, index, text, _ in texts_of(item):
                 if text or kind == "summary":
-                    self._speak(kind, at, as_text(item.get("id")), index, text)
+                    self._append_text(kind, at, as_text(item.get("id")), index, text)
         for _, _, _, pointers in texts_of(item):
             self.annotate(pointers, at)
         sealed = as_text(item.get("encrypted_content"))
         known = self._state.open
         if sealed and (known is None or known["at"] != at):
-            self._speak("summary", at, as_text(item.get("id")), -1, "")
+            self._append_text("summary", at, as_text(item.get("id")), -1, "")
         known = self._state.open
         if known is not None and known["at"] == at:
             named = {"itemId": as_text(item.get("id")) or known["itemId"]}

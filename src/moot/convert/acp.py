@@ -240,9 +240,9 @@ class _Turn:
             return
         match kind:
             case "agent_message_chunk":
-                self._spoken("text", update)
+                self._append_text("text", update)
             case "agent_thought_chunk":
-                self._spoken("reasoning", update)
+                self._append_text("reasoning", update)
             case "tool_call" | "tool_call_update":
                 self._called(update, new=kind == "tool_call")
             case "plan":
@@ -283,7 +283,7 @@ class _Turn:
         self.writer.chunks += [FINISH_STEP, START_STEP] if state.step else [START_STEP]
         self._state = state._replace(step=True, answered=False, message="")
 
-    def _spoken(self, kind: str, update: JsonObject) -> None:
+    def _append_text(self, kind: str, update: JsonObject) -> None:
         usage = chunk_usage(update)
         if usage is not None:
             self._state = self._state._replace(calls_usage=(Usage.from_json(self._state.calls_usage or {}) + usage).to_json())

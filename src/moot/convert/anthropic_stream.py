@@ -202,7 +202,7 @@ class _Turn:
             self._result(kind, block)
         elif kind == "text":
             self._open(index, "text", {"citations": as_list(block.get("citations"))})
-            self._say(as_text(block.get("text")))
+            self._append_text(as_text(block.get("text")))
             for citation in as_list(block.get("citations")):
                 self._source(as_object(citation))
         elif kind == "thinking":
@@ -259,7 +259,7 @@ class _Turn:
         match delta.get("type"):
             case "text_delta":
                 self._expect(index, "text", {"citations": []})
-                self._say(as_text(delta.get("text")))
+                self._append_text(as_text(delta.get("text")))
             case "thinking_delta":
                 self._expect(index, "thinking", {"signature": ""})
                 self.writer.say("reasoning", as_text(delta.get("thinking")), self._made_by({}))
@@ -323,7 +323,7 @@ class _Turn:
         if state.kind:
             self._state = state._replace(at=-1, kind="", block=None)
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         if text:
             self.writer.say("text", text)
 

@@ -141,7 +141,7 @@ class _Line:
             return  # it retries by itself and reports so
         elif not self.state.step:
             self._begin("", streamed=True)
-        self._say(event)
+        self._append_text(event)
 
     def _begin(self, message: str, *, streamed: bool) -> None:
         """Start a new model call."""
@@ -171,7 +171,7 @@ class _Line:
         self.state = state._replace(inner=inner, usage=usage.to_json(), reason=inner.reason or state.reason)
         self._show(writer.chunks)
 
-    def _say(self, event: JsonObject) -> None:
+    def _append_text(self, event: JsonObject) -> None:
         inner, chunks = anthropic_stream.take(self.state.inner, event)
         self.state = self.state._replace(inner=inner)
         self._show(chunks)
@@ -221,12 +221,12 @@ class _Line:
             return
         if not state.step or id != state.message:
             self._begin(id, streamed=False)
-            self._say({"type": "message_start", "message": {name: message.get(name) for name in ("id", "model", "usage")}})
+            self._append_text({"type": "message_start", "message": {name: message.get(name) for name in ("id", "model", "usage")}})
         for block in blocks:
             index = self.state.block
             self.state = self.state._replace(block=index + 1)
-            self._say({"type": "content_block_start", "index": index, "content_block": block})
-            self._say({"type": "content_block_stop", "index": index})
+            self._append_text({"type": "content_block_start", "index": index, "content_block": block})
+            self._append_text({"type": "content_block_stop", "index": index})
 
     def _complete(self, blocks: list[JsonObject]) -> None:
         """Complete a call's input, which is whole before its block's end: approvals and tool runs may come in between."""
@@ -299,7 +299,7 @@ class _Line:
         text = as_text(event.get("result"))
         if text and not state.spoke and error is None:
             self._begin("", streamed=False)
-            self._say({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
+            self._append_text({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
         self.end_step(cut=error is not None)
         state = self.state
         cost = cost_of(event, resumed=state.resumed)

@@ -76,7 +76,7 @@ class _Step:
 class Answer:
     """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_made", "_parts", "_steps", "_used", "error", "last_at")
+    __slots__ = ("_calls", "_next_id", "_parts", "_steps", "_used", "error", "last_at")
 
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
@@ -84,7 +84,7 @@ class Answer:
         """Tool calls without an output: vendor id → index of the part, our id."""
         self._used = set[str]()
         self._steps: list[_Step] = []
-        self._made = 0
+        self._next_id = 0
         self.error = ""
         """The final error, in the program's own text."""
         self.last_at = at
@@ -143,13 +143,13 @@ class Answer:
         if kind == "text" and not block.get("citations"):
             if text := as_text(block.get("text")):
                 self._parts.append(text_part(text))
-                self._made += 1
+                self._next_id += 1
         elif kind == "thinking":
             signature = as_text(block.get("signature"))
             made_by: JsonObject = {METADATA: {"signature": signature, "provider": NAME}} if signature else _MADE_BY
-            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._made}", "text": as_text(block.get("thinking")), "state": "done"}
+            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._next_id}", "text": as_text(block.get("thinking")), "state": "done"}
             self._parts.append({**part, "providerMetadata": made_by})
-            self._made += 1
+            self._next_id += 1
         elif kind == "tool_use":
             return self._call(block)
         elif kind:
@@ -173,12 +173,12 @@ class Answer:
 
     def _other(self, block: JsonObject) -> None:
         """Add a rare block, using the stream's own translator."""
-        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._made), NAME)
+        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
         state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
         state, ended = take(state, {"type": "content_block_stop", "index": 0})
         self._parts = list(fold_parts(self._parts, (*started, *ended)))
         self._used.update(state.parts.used)
-        self._made = state.parts.next
+        self._next_id = state.parts.next
 
     def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
         """Add the output of a call; return False if no call waits for it."""
@@ -226,10 +226,10 @@ class Answer:
         if last.model:
             facts |= {"model": last.model, "provider": METADATA}
         facts["finish_reason"] = "error" if self.error else REASONS.get(last.reason, "other") if last.reason else "other"
-        facts["steps"] = list(self._told())
+        facts["steps"] = list(self._step_facts())
         return facts
 
-    def _told(self) -> Iterator[Json]:
+    def _step_facts(self) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
             facts: JsonObject = {"step": number, "model": step.model}
             facts |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}

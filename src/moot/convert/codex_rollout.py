@@ -42,7 +42,7 @@ class _Step:
 class Work:
     """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_made", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
+    __slots__ = ("_calls", "_next_id", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
 
     def __init__(self, at: int = 0, model: str = "") -> None:
         self._parts: list[Part] = []
@@ -50,7 +50,7 @@ class Work:
         """Tool calls without an output: id → index of the part."""
         self._settled: dict[str, int] = {}
         self._steps: list[_Step] = []
-        self._made = 0
+        self._next_id = 0
         self.last_at = at
         """The time of the newest line in ms; at first, of the prompt."""
         self.model = model
@@ -79,7 +79,7 @@ class Work:
             if part:
                 self._exactly(part, item, kind)
             elif kind == "message":
-                self._words(item)
+                self._add_text(item)
             elif kind == "reasoning":
                 self._thoughts(item)
             elif kind in CALLS:
@@ -92,7 +92,7 @@ class Work:
         if kind in CALLS:
             self._calls[as_text(item.get("call_id"))] = len(self._parts)
         self._parts.append(part)
-        self._made += 1
+        self._next_id += 1
 
     def facts(self, step: int, model: str, cost: int | None) -> None:
         """Add a line of moot's about the model call with that number."""
@@ -109,19 +109,19 @@ class Work:
             self._steps.append(_Step(self.model, self.last_at, at))
             self._parts.append({"type": "step-start"})
 
-    def _words(self, item: JsonObject) -> None:
+    def _add_text(self, item: JsonObject) -> None:
         text = "".join(
             as_text(as_object(block).get("text")) or as_text(as_object(block).get("refusal")) for block in as_list(item.get("content"))
         )
         if text:
             self._parts.append(text_part(text))
-        self._made += 1
+        self._next_id += 1
 
     def _thoughts(self, item: JsonObject) -> None:
         part = thought_of(item)
         if part is not None:
-            self._parts.append({**part, "id": f"{_PREFIX}.{self._made}"})
-        self._made += 1
+            self._parts.append({**part, "id": f"{_PREFIX}.{self._next_id}"})
+        self._next_id += 1
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -216,11 +216,11 @@ class Work:
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""
         reason = "error" if self.error else self.reason or "other"
-        facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._told(reason))}
+        facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._step_facts(reason))}
         model = self._steps[-1].model if self._steps else self.model
         return {**facts, "model": model, "provider": API} if model else facts
 
-    def _told(self, reason: str) -> Iterator[Json]:
+    def _step_facts(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
             facts: JsonObject = {"step": number, "model": step.model}
             facts |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}

@@ -191,7 +191,7 @@ class _Turn:
             self.end_growing()
         match kind:
             case "text" | "":
-                self._say("reasoning" if part.get("thought") is True else "text", as_text(part.get("text")), signature)
+                self._append_text("reasoning" if part.get("thought") is True else "text", as_text(part.get("text")), signature)
             case "functionCall":
                 self._call(as_object(part["functionCall"]), signature)
             case "inlineData" | "fileData":
@@ -206,7 +206,7 @@ class _Turn:
                     {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": self._made_by({"block": part})}
                 )
 
-    def _say(self, kind: Spoken, text: str, signature: str) -> None:
+    def _append_text(self, kind: Spoken, text: str, signature: str) -> None:
         if not text and not signature:
             return
         if signature and not text and self.writer.parts.kind != kind:
@@ -271,7 +271,7 @@ class _Turn:
 
     def _answer(self, kind: str, answer: JsonObject, signature: str) -> None:
         self.writer.end()
-        call = self._asked(kind, as_text(answer.get("id")))
+        call = self._call_with_id(kind, as_text(answer.get("id")))
         if call is None:
             details = self._sealed({"block": {kind: answer}}, signature)
             self.writer.chunks.append({"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": details})
@@ -280,7 +280,7 @@ class _Turn:
         details = self._sealed({"type": kind, "block": {name: answer[name] for name in _NAMES if name in answer}}, signature)
         self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
-    def _asked(self, kind: str, id: str) -> Call | None:
+    def _call_with_id(self, kind: str, id: str) -> Call | None:
         """Return the newest call of that kind, with that id if there is one."""
         for call in reversed(self.writer.parts.calls):
             made = as_object((call.metadata or {}).get(METADATA))

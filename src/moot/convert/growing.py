@@ -56,10 +56,10 @@ def grown(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tupl
 def continues(before: Sequence[Part], after: Sequence[Part]) -> bool:
     """Return True if the later parts extend the earlier ones: the same message, though its source rewrote all of it."""
     same = _common(before, after)
-    return len(after) >= len(before) and all(_goes_on(old, new) for old, new in zip(before[same:], after[same:], strict=False))
+    return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before[same:], after[same:], strict=False))
 
 
-def _goes_on(old: Part, new: Part) -> bool:
+def _extends(old: Part, new: Part) -> bool:
     if old.get("type") != new.get("type"):
         return False
     if is_tool(old):

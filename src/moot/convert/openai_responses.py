@@ -187,7 +187,7 @@ class _Said:
         piece: JsonObject = {"type": "refusal" if refusal else "output_text", field: part["text"]}
         if not refusal:
             piece["annotations"] = made.get("annotations", [])
-        item = self._named("message", made)
+        item = self._item_with_id("message", made)
         item.setdefault("role", "assistant")
         item.setdefault("status", "completed")
         if made.get("phase"):
@@ -195,7 +195,7 @@ class _Said:
         self._join(item, "content", field, piece, made)
 
     def _thought(self, part: Part, made: JsonObject) -> None:
-        item = self._named("reasoning", made)
+        item = self._item_with_id("reasoning", made)
         item.setdefault("summary", [])
         if made.get("encryptedContent"):
             item["encrypted_content"] = made["encryptedContent"]
@@ -206,7 +206,7 @@ class _Said:
         else:
             self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
 
-    def _named(self, kind: str, made: JsonObject) -> JsonObject:
+    def _item_with_id(self, kind: str, made: JsonObject) -> JsonObject:
         """Return the item with that id in this step, which may have several parts, or a new one for a part without an id."""
         id = str(made.get("itemId") or "")
         if id in self._by_id:
@@ -258,7 +258,7 @@ class _Said:
         """Return a call of the vendor's own tool with its output; empty if it has none."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         if made.get("type") == "mcp_approval_request":
-            return self._asked(part, made)
+            return self._approval(part, made)
         result = made_here(part, METADATA, self._message, self._provider, field="resultProviderMetadata")
         if result is None or not result.get("type"):
             return []
@@ -270,7 +270,7 @@ class _Said:
         call = made.get("item")
         return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
 
-    def _asked(self, part: Part, made: JsonObject) -> list[JsonObject]:
+    def _approval(self, part: Part, made: JsonObject) -> list[JsonObject]:
         """Return the vendor's approval request and the response; without a response it is denied."""
         approval = part.get("approval")
         approved = isinstance(approval, dict) and approval.get("approved") is True

@@ -201,7 +201,7 @@ class _Turn:
         self._reasoning(delta)
         content = delta.get("content")
         if isinstance(content, str):
-            self._say(content)
+            self._append_text(content)
         for piece in as_list(content):
             self._piece(as_object(piece))
         if refusal := as_text(delta.get("refusal")):
@@ -213,7 +213,7 @@ class _Turn:
             self._call({"index": 0, "function": function}, 0)
         self._extras(delta)
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         if text:
             self.end_reasoning()
             self.writer.say("text", text)
@@ -228,7 +228,7 @@ class _Turn:
     def _piece(self, piece: JsonObject) -> None:
         """Handle content in pieces: some vendors send thinking and text as a list."""
         if piece.get("type") == "text":
-            self._say(as_text(piece.get("text")))
+            self._append_text(as_text(piece.get("text")))
         elif piece.get("type") == "thinking":
             thinking = piece.get("thinking")
             text = thinking if isinstance(thinking, str) else "".join(as_text(as_object(item).get("text")) for item in as_list(thinking))

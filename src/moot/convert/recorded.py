@@ -28,7 +28,7 @@ def completed(recording: Recording) -> Recording:
     exchanges = {exchange.id: exchange for exchange in recording.exchanges}
     events = _translated(recording.events, exchanges)
     unended = _unended(events, recording.runs)
-    events = _ended(events, unended, exchanges)
+    events = _with_ends(events, unended, exchanges)
     places = {event.seq: at for at, event in enumerate(events, 1)}
     numbered = tuple(event._replace(seq=at) for at, event in enumerate(events, 1))
     spans = _spans(numbered)
@@ -87,7 +87,7 @@ def _unended(events: Sequence[Event], runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.id not in found]
 
 
-def _ended(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
+def _with_ends(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
     """Add an end for each of these runs."""
     for run in unended:
         own = [event for event in events if event.run == run.id]

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
+import jsonschema.exceptions
 from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
@@ -28,7 +29,9 @@ _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose values are data, not schemas."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref")
 """Keywords whose schemas apply to the same value: a cycle of these never ends."""
-_NO_REMOTE: Any = Registry()
+_NO_REMOTE = cast("Any", Registry)()
+_EXCEPTIONS: Any = jsonschema.exceptions
+"""The library's `best_match` is not fully typed."""
 
 
 def schema_fault(schema: JsonObject) -> str:
@@ -37,7 +40,7 @@ def schema_fault(schema: JsonObject) -> str:
         return "schema.$schema is not a string"
     try:
         validator = cast("Any", validator_for(schema, default=Draft202012Validator))
-        error = best_match(validator(validator.META_SCHEMA, format_checker=_REGEX).iter_errors(schema))
+        error = _EXCEPTIONS.best_match(validator(validator.META_SCHEMA, format_checker=_REGEX).iter_errors(schema))
         return _message(error, "schema") if error is not None else _reference_fault(schema)
     except RecursionError:
         return "it is nested too deeply"
@@ -47,7 +50,7 @@ def evaluate(value: Json, schema: JsonObject, name: str) -> JsonObject:
     """Return `{"problem": …}`, empty if the value matches, or `{"fault": …}` if the schema can't be evaluated."""
     try:
         validator = cast("Any", validator_for(schema, default=Draft202012Validator))
-        error = best_match(validator(schema, registry=_NO_REMOTE).iter_errors(value))
+        error = _EXCEPTIONS.best_match(validator(schema, registry=_NO_REMOTE).iter_errors(value))
     except RecursionError:
         return {"fault": "it refers to itself without end"}
     except Unresolvable as fault:

@@ -44,7 +44,7 @@ class Link:
         self._turn = turn
         self._serve = serve
         self._rpc = Rpc(self._send)
-        self._asked: list[Incoming] = []
+        self._permissions: list[Incoming] = []
         """Unanswered permission requests."""
         self._pumping = anyio.CancelScope(shield=True)
         self._over = False
@@ -58,7 +58,7 @@ class Link:
             try:
                 async with aclosing(self._program.reads()) as reads:
                     async for lines in reads:
-                        await self._turn.heard(*lines)
+                        await self._turn.record_received(*lines)
                         self._lines += len(lines)
                         for line in lines:
                             incoming = self._rpc.take(line)
@@ -106,7 +106,7 @@ class Link:
         """Ask the agent to end its answer. Return when it has, or its time is over. Shielded from cancellation."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
-                for request in tuple(self._asked):  # the protocol requires this answer
+                for request in tuple(self._permissions):  # the protocol requires this answer
                     await self._rpc.reply(request, {"outcome": {"outcome": "cancelled"}})
                 await self._rpc.notify("session/cancel", {"sessionId": session})
                 while not self._over and not self.state.stop:
@@ -117,7 +117,7 @@ class Link:
     async def _answer(self, incoming: Incoming) -> None:
         asks_a_person = incoming.method == "session/request_permission"
         if asks_a_person:
-            self._asked.append(incoming)
+            self._permissions.append(incoming)
         try:
             try:
                 result = await self._serve(incoming)
@@ -125,13 +125,13 @@ class Link:
                 await self._rpc.refuse(incoming, refusal.code, refusal.message)
             else:
                 if asks_a_person:
-                    self._asked.remove(incoming)
+                    self._permissions.remove(incoming)
                 await self._rpc.reply(incoming, result)
         except ProviderError:
             pass  # it died while waiting; the reader of its stdout reports that
 
     async def _send(self, line: bytes) -> None:
-        await self._turn.said(line)
+        await self._turn.record_sent(line)
         await self._program.write(line)
 
 

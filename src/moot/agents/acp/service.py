@@ -85,7 +85,7 @@ class _Leg:
 
     async def run(self) -> RunOutcome:
         """Run the turn. Raise MootError for errors before the agent's first message."""
-        wanted = await self._wanted()
+        wanted = await self._session_options()
         turn = await Turn.begin(
             self._request,
             self._context,
@@ -109,7 +109,7 @@ class _Leg:
             ending = await turn.close(ended, failure)
         return outcome_of(ending)
 
-    async def _wanted(self) -> Wanted:
+    async def _session_options(self) -> Wanted:
         """Return the requested session. From here on it is known which messages it lacks."""
         known_session = None if self.session else await self._context.session()
         if known_session is not None and not known_session.moved:
@@ -154,7 +154,7 @@ class _Leg:
             opened = await prepare(link, self._agent, wanted)
             self.session = opened.session
             await self._context.set_session(opened.session)
-            unseen = await self._earlier() if opened.fresh else self._unseen
+            unseen = await self._earlier_messages() if opened.fresh else self._unseen
             words = told(unseen, self._said.text)
             if opened.fresh:  # the protocol has no field for instructions
                 agent = self._request.agent
@@ -169,7 +169,7 @@ class _Leg:
             return Failure.of(error)
         return None
 
-    async def _earlier(self) -> tuple[Message, ...]:
+    async def _earlier_messages(self) -> tuple[Message, ...]:
         """Return the messages that a new session needs: the conversation before the prompt."""
         history = await self._context.history(_EARLIER)
         return tuple(history[:-1] if history and history[-1].role == "user" else history)

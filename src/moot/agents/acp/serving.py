@@ -114,10 +114,10 @@ class Serving:
             result = await to_thread.run_sync(work)
         except Refuse as refusal:
             if own:
-                await self._say(tool_error(own, refusal.message))
+                await self._emit(tool_error(own, refusal.message))
             raise
         if own:
-            await self._say(tool_output(own, words or result or ""))
+            await self._emit(tool_output(own, words or result or ""))
         return result
 
     # ── terminals ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +138,7 @@ class Serving:
         cwd = self._paths.resolve(str(params.get("cwd") or self._directory))
         id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=_count(params, "outputByteLimit"))
         if own:
-            await self._say(tool_output(own, f"Runs as {id}."))
+            await self._emit(tool_output(own, f"Runs as {id}."))
         return {"terminalId": id}
 
     async def _output(self, params: JsonObject) -> Json:
@@ -169,24 +169,24 @@ class Serving:
         It is shown at the running call, or else at a call of its own. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
-        own = "" if running else await self._begun(name, arguments)
+        own = "" if running else await self._start_call(name, arguments)
         answer = await self._turn.context.decide(
             OutsideCall(running[-1] if running else own, name, subject, dumps(arguments), effects, subject, like=like)
         )
         if answer.approved:
             return own
         if own:
-            await self._say(tool_denied(own))
+            await self._emit(tool_denied(own))
         raise Refuse(INTERNAL, answer.reason or "the user denied it")
 
-    async def _begun(self, name: str, arguments: JsonObject) -> str:
+    async def _start_call(self, name: str, arguments: JsonObject) -> str:
         self._own += 1
         id = f"moot.{self._turn.number}.{self._own}"
         head: JsonObject = {"toolCallId": id, "toolName": name, "providerExecuted": True, "dynamic": True}
-        await self._say({"type": "tool-input-available", **head, "input": arguments})
+        await self._emit({"type": "tool-input-available", **head, "input": arguments})
         return id
 
-    async def _say(self, *chunks: Chunk) -> None:
+    async def _emit(self, *chunks: Chunk) -> None:
         await self._turn.context.append(Event("chunks", chunks))
 
 

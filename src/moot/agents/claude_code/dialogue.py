@@ -52,11 +52,11 @@ class Dialogue:
         self._over = anyio.Event()
         self._answered = anyio.Event()
         """Set by the next result, and by the end."""
-        self._waits = ""
+        self._awaited_id = ""
         """The request whose response is awaited."""
-        self._wanted: tuple[str, ...] = ()
+        self._server_names: tuple[str, ...] = ()
         """The MCP servers that moot provides."""
-        self._heard = anyio.Event()
+        self._response_event = anyio.Event()
         """The awaited response arrived, or the connection has ended."""
         self._reading = anyio.CancelScope(shield=True)
         self._failure: MootError | None = None
@@ -64,9 +64,9 @@ class Dialogue:
     async def run(self, prompt: JsonObject, servers: JsonObject) -> None:
         """Provide the MCP servers, send the prompt and serve requests until the end. If cancelled, interrupt the program first."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._guarded, self._read, group)
+            group.start_soon(self._guard, self._read, group)
             try:
-                await self._guarded(self._begin, prompt, servers)
+                await self._guard(self._begin, prompt, servers)
                 await self._over.wait()
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
@@ -79,34 +79,34 @@ class Dialogue:
             raise self._failure
 
     async def _begin(self, prompt: JsonObject, servers: JsonObject) -> None:
-        await self._say(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
+        await self._send_line(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
         if servers:  # before the prompt, so that it starts with these tools
             request = self.request(subtype="mcp_set_servers", servers=servers)
-            self._waits, self._wanted = str(request["request_id"]), tuple(servers)
-            await self._say(request)
+            self._awaited_id, self._server_names = str(request["request_id"]), tuple(servers)
+            await self._send_line(request)
             with anyio.move_on_after(_CONNECTING):
-                await self._heard.wait()
-        await self._say(prompt)
+                await self._response_event.wait()
+        await self._send_line(prompt)
 
     async def _connected(self, message: JsonObject) -> None:
         """Handle the response about the servers: report those that are not connected."""
         response = as_object(message.get("response"))
-        if not self._waits or response.get("request_id") != self._waits:
+        if not self._awaited_id or response.get("request_id") != self._awaited_id:
             return
-        self._waits = ""
+        self._awaited_id = ""
         missing = as_object(as_object(response.get("response")).get("errors"))
         if response.get("subtype") == "error":  # a version that does not accept servers this way
-            missing = dict.fromkeys(self._wanted, response.get("error"))
+            missing = dict.fromkeys(self._server_names, response.get("error"))
         for name, why in missing.items():
             await self._context.append(unreached(name, str(why or "")))
-        self._heard.set()
+        self._response_event.set()
 
     def request(self, **fields: Json) -> JsonObject:
         """Create a request of moot's."""
         self._requests += 1
         return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
 
-    async def _guarded(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Store an error on moot's side, so that it is raised once and unwrapped; it ends the dialogue."""
         try:
             await work(*arguments)
@@ -119,13 +119,13 @@ class Dialogue:
         with self._reading:
             async for lines in self._program.reads():
                 for batch in _batches(lines):
-                    await self._turn.heard(*batch)
+                    await self._turn.record_received(*batch)
                     for line in batch:
                         await self._act(line, group)
                 self._close_when_done()
         self._over.set()
         self._answered.set()
-        self._heard.set()
+        self._response_event.set()
 
     def _close_when_done(self) -> None:
         """Close stdin if nothing more will come: a result ends a turn, but a sub-agent in the background starts another."""
@@ -143,7 +143,7 @@ class Dialogue:
         match message.get("type"):
             case "control_request":
                 scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
-                group.start_soon(self._guarded, self._answer, _exactly(line, message), scope, over)
+                group.start_soon(self._guard, self._answer, _exactly(line, message), scope, over)
             case "control_response":
                 await self._connected(message)
             case "control_cancel_request":
@@ -190,7 +190,7 @@ class Dialogue:
             finally:
                 self._open.pop(id, None)
                 over.set()
-            await self._say(response)
+            await self._send_line(response)
         self._close_when_done()
 
     async def _withdraw(self, id: str) -> None:
@@ -211,15 +211,15 @@ class Dialogue:
             self._served.decided(id)
         return reply_to(request, answer)
 
-    async def _say(self, *messages: JsonObject) -> None:
+    async def _send_line(self, *messages: JsonObject) -> None:
         lines = [dumps(message) + b"\n" for message in messages]
-        await self._turn.said(*lines)
+        await self._turn.record_sent(*lines)
         for line in lines:
             await self._program.write(line)
 
     async def _interrupt(self) -> None:
         with anyio.move_on_after(_GRACE):
-            await self._guarded(self._say, self.request(subtype="interrupt"))
+            await self._guard(self._send_line, self.request(subtype="interrupt"))
             self._answered = anyio.Event()
             await self._answered.wait()
         self._reading.cancel()

@@ -61,7 +61,7 @@ class _Leg:
 
     async def _talk(self, said: Said) -> RunOutcome:
         tools = own_tools(self._request.agent)
-        begins, prompt = await self._beginning(said)
+        begins, prompt = await self._session_start(said)
         turn = await Turn.begin(
             self._request,
             self._context,
@@ -76,7 +76,7 @@ class _Leg:
         try:
             dialogue, failure = await self._process(turn, said, begins, prompt, Served(self._context, tools, said.number))
             if dialogue.lost and begins.session:
-                prompt = told(await self._earlier(), said.text)
+                prompt = told(await self._earlier_messages(), said.text)
                 dialogue, failure = await self._process(turn, said, Begins(), prompt, Served(self._context, tools, said.number))
             self._session = dialogue.session or self._session
             ended = "eof" if dialogue.results else "cut"
@@ -108,16 +108,16 @@ class _Leg:
                 return dialogue, None
             return dialogue, Failure.of(runs.died("exited before it answered", await runs.ended()))
 
-    async def _beginning(self, said: Said) -> tuple[Begins, str]:
+    async def _session_start(self, said: Said) -> tuple[Begins, str]:
         """Return where the turn starts, and the prompt with the messages that its session lacks."""
         if self._session:
             return Begins(self._session), said.text
         session = await self._context.session()
         if session is None:
-            return Begins(), told(await self._earlier(), said.text)
+            return Begins(), told(await self._earlier_messages(), said.text)
         return Begins(session.id, session.moved, _place(session)), told(session.unseen, said.text)
 
-    async def _earlier(self) -> list[Message]:
+    async def _earlier_messages(self) -> list[Message]:
         """Return the branch before the prompt."""
         messages = await self._context.history(_EARLIER)
         while messages and messages[-1].role == "user":

@@ -67,7 +67,7 @@ class Plan:
         if self.instructions:
             facts["developerInstructions"] = self.instructions
         if self.servers:
-            facts["config"] = {"mcp_servers": {server.name: _handed(server) for server in self.servers}}
+            facts["config"] = {"mcp_servers": {server.name: _server_config(server) for server in self.servers}}
         return facts
 
     def asked(self) -> JsonObject:
@@ -91,7 +91,7 @@ class Talk:
         self._said = said
         self._rpc = Rpc(self._send, envelope={})
         self._items: dict[str, JsonObject] = {}
-        self._asked: dict[str, anyio.CancelScope] = {}
+        self._pending: dict[str, anyio.CancelScope] = {}
         """Pending decisions by the id of the request: Codex may continue without an answer."""
         self._servers: dict[str, str] = {}
         """MCP server → its startup status."""
@@ -141,14 +141,14 @@ class Talk:
     # ── what we say ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _send(self, line: bytes) -> None:
-        await self._turn.said(line)
+        await self._turn.record_sent(line)
         await self._program.write(line)
 
     async def _speak(self, prompt: Told) -> None:
         about: JsonObject = {"name": "moot", "title": "moot", "version": __version__}
         await self._rpc.request("initialize", {"clientInfo": about, "capabilities": None}, seconds=HANDSHAKE)
         await self._rpc.notify("initialized")
-        session, unseen = await self._go_on()
+        session, unseen = await self._open_session()
         await self._context.set_session(session)
         text = told(unseen, prompt.text)
         pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
@@ -161,7 +161,7 @@ class Talk:
         if self._cut is not None:
             raise self._cut
 
-    async def _go_on(self) -> tuple[str, Sequence[Message]]:
+    async def _open_session(self) -> tuple[str, Sequence[Message]]:
         """Return the session to continue, and the messages that it lacks."""
         known = await self._context.session()
         if known is not None:
@@ -199,7 +199,7 @@ class Talk:
     async def _read(self, group: TaskGroup | None) -> None:
         async with aclosing(self._program.reads()) as reads:
             async for lines in reads:
-                await self._turn.heard(*lines)
+                await self._turn.record_received(*lines)
                 for line in lines:
                     if (incoming := self._rpc.take(line)) is not None:
                         self._heed(incoming, group)
@@ -219,7 +219,7 @@ class Talk:
         elif incoming.method == "mcpServer/startupStatus/updated":
             self._server(as_text(params.get("name")), params, group)
         elif incoming.method == "serverRequest/resolved":
-            scope = self._asked.get(str(params.get("requestId")))
+            scope = self._pending.get(str(params.get("requestId")))
             if scope is not None:
                 scope.cancel()
         elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
@@ -246,9 +246,9 @@ class Talk:
             await self._answer_alone(incoming)
             return
         with anyio.CancelScope() as scope:
-            self._asked[str(incoming.id)] = scope
+            self._pending[str(incoming.id)] = scope
             answer = await self._context.decide(request.call)
-            del self._asked[str(incoming.id)]
+            del self._pending[str(incoming.id)]
             await self._reply(incoming, request.reply(answer))
 
     async def _reply(self, incoming: Incoming, result: Json) -> None:
@@ -286,7 +286,7 @@ def _id_of(begun: Json) -> str:
     return id
 
 
-def _handed(server: McpServer) -> JsonObject:
+def _server_config(server: McpServer) -> JsonObject:
     """Return an MCP server in the form of Codex's configuration."""
     if server.command:
         return {"command": server.command, "args": list(server.args), "env": dict(server.env)}

@@ -58,7 +58,7 @@ class Program:
         self._group: TaskGroup | None = None
         self._child: Child | None = None
         self._writing = anyio.Lock()
-        self._held = bytearray()
+        self._buffer = bytearray()
         """The start of an incomplete line; stored here, so that a cancelled read can be continued."""
 
     async def __aenter__(self) -> Program:
@@ -99,7 +99,7 @@ class Program:
         """
         stdout = self.child.stdout
         assert stdout is not None
-        buffer = self._held
+        buffer = self._buffer
         while data := await stdout.read(READ):
             due = anyio.current_time() + BEAT
             whole, newline, rest = data.rpartition(b"\n")

@@ -26,7 +26,7 @@ _PATIENCE = 2.0
 
 
 class Turn:
-    """A turn, started by `begin` and ended by `close`. In between, any task may call `heard` and `said`; each commits before it returns."""
+    """A turn, started by `begin` and ended by `close`. `record_received` and `record_sent` may be called from any task."""
 
     def __init__(self, request: RunRequest, context: RunContext, translator: Translator[Any], exchange: Exchange, number: int) -> None:
         self.request = request
@@ -85,11 +85,11 @@ class Turn:
         """Return the translator's state, including the lines being committed."""
         return self._state
 
-    async def heard(self, *lines: Raw) -> tuple[Chunk, ...]:
+    async def record_received(self, *lines: Raw) -> tuple[Chunk, ...]:
         """Record the lines of one read, each with its end, in one append. Return their chunks. Shielded from cancellation."""
         return await self._record(lines, sent=False)
 
-    async def said(self, *lines: Raw) -> tuple[Chunk, ...]:
+    async def record_sent(self, *lines: Raw) -> tuple[Chunk, ...]:
         """Record our lines, without the keys of MCP servers, before they are written. They must contain no other secret."""
         return await self._record(tuple(map(self._hidden, lines)), sent=True)
 

@@ -22,7 +22,7 @@ class MessagesAnswer:
         self._id = id
         self._model = model
         self._thinking = thinking
-        self._waiting: dict[int, list[Change]] = {}
+        self._pending: dict[int, list[Change]] = {}
         """Changes of pieces that are not open yet, by piece."""
         self._current: int | None = None
         self._blocks = 0
@@ -39,7 +39,7 @@ class MessagesAnswer:
             if change.piece.kind == "reasoning" and not self._thinking:
                 continue
             self._calls = self._calls or change.piece.kind == "call"
-            self._waiting.setdefault(change.at, []).append(change)
+            self._pending.setdefault(change.at, []).append(change)
             frames += self._flush()
         return frames
 
@@ -53,10 +53,10 @@ class MessagesAnswer:
     def _flush(self) -> list[JsonObject]:
         """Return the frames that can be sent: of the open block, and of the next ones once it has ended."""
         frames: list[JsonObject] = []
-        while self._waiting:
+        while self._pending:
             if self._current is None:
-                self._current = min(self._waiting)
-            ready = self._waiting.pop(self._current, [])
+                self._current = min(self._pending)
+            ready = self._pending.pop(self._current, [])
             for change in ready:
                 frames += self._frames(change)
             if not ready or ready[-1].what != "close":
