@@ -16,7 +16,7 @@ def test_nothing_before_leaves_the_prompt_alone() -> None:
     assert told([Message("1", "user", ())], "go on") == "go on"
 
 
-def test_who_said_what_and_what_was_called_is_told() -> None:
+def test_earlier_messages_and_calls_become_text() -> None:
     assert told([USER, ANSWER], "And now?").splitlines() == [
         "Earlier messages of this conversation, which you have not seen yet:",
         "",

@@ -1,4 +1,4 @@
-"""What other programs ask, in each dialect, and what is made of it."""
+"""Requests of other programs, in each dialect."""
 
 from __future__ import annotations
 
