@@ -208,7 +208,7 @@ def test_nonsense_is_never_an_error_of_ours(name: str, raws: list[bytes], ended:
 
 
 @dialects
-def test_what_says_nothing_is_a_failure_in_words(name: str) -> None:
+def test_an_empty_answer_is_a_failure_with_a_message(name: str) -> None:
     for raws in ([], [b": keep-alive\n\n"] * 3, [b"<!doctype html><title>502</title>"], [b"data: {]\n\n"]):
         _, ending = check(name, raws)
         assert ending.finish_reason == "error" and ending.error is not None and ending.error.message
@@ -301,7 +301,7 @@ def test_a_request_never_has_a_call_without_its_one_output(name: str, messages: 
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_what_a_model_said_goes_back_to_it(path: Path) -> None:
+def test_a_models_output_is_sent_back_to_it(path: Path) -> None:
     name = path.parent.name
     folded = fold_parts((), [{"type": "start-step"}, *translate(name, FRAMES[path])[0]])
     done = tuple(

@@ -38,7 +38,7 @@ async def test_a_crash_in_the_middle_keeps_what_was_said_and_tells_what_it_compl
     steps = [{"say": "half of it"}, {"update": call}, {"stderr": "Segfault \x1b[31mhere\n"}, {"exit": 3}]
     async with acp_stage(tmp_path, {"prompt": steps}) as on:
         run = await on.run()
-        assert "ended before its answer was whole (exit code 3): Segfault here" in failure(run)
+        assert "exited before its answer was complete (exit code 3): Segfault here" in failure(run)
         assert await on.text(run) == "half of it"
         (part,) = await on.calls(run)
         assert (part["state"], part["errorText"]) == ("output-error", "the agent ended before the call did")
@@ -52,7 +52,7 @@ async def test_a_program_that_ends_at_once_is_told_with_its_words(tmp_path: Path
 async def test_an_agent_that_closes_its_stdout_has_ended(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"say": "bye"}, {"close": 1}, {"sleep": 30}], "deaf": True}) as on:
         run = await on.run()
-        assert "ended before its answer was whole" in failure(run)
+        assert "exited before its answer was complete" in failure(run)
         assert await on.text(run) == "bye"
 
 
@@ -107,7 +107,7 @@ async def test_noise_between_the_messages_is_kept_and_does_no_harm(tmp_path: Pat
 async def test_a_program_that_only_makes_noise_is_no_agent(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"say": "first"}, {"repeat": 20_000, "steps": [{"raw": "y"}]}, {"sleep": 30}]}) as on:
         run = await on.run()
-        assert "writes to stdout what is no message" in failure(run)
+        assert "writes lines to stdout that are not messages" in failure(run)
         assert await on.text(run) == "first"
 
 
@@ -128,7 +128,7 @@ async def test_an_agent_that_wants_a_login_is_told_with_its_own_command(tmp_path
     refuse = {"session/new": {"code": -32000, "message": "Authentication required"}}
     async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}, name="opencode") as on:
         run = await on.run()
-        assert "'opencode' wants somebody to log in first: Authentication required" in failure(run)
+        assert "'opencode' requires a login: Authentication required" in failure(run)
         assert run.error is not None and run.error.kind == "auth" and run.error.fix == "log in with `opencode auth login`"
 
 

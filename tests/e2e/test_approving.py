@@ -149,7 +149,7 @@ def test_edited_arguments_run_to_the_byte_and_the_model_is_told(
     (call,) = [part for part in json.loads(said(moot))["data"][-1]["parts"] if "approval" in part]
     assert (call["input"], call["approval"]["input"]) == ({"command": "touch model"}, {"command": "touch mine"})
     told = json.dumps(model.requests()[-1]["body"])
-    assert "The person changed the arguments" in told and "touch model" in told and "touch mine" in told
+    assert "The user changed the arguments" in told and "touch model" in told and "touch mine" in told
 
 
 def test_invalid_arguments_from_the_editor_leave_the_call_pending(

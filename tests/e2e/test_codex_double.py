@@ -188,7 +188,7 @@ async def test_a_turn_that_a_crash_cut_off_is_closed_when_another_prompt_takes_i
         turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
         begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
         words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
-        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        await turn.record_received(dumps(words) + b"\n", dumps(begun) + b"\n")
         await on.engine.store.records.interrupt(leg.fence.run, owner=leg.request.run.owner, fence=leg.fence.number)
         await on.ask("something else", agent="answer", conversation=leg.request.conversation.id)
         exchange = await on.engine.store.records.exchange(exchange_id(leg.fence.run, 1, 0))
@@ -218,7 +218,7 @@ async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage:
     async with stage([], agents=agents()) as on:
         run, message = await on.ask("go", agent="crash")
         assert run.status == "failed" and run.error.kind == "transport"
-        assert run.error.message.endswith("ended before its answer did (exit code 101): thread 'main' panicked: out of luck")
+        assert run.error.message.endswith("exited before its answer was complete (exit code 101): thread 'main' panicked: out of luck")
         assert said(message) == "Half an ans" and calls(message)[0]["state"] == "output-error"
         assert (await lines(on, run))[-1] == (False, b'{"method":"item/agentMess')
         assert run.agent_session_id == codex_program.THREAD, "the next prompt goes on in it"
@@ -228,7 +228,7 @@ async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage:
 @pytest.mark.parametrize(
     ("behaviour", "kind", "words"),
     [
-        ("silent", "transport", "ended before its answer did (exit code 0)"),
+        ("silent", "transport", "exited before its answer was complete (exit code 0)"),
         ("fail", "overloaded", "the model is overloaded"),
         ("refuse", "protocol", "thread/start was refused: no rollout found: refuse"),
     ],
@@ -303,7 +303,7 @@ async def test_a_turn_that_a_crash_of_ours_cut_off_is_closed_and_not_made_again(
         turn = await Turn.begin(leg.request, leg, CodexAppServer(), number=1, prompt=b"go")
         begun = {"method": "item/started", "params": {"item": {"type": "commandExecution", "id": "c", "command": "ls"}}}
         words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
-        await turn.heard(dumps(words) + b"\n", dumps(begun) + b"\n")
+        await turn.record_received(dumps(words) + b"\n", dumps(begun) + b"\n")
         again = await services.reopened(services.Stage(on.engine, on.directory), leg.request, leg.fence)
         outcome = await Codex().run(leg.request, again)  # the store is verified when the test is over
         assert outcome.status == "failed" and outcome.error is not None and outcome.error.kind == "cut"

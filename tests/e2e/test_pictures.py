@@ -80,7 +80,7 @@ async def test_a_picture_goes_out_as_the_model_takes_it(stage: Any, given: Part,
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
 async def test_what_can_not_be_shown_is_said_in_words_to_the_model_and_the_person(stage: Any, dialect: str) -> None:
-    for facts, data, words in ((BLIND, picture(3, 3), "takes no pictures"), (SEES, b"no picture", "can't be read")):
+    for facts, data, words in ((BLIND, picture(3, 3), "does not accept images"), (SEES, b"no picture", "can't be read")):
         async with stage([Reply(text="ok")], dialect=dialect, priced=facts) as on:
             submitted = await on.engine.runs.submit(Prompt((text_part("Look."), part(data)), directory=str(on.directory)))
             run = await on.follow(submitted)

@@ -1,4 +1,4 @@
-"""The loop's own limits: steps, repetition, tokens, money."""
+"""The loop's own limits: steps, repetition, tokens, cost."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from moot.types.limits import Limits
 
 
 def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
-    """What stops the run before its next step, in words; None when nothing does."""
+    """Return why the run must stop before its next step, or None."""
     if max_steps and position.step > max_steps:
         return _limit(f"stopped after {max_steps} steps", "--max-steps or limits.steps")
     if limits.repeats and _repeats(position) >= limits.repeats:
-        return _limit(f"stopped: the same tool call was made {limits.repeats} times in a row", "limits.repeats")
+        return _limit(f"stopped after {limits.repeats} identical tool calls in a row", "limits.repeats")
     usage = position.usage
     tokens = (usage.input or 0) + (usage.output or 0)
     if limits.tokens and tokens >= limits.tokens:
         return _limit(f"stopped after {tokens:,} tokens", "limits.tokens")
     if limits.cost and any(cost is None for cost in position.costs):
-        return _limit("stopped: a limit of money is set, and what this model costs is not known", "limits.cost")
+        return _limit("stopped: a cost limit is set, but the price of this model is unknown", "limits.cost")
     if limits.cost and position.spent >= limits.cost:
         return _limit(f"stopped after ${position.spent / 1e9:.4f}", "--max-cost or limits.cost")
     return None
 
 
 def _repeats(position: Position) -> int:
-    """How often the last call stands at the end of the row of all calls."""
-    count = 0
-    for signature in reversed(position.signatures):
-        if signature != position.signatures[-1]:
-            break
-        count += 1
-    return count
+    """Return how many identical calls are at the end of the list of all calls."""
+    made = position.signatures
+    return next((count for count, other in enumerate(reversed(made)) if other != made[-1]), len(made))
 
 
 def _limit(message: str, key: str) -> Failure:

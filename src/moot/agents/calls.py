@@ -1,4 +1,4 @@
-"""A step's tool calls: concurrent ones together, others in order; each is decided, journaled and has exactly one output."""
+"""A step's tool calls: concurrent ones run together, others in order. Each is authorized, journaled and gets exactly one output."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ log = logging.getLogger("moot.agents")
 
 UNKNOWN = (
     "The outcome of this call is unknown: moot was stopped while it ran. It may or may not have taken effect, and it was not repeated. "
-    "Look at the state of things before you go on."
+    "Check the current state before you continue."
 )
 
-EDITED = "[The person changed the arguments before they allowed the call. It ran with: {}]\n"
+EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
 
 
-HANDED = "Given to the program that asked: it carries this call out itself."
+HANDED = "Passed to the calling program, which runs this call itself."
 
 
 async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool], served: Served | None = None) -> None:
-    """Every call has its output when this returns. Raises Parked once all that could run has ended and an answer is still out.
+    """Run the calls; every call has its output on return. Raise Parked once all runnable calls have ended and an approval is pending.
 
-    Calls that `served` takes are not run: that they were handed over is their output.
+    Calls of tools in `served` are not run: their output says that they were passed on.
     """
     parked = False
     numbered: list[tuple[int, Call]] = []
@@ -101,7 +101,7 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        await _refuse(context, key, call, f"there is no tool named {call.tool!r}; the tools are: {known}")
+        await _refuse(context, key, call, f"tool {call.tool!r} not found; available tools: {known}")
         return
     arguments = parse(tool, call.input)
     if isinstance(arguments, str):
@@ -116,8 +116,8 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
     if verdict.arguments is not None:
         changed = loads_exact(verdict.arguments)
         arguments, body["input"], note = parse(tool, changed), changed, EDITED.format(verdict.arguments.decode())
-        if isinstance(arguments, str):  # the tool has changed since they were checked
-            await _refuse(context, key, call, f"the arguments as a person edited them can't be used: {arguments}")
+        if isinstance(arguments, str):  # the tool has changed since they were validated
+            await _refuse(context, key, call, f"the edited arguments are not valid: {arguments}")
             return
 
     async def work() -> Result:
@@ -130,22 +130,22 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
 
 
 async def _output(tool: Tool, arguments: object, context: ToolContext) -> ToolOutput:
-    """The tool's own output; what a tool raises, which none may and a plugin might, is one that says so."""
+    """Run the tool. An exception, which no tool should raise, becomes an error output."""
     try:
         return await tool.run(arguments, context)
     except StoreError:
-        raise  # the log itself could not go on
+        raise  # a failure of the log itself
     except Exception as error:
         log.exception("the tool %s raised", tool.name, extra={"run": context.key.partition("/")[0]})
         return ToolOutput(f"the tool failed: {type(error).__name__}: {error}", error=True)
 
 
 async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:
-    """Policy's yes; None when the call was denied or has its output already."""
+    """Return the policy's approval, or None if the call was denied or already has its output."""
     if context.standing(key) == "ended":
         return None
     if context.standing(key) == "begun" and not tool.idempotent:
-        return Verdict(True)  # decided before its start, and not repeated: `once` says that its outcome is unknown
+        return Verdict(True)  # authorized before it started, and not repeated: `once` reports that its outcome is unknown
     verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(call.input))
     if verdict.allowed:
         return verdict
@@ -158,7 +158,7 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
 
 
 async def _refuse(context: RunContext, key: str, call: Call, reason: str) -> None:
-    """The output of a call that can't be made; of one that was begun with the tools of another time only that it is unknown."""
+    """Write the error output of a call that can't run. If it was started earlier, report that its outcome is unknown."""
 
     async def nothing() -> Result:
         return Result(None)
@@ -170,7 +170,7 @@ async def _refuse(context: RunContext, key: str, call: Call, reason: str) -> Non
 
 
 async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = None) -> None:
-    """Writes the output of a call that was never started; once only."""
+    """Write the output of a call that was never started, once."""
     if context.standing(key) != "ended":
         await context.append(Event("chunks", chunks, phase="end", key=f"{key}.0", body={"value": value}), fold=True)
         point("call.settled")
@@ -186,28 +186,28 @@ async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> No
 
 
 async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Result:
-    """A tool's output as the one event that ends it: cut to what a model gets, the rest in a blob."""
+    """Return the event that ends the call: the output truncated for the model, the full output in a blob."""
     text, whole = output.text, output.whole
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:
-            whole = await _kept(context, text)
-            rest = f"the whole output is at blob:{whole.blob}, which read_file can page"
+            whole = await _store_text(context, text)
+            rest = f"the full output is in blob:{whole.blob}; read it with read_file"
         except MootError as error:
-            rest = f"the rest could not be kept: {error.message}"
-        text = f"{text[:TOOL_OUTPUT_CHARACTERS]}\n[cut: {len(output.text):,} characters in all; {rest}]"
-    noted: JsonObject = {} if whole is None else {"providerMetadata": {chunk.OURS: whole.to_json()}}
+            rest = f"the rest could not be stored: {error.message}"
+        text = f"{text[:TOOL_OUTPUT_CHARACTERS]}\n[truncated: {len(output.text):,} characters in total; {rest}]"
+    details: JsonObject = {} if whole is None else {"providerMetadata": {chunk.OURS: whole.to_json()}}
     if output.error:
-        return Result({"error": True}, ({**chunk.tool_error(call.id, text), **noted},))
+        return Result({"error": True}, ({**chunk.tool_error(call.id, text), **details},))
     value: Json = output.value if output.structured and whole is None else text
     if output.files:
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
-    # the structured value is for faces and rides in the journal: on the chunk it would replace what the call's metadata holds
+    # the structured value is for faces and stays in the journal: on the chunk it would replace the call's metadata
     shown = output.value if len(text) <= INLINE_BYTES else None
-    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **noted},))
+    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
 
 
-async def _kept(context: RunContext, text: str) -> Whole:
-    """The text as a blob. Raises StoreError."""
+async def _store_text(context: RunContext, text: str) -> Whole:
+    """Store the text as a blob. Raise StoreError."""
     data = text.encode("utf-8", "replace")
     blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")
     tail = data[-TAIL_BYTES:].decode("utf-8", "ignore")

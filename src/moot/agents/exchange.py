@@ -1,4 +1,4 @@
-"""One exchange with a model: the request goes out, raw comes in, and each socket read is committed as one append."""
+"""One exchange with a model: send the request, receive raw, and commit each socket read as one append."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from moot.types.provider import Spoils, Translator
 from moot.types.store import CloseExchange, OpenExchange
 
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
-"""What nearly every frame stands for, and what says nothing about where the run stands."""
+"""Chunk types of nearly every frame; they don't affect the run's position."""
 
 
 UNANSWERED = frozenset({"timeout"})
-"""A provider that stayed silent may have worked on the request, so nobody knows what it charges. A connection that broke before a byte
-came back is taken for a request that did not arrive: most never did, and a run that stumbled once would have no price."""
+"""Failures after which the cost is unknown, because a silent provider may have worked on the request. A connection that broke before the
+first byte counts as a request that never arrived, so that one network error does not make a run's cost unknown.
+"""
 
 
 @dataclass(slots=True)
 class _Live:
-    """An exchange while it runs; the translator's state lives only here."""
+    """A live exchange; the translator's state exists only here."""
 
     context: RunContext
     position: Position
@@ -46,10 +47,10 @@ class _Live:
     run: str
     spoils: Spoils | None
     heard: bool = False
-    """Something of an answer has come."""
+    """A part of an answer has arrived."""
 
     async def take(self, raws: tuple[Raw, ...]) -> None:
-        """Translates the frames of one socket read and commits them together."""
+        """Translate the frames of one socket read and commit them together."""
         feed, state, attempt = self.translator.feed, self.state, self.attempt
         now, run, exchange = self.context.ports.now(), self.run, attempt.exchange
         self.heard = True
@@ -61,7 +62,7 @@ class _Live:
                 attempt.first_at = attempt.first_at or (now if attempt.visible else 0)
             events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
         self.state = state
-        with anyio.CancelScope(shield=True):  # what the state knows must be in the log, or the end would hold what nothing there stands for
+        with anyio.CancelScope(shield=True):  # the log must contain what the translator has seen, or the end would not match it
             await self.context.append(*events)
         point("exchange.read")
 
@@ -70,7 +71,7 @@ class _Live:
         return self.spoils is not None and self.spoils.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
-        """Closes what is open and writes the exchange's end; `mark` says that the attempt is given up."""
+        """Close what is open and write the exchange's end. `mark` means that the attempt is abandoned."""
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
         ending, charged, body = settled(ending, ended, failure, self.choice.model, heard=self.heard)
@@ -89,17 +90,17 @@ class _Live:
 
 
 def settled(ending: Ending, ended: Ended, failure: Failure | None, model: Model, *, heard: bool) -> tuple[Ending, int | None, JsonObject]:
-    """How an exchange ended, what is charged for it, and the body of its end; `heard` says that something of an answer had come."""
+    """Return the ending, the cost and the body of the end event. `heard` means that a part of an answer had arrived."""
     if failure is not None:
         ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
     charged = ending.cost if ending.cost is not None else price(model, ending.usage)
     if failure is not None and not heard and failure.kind not in UNANSWERED:
-        charged = 0  # refused: nothing was made, so nothing is owed
+        charged = 0  # refused: nothing was generated, so nothing is charged
     return ending, charged, end_body(ending, ended, charged, failure)
 
 
 def abandoned(attempt: Attempt) -> chunk.Chunk:
-    """The mark behind an attempt that was given up: its parts stay to be seen and never enter history."""
+    """Return the marker after an abandoned attempt: its parts stay visible but never enter the history."""
     attempt.marked = True
     name = f"{attempt.step}.{attempt.number}"
     return chunk.data("attempt", {"step": attempt.step, "attempt": attempt.number, "abandoned": True}, id=name)
@@ -108,7 +109,7 @@ def abandoned(attempt: Attempt) -> chunk.Chunk:
 async def converse(
     context: RunContext, position: Position, choice: Choice, request: Request, *, run: str, conversation: str, number: int
 ) -> Attempt:
-    """Runs one attempt to its end; what became of it is in its `ending`. Cancellation closes it and passes through."""
+    """Run one attempt to its end; the result is in its `ending`. Cancellation closes the exchange and propagates."""
     step = position.step
     attempt = Attempt(step, number, request.exchange, at=context.ports.now())
     first = not position.attempts
@@ -147,7 +148,7 @@ async def converse(
                 await context.append(Event("raw", (), error.raw, run, exchange.id, body=REFUSED))
             await live.end("cut", Failure.of(error), mark=True)
     else:
-        with anyio.CancelScope(shield=True):  # a cancel may come just now, and it has ended all the same
+        with anyio.CancelScope(shield=True):  # the exchange has ended even if a cancel arrives now
             await live.end("cut" if live.spoiled else "eof", None, mark=True)
     return attempt
 

@@ -1,4 +1,4 @@
-"""moot's own loop (agent_type `moot`): model call, tool calls, again, until the answer is whole or a limit is met."""
+"""moot's own loop (agent_type `moot`): model call, tool calls, and again, until the answer is complete or a limit is reached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from moot.types.tool import Tool
 
 
 class Loop:
-    """The agent service of moot itself. Holds nothing: where a run stands is in its journal."""
+    """The agent service of moot itself. Stateless: a run's position is in its journal."""
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         position = locate(await context.journal())
@@ -41,27 +41,27 @@ class Loop:
             if last.error is not None:
                 return _outcome(position, "error", last.error)
             await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
-            handed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
-            await _finish_step(context, request, position, attempt, choice, handed=handed)
+            passed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
+            await _finish_step(context, request, position, attempt, choice, handed=passed)
 
 
 def _offer(setup: StepSetup, position: Position) -> tuple[Tool, ...]:
-    """The step's tools. A small model that calls by schema gets none in its last step, so that it must answer."""
+    """Return the step's tools. A small model that calls by schema gets none in its last step, so that it must answer."""
     last = setup.choices[0].model.tools == "schema" and setup.max_steps > 0 and position.step >= setup.max_steps
     return () if last else setup.tools
 
 
 def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> tuple[StepSetup, frozenset[str]]:
-    """Tells the model, once, when a reload has changed the set of tools between two steps."""
+    """Tell the model, once, that a reload changed the set of tools between two steps."""
     names = frozenset(tool.name for tool in tools)
     if before is None or names == before or not names:
         return setup, names
-    line = f"The tools have changed; there are now: {', '.join(sorted(names))}."
+    line = f"The available tools have changed. They are now: {', '.join(sorted(names))}."
     return dataclasses.replace(setup, system=f"{setup.system}\n\n{line}"), names
 
 
 async def _steer(context: RunContext, position: Position) -> None:
-    """Takes in what people said meanwhile, at a step's border only; a finished run goes on for it."""
+    """Add messages that users sent meanwhile, between steps only; a finished run continues for them."""
     if position.attempts:
         return
     items = await context.inbox()

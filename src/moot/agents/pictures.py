@@ -1,4 +1,4 @@
-"""Files on their way to a model: blobs are put in, and pictures made to fit what the model takes."""
+"""Files for a model: blobs are embedded, and images are converted to fit the model's limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from moot.types.message import Message
 from moot.types.model import Model
 from moot.types.part import Part, is_tool, text_part
 
-__all__ = ["Files"]
-
 _SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.scaling:fitted"})
 
 
 class Files:
-    """Makes messages ready for one model: dialects are pure and can neither fetch nor scale. The stored messages stay as they are."""
+    """Converter of messages for one model, because dialects are pure and can neither fetch nor scale. Stored messages don't change."""
 
     def __init__(self, context: RunContext, model: Model) -> None:
         self._context = context
@@ -35,12 +33,12 @@ class Files:
         self._notes: dict[str, str] = {}
 
     def notes(self, known: Sequence[Part]) -> tuple[Chunk, ...]:
-        """What a person should be told and is not yet, as `data-note` chunks."""
-        told = {str(part.get("id")) for part in known if part.get("type") == "data-note"}
-        return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in told)
+        """Return notes that the user has not seen yet, as `data-note` chunks."""
+        known_ids = {str(part.get("id")) for part in known if part.get("type") == "data-note"}
+        return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in known_ids)
 
     async def message(self, message: Message) -> Message:
-        """The message with every file as the model takes it, or words in its place."""
+        """Return the message with every file in the model's format, or with placeholder text."""
         parts = await self._all(message.parts)
         return message if parts == message.parts else dataclasses.replace(message, parts=parts)
 
@@ -71,8 +69,8 @@ class Files:
         if not media_type.startswith("image/"):
             return part
         if "image" not in self._model.modalities:
-            self._note(part, f"was not sent: {self._model.id} takes no pictures")
-            return part  # the dialect puts words in its place
+            self._note(part, f"was not sent: {self._model.id} does not accept images")
+            return part  # the dialect inserts placeholder text
         if data is None:
             data = _data_of(url)
         return part if data is None else await self._picture(part, data, media_type)
@@ -88,7 +86,7 @@ class Files:
             return text_part(f"[{_name(part)}: not shown, {error.message}]")
         before = f"{head.width} x {head.height}, " if head is not None else ""
         was, now = f"{before}{len(data):,} bytes, {media_type}", f"{width} x {height}, {len(made):,} bytes, {made_type}"
-        self._note(part, f"is too much for {self._model.id} as it is ({was}): a copy was sent ({now})")
+        self._note(part, f"exceeds the limits of {self._model.id} ({was}); a smaller copy was sent ({now})")
         return _with_data(part, made, made_type)
 
     def _fits(self, head: Head, data: bytes) -> bool:
@@ -118,7 +116,7 @@ def _with_data(part: Part, data: bytes, media_type: str) -> Part:
 
 
 def _data_of(url: str) -> bytes | None:
-    """The bytes of a `data:` URL in base64; None for any other, which goes out as it is."""
+    """Return the bytes of a base64 `data:` URL, or None for any other URL, which is sent unchanged."""
     head, comma, body = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None

@@ -1,4 +1,4 @@
-"""Where a run stands, read from its journal alone: a resumed leg goes on exactly there."""
+"""A run's position, read from its journal alone: a resumed leg continues exactly there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.types.exchange import Ending
 from moot.types.usage import Usage
 
 HANDED: JsonObject = {"handed": True}
-"""In a step's end: it made calls that another program carries out, so the run is over."""
+"""In a step's end: its calls are run by another program, so the run is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,32 +23,32 @@ class Call:
     tool: str
     input: Json
     error: str = ""
-    """Why the input can't be used; empty when it can."""
+    """Why the input is invalid; empty if it is valid."""
 
     @property
     def arguments(self) -> bytes:
-        """The exact bytes that approvals are bound to and tools are run with."""
+        """Return the exact bytes that approvals are bound to and tools run with."""
         return dumps(self.input)
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One try of a step's model call, as far as the journal knows."""
+    """One try of a step's model call, as recorded in the journal."""
 
     step: int
     number: int
     exchange: str
     ending: Ending | None = None
-    """None = begun and never ended: abandoned by a crash."""
+    """None if it was started and never ended: a crash abandoned it."""
     calls: list[Call] = field(default_factory=list["Call"])
     visible: bool = False
-    """It has shown something."""
+    """It has produced visible output."""
     marked: bool = False
     """Its `data-attempt` is written."""
     at: int = 0
-    """µs; when it began."""
+    """Start time in µs."""
     first_at: int = 0
-    """When it first showed something; 0 = not yet."""
+    """Time of its first visible output; 0 if there is none yet."""
 
 
 @dataclass(slots=True)
@@ -56,24 +56,24 @@ class Position:
     """The run so far."""
 
     step: int = 1
-    """The step to do next or to go on with, from 1."""
+    """The step to start or continue, from 1."""
     attempts: list[Attempt] = field(default_factory=list["Attempt"])
-    """Of that step."""
+    """Attempts of that step."""
     signatures: list[bytes] = field(default_factory=list[bytes])
     """Tool and arguments of every call so far, for the repetition limit."""
     tool_call_ids: list[str] = field(default_factory=list[str])
     endings: list[Ending] = field(default_factory=list["Ending"])
-    """Of all attempts of all steps that ended: what was used and charged."""
+    """All ended attempts of all steps: usage and cost."""
     costs: list[int | None] = field(default_factory=list["int | None"])
     """Nano-dollars of each ending."""
     cut: int = 0
-    """Attempts that a crash cut off: nobody knows what they took."""
+    """Number of attempts that a crash interrupted: their usage is unknown."""
     finished: bool = False
     """The last finished step had no calls: only the run's end is missing."""
 
     @property
     def answered(self) -> Attempt | None:
-        """The attempt of the current step that ended well, if there is one."""
+        """Return the successful attempt of the current step, or None."""
         last = self.attempts[-1] if self.attempts else None
         return last if last is not None and last.ending is not None and last.ending.error is None else None
 
@@ -83,17 +83,17 @@ class Position:
 
     @property
     def cost(self) -> int | None:
-        """None as soon as one call can't be priced: a sum with holes is no price."""
+        """Return the total cost, or None if the cost of one attempt is unknown."""
         return self.spent if self.costs and None not in self.costs and not self.cut else None
 
     @property
     def spent(self) -> int:
-        """What is known to have been charged."""
+        """Return the sum of the known costs."""
         return sum(cost for cost in self.costs if cost is not None)
 
 
 def locate(events: Iterable[Event]) -> Position:
-    """The position that these events of a run lead to."""
+    """Return the position after these events of a run."""
     position = Position()
     by_exchange: dict[str, Attempt] = {}
     for event in events:
@@ -105,12 +105,12 @@ def locate(events: Iterable[Event]) -> Position:
         elif event.phase == "end" and event.key == f"step:{position.step}":
             _finish_step(position, handed=event.body == HANDED)
         elif any(piece["type"] == "steering-message" for piece in event.chunks):
-            position.finished = False  # said at the border behind the last step: it wants an answer
+            position.finished = False  # received after the last step: it needs an answer
     return position
 
 
 def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
-    """Takes up what an attempt's chunks say: calls, and whether anything was shown."""
+    """Record the calls in an attempt's chunks, and whether they are visible."""
     for chunk in chunks:
         kind = chunk["type"]
         if kind == "tool-input-start":
@@ -125,7 +125,7 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
 
 
 def _take_id(position: Position, id: str) -> None:
-    # half a call has taken its id too: the next attempt's vendor may well use it again
+    # an incomplete call uses its id too: the vendor may reuse it in the next attempt
     if id not in position.tool_call_ids:
         position.tool_call_ids.append(id)
 
@@ -150,7 +150,7 @@ def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event)
         position.cut -= 1
         ending = Ending.from_json(event.body)
         position.endings.append(ending)
-        # hung up by a process that was shut down: the step was not answered, so it is asked again
+        # interrupted by a shutdown of the process: the step was not answered, so it is sent again
         attempt.ending = None if event.body.get("ended") == "cancelled" else ending
         cost = event.body.get("charged")
         position.costs.append(cost if isinstance(cost, int) else None)
@@ -166,10 +166,10 @@ def _finish_step(position: Position, *, handed: bool) -> None:
 
 
 def goes_on(attempt: Attempt | None) -> bool:
-    """Whether the vendor itself paused the answer and wants to be asked again."""
+    """Return True if the vendor paused the answer and wants to be called again."""
     return attempt is not None and attempt.ending is not None and attempt.ending.metadata.get("continue") is True
 
 
 def signature(call: Call) -> bytes:
-    """The same for calls that are the same."""
+    """Return bytes that are equal for identical calls."""
     return call.tool.encode() + b"\0" + call.arguments

@@ -1,4 +1,4 @@
-"""What a step sends: the history it may show, within its budget, as the exact bytes of a request and their manifest."""
+"""A step's request: the history within its budget, as the exact bytes that are sent, and their manifest."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
 
 _MESSAGES = frozenset({"messages", "input", "contents"})
-"""What dialects call the list of messages in a body."""
+"""Names of the message list in the dialects' bodies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request ready to go."""
+    """A request ready to be sent."""
 
     exchange: str
     wire: ModelRequest
     manifest: JsonObject
     tokens: int
-    """An estimate of its history."""
+    """Estimated tokens of its history."""
 
 
 async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
-    """The request of one attempt. The pieces of its manifest are stored before it goes out."""
+    """Build the request of one attempt. The pieces of its manifest are stored before it is sent."""
     history = [*await context.history(budget), context.message()]
     shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in history]
     kept = trim(tuple(message for message in shown if message.parts), budget)
@@ -58,7 +58,7 @@ async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange:
 
 
 def split(body: JsonObject) -> list[bytes]:
-    """The request's bytes cut at the borders of its messages, so that the next step's request shares all earlier pieces.
+    """Split the request's bytes at the boundaries of its messages, so that the next step's request shares all earlier pieces.
 
     Joined, the pieces are the canonical form of the body.
     """

@@ -1,4 +1,4 @@
-"""One step's model call: attempts, backing off as the provider asks, and the chain of fallback models."""
+"""One step's model call: attempts, backoff as the provider requests, and the chain of fallback models."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from moot.types.run import RunRequest
 from moot.types.tool import Tool
 
 TRIES = 3
-"""Attempts with one model before anything was shown."""
+"""Attempts with one model before any visible output."""
 
 PATIENCE = 60.0
-"""Seconds that we wait for a provider at most; asked for more, we go on to the fallback or give up and say so."""
+"""Maximum number of seconds to wait for a provider. If it asks for more, use the fallback model or fail with a message."""
 
 _FIRST_PAUSE = 0.5
 
@@ -29,7 +29,7 @@ _AFTER_TEXT = frozenset({"transport", "overloaded", "timeout"})
 
 @dataclass(slots=True)
 class _Chain:
-    """Which model is tried how often, within one leg."""
+    """Models and numbers of attempts within one leg."""
 
     choices: tuple[Choice, ...]
     current: int = 0
@@ -52,9 +52,9 @@ class _Chain:
 async def answer(
     context: RunContext, request: RunRequest, position: Position, setup: StepSetup, tools: tuple[Tool, ...]
 ) -> tuple[Attempt, Choice]:
-    """The attempt that ended the step's model call, well or not, and who made it. A step that is already answered is not asked again."""
+    """Return the final attempt of the step's model call, successful or not, and its model. An answered step is not sent again."""
     chain = _Chain(setup.choices)
-    plain = setup.served is not None and setup.served.plain  # its caller trims, and begins anew, for itself
+    plain = setup.served is not None and setup.served.plain  # its caller trims the history and retries
     if (done := position.answered) is not None:
         return done, chain.choice
     await _abandon_unended(context, position)
@@ -82,20 +82,20 @@ async def answer(
 
 
 def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> float | None:
-    """Seconds to wait before the next attempt; None = this failure stands."""
+    """Return the seconds to wait before the next attempt, or None if the failure is final."""
     if attempt.visible:
         if failure.kind not in _AFTER_TEXT or chain.repeated_after_text:
             return None
         chain.repeated_after_text = True
         return _FIRST_PAUSE + jitter
-    asked = failure.retry_after or 0.0
-    if failure.retryable and chain.tries < TRIES and asked <= PATIENCE:
-        return max(asked, _FIRST_PAUSE * 2 ** (chain.tries - 1)) + jitter * _FIRST_PAUSE
+    delay = failure.retry_after or 0.0
+    if failure.retryable and chain.tries < TRIES and delay <= PATIENCE:
+        return max(delay, _FIRST_PAUSE * 2 ** (chain.tries - 1)) + jitter * _FIRST_PAUSE
     return 0.0 if failure.kind != "content" and chain.next_model() else None
 
 
 async def _abandon_unended(context: RunContext, position: Position) -> None:
-    """Gives up, visibly, what a crash cut off: open parts are closed and the attempt is marked; it is never counted twice."""
+    """Visibly abandon an attempt that a crash interrupted: close its parts and mark it. It is never counted twice."""
     last = position.attempts[-1] if position.attempts else None
     if last is None or last.ending is not None or last.marked:
         return

@@ -20,9 +20,9 @@ from moot.cli.showing import Show
 from moot.cli.weights import provide_weights
 from moot.cli.welcome.asked import asks_main, settled
 from moot.config.settings import Settings
-from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
 from moot.errors import UsageError
+from moot.guard.json_schema import check_answer
 from moot.plugins import Registry
 from moot.runtime.copies import copy_of
 from moot.types.canonical import JsonObject
@@ -150,7 +150,7 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
     if code == 0 and isinstance(schema, dict):
-        check_answer(await engine.store.conversations.message(submitted.run.message), schema)
+        await check_answer(await engine.store.conversations.message(submitted.run.message), schema)
     return code
 
 

@@ -1,7 +1,7 @@
-"""One tool call of an ACP agent, from its first sight to its one output.
+"""One tool call of an ACP agent, from its first mention to its output.
 
-Agents differ in what comes first (a permission, an update, the call), send outputs that replace the ones before, and leave ends out.
-Everything that is said of a call is laid over what was known; a chunk is made when the call's stage changes.
+Agents differ in what comes first (a permission request, an update, the call). They send outputs that replace earlier ones, and may
+omit the end. Each message about a call is merged into what is known; a chunk is emitted when the call's stage changes.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ from moot.convert._writer import Rope, join
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 
-__all__ = ["Call", "advance", "begin", "deny", "settle", "show", "tell"]
-
 _ALWAYS = 4096
-"""Characters up to which an output on its way is shown at each change; a longer one only when it has grown by a quarter."""
+"""Up to this many characters, preliminary output is shown at each change. Longer output is shown only after growing by a quarter."""
 _TERMINAL = {"completed", "failed"}
 
 
 class Call(NamedTuple):
-    """Made of what JSON can hold."""
-
     id: str
     vendor_id: str
     name: str
@@ -36,30 +32,30 @@ class Call(NamedTuple):
     input: Json = None
     locations: Json = None
     content: Json = None
-    """As last given while the call ran; what was given before is about the call, not its output."""
+    """The last content reported while the call ran. Earlier content describes the call, not its output."""
     raw: Json = None
     noted: Json = None
-    """A result that is told before the end."""
+    """A result reported before the call's end."""
     diff: str = ""
     terminal: Rope = ()
-    """What `_meta` of codex-acp has brought of a terminal's output."""
+    """Terminal output that codex-acp sends in `_meta`."""
     exit: JsonObject | None = None
     terminals: tuple[str, ...] = ()
-    """Terminals of ours that the call shows."""
+    """Terminals run by moot that the call shows."""
     preliminary: str = ""
-    """The output as it was last shown on its way."""
+    """The last preliminary output shown."""
     shown: bool = False
-    """Its input is whole."""
+    """Its input is complete."""
     settled: bool = False
 
 
 def begin(call: Call) -> Chunk:
-    """The call's first chunk."""
+    """Return the call's first chunk."""
     return {"type": "tool-input-start", **_head(call)}
 
 
 def tell(call: Call, update: JsonObject) -> Call:
-    """The call with what a message says of it: every field that is given replaces what was known, the rest stays."""
+    """Merge a message into the call: every field in the message replaces the known one, the rest is kept."""
     title, kind, status = (as_text(update.get(name)) for name in ("title", "kind", "status"))
     call = call._replace(title=title or call.title, kind=kind or call.kind, status=status or call.status)
     if not call.shown and update.get("rawInput") not in (None, {}):
@@ -71,7 +67,7 @@ def tell(call: Call, update: JsonObject) -> Call:
     if update.get("content"):
         content = update["content"]
         call = call._replace(diff=diffs_of(content) or call.diff, terminals=tuple(terminals_of(content)) or call.terminals)
-        # before it runs, content tells what the call is about ("Run a command"); so does that of the first sight of a running one
+        # before a call runs, its content describes what it will do ("Run a command"), as does the first mention of a running call
         if status in _TERMINAL or (status and update.get("sessionUpdate") == "tool_call_update"):
             call = call._replace(content=content)
     meta = as_object(update.get("_meta"))
@@ -79,7 +75,7 @@ def tell(call: Call, update: JsonObject) -> Call:
 
 
 def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...]]:
-    """The chunks that the call's stage asks for by now; `streams` are the outputs of our terminals."""
+    """Emit the chunks for the call's current stage. `streams` are the outputs of terminals run by moot."""
     if call.status in _TERMINAL:
         call, chunks = show(call)
         call, end = settle(call, streams)
@@ -96,15 +92,15 @@ def advance(call: Call, streams: dict[str, str]) -> tuple[Call, tuple[Chunk, ...
 
 
 def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
-    """The call's input as it is known by now; once."""
+    """Emit the call's input as known so far, once."""
     if call.shown:
         return call, ()
-    given = shown_input(call.input, call.title, call.kind, call.locations)
-    return call._replace(shown=True, input=None), ({"type": "tool-input-available", **_head(call), "input": given},)
+    arguments = shown_input(call.input, call.title, call.kind, call.locations)
+    return call._replace(shown=True, input=None), ({"type": "tool-input-available", **_head(call), "input": arguments},)
 
 
 def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call, Chunk]:
-    """The call's one output; with `failure` the agent has left it without one."""
+    """Emit the call's one output. With `failure`, the agent ended without giving one."""
     text = _output(call, streams)
     if failure:
         chunk = tool_error(call.id, f"{failure}; its output so far:\n{text}" if text else failure)
@@ -118,13 +114,13 @@ def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call
 
 
 def deny(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
-    """The output of a call that was refused."""
+    """Emit the output of a call that was refused."""
     call, chunks = show(call)
     return _forget(call), (*chunks, tool_denied(call.id))
 
 
 def _forget(call: Call) -> Call:
-    """A settled call only has to be known again."""
+    """Reduce a settled call to what identifies it."""
     return Call(call.id, call.vendor_id, call.name, shown=True, settled=True)
 
 
@@ -132,8 +128,8 @@ def _noted(call: Call, meta: JsonObject) -> Call:
     delta, exit = as_object(meta.get("terminal_output_delta")), as_object(meta.get("terminal_exit"))
     if text := as_text(delta.get("data")):
         call = call._replace(terminal=join(call.terminal, text))
-    if (noted := noted_result(meta)) is not None:
-        call = call._replace(noted=noted)
+    if (details := noted_result(meta)) is not None:
+        call = call._replace(noted=details)
     return call._replace(exit=exit) if exit else call
 
 

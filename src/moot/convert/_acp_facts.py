@@ -1,4 +1,4 @@
-"""What ACP agents say each in its own way, one function for each fact: a tool's name, tokens, money, the model."""
+"""Facts that each ACP agent reports in its own way: tool names, tokens, cost, the model."""
 
 from __future__ import annotations
 
@@ -8,63 +8,50 @@ from moot.convert._vendor import as_list, as_object, as_text, count, nano_dollar
 from moot.types.canonical import Json, JsonObject
 from moot.types.usage import Usage
 
-__all__ = [
-    "REASONS",
-    "agent_of",
-    "chunk_usage",
-    "cost_of",
-    "model_of",
-    "parent_of",
-    "session_tokens",
-    "shown_input",
-    "tool_name",
-    "usage_of",
-]
-
 REASONS = {"end_turn": "stop", "max_tokens": "length", "max_turn_requests": "other", "refusal": "content-filter", "cancelled": "other"}
-"""`stopReason` of a prompt's answer → finish reason."""
+"""`stopReason` of a prompt's response → finish reason."""
 
 _TOOL = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 
 
 def agent_of(initialized: JsonObject) -> JsonObject:
-    """Name and version of the agent, as it introduces itself."""
+    """Return the agent's name and version as it reports them."""
     info = as_object(initialized.get("agentInfo"))
     facts = {"agent": as_text(info.get("name")), "agent_version": as_text(info.get("version"))}
     return {name: value for name, value in facts.items() if value}
 
 
 def model_of(opened: JsonObject) -> str:
-    """The model of a session that was just opened: a field of its own, or one of the options."""
+    """Return the model of a session that was just opened, from its own field or from the session's options."""
     model = as_text(as_object(opened.get("models")).get("currentModelId"))
     options = [as_object(option) for option in as_list(opened.get("configOptions"))]
     return model or next((as_text(option.get("currentValue")) for option in options if option.get("id") == "model"), "")
 
 
 def tool_name(update: JsonObject, agent: str) -> str:
-    """What a call's tool is called: few agents have the field `name`, and the kind is what is left."""
+    """Return the tool's name. Few agents send `name`; the kind is the fallback."""
     meta = as_object(update.get("_meta"))
     named = [update.get("name"), as_object(meta.get("claudeCode")).get("toolName"), meta.get("toolName"), meta.get("tool_name")]
     if agent == "gemini-cli":  # run_shell_command__call_17
         named.append(as_text(update.get("toolCallId")).partition("__")[0])
-    if agent == "OpenCode" and update.get("sessionUpdate") == "tool_call":  # the first title is the name, later ones say what it does
+    if agent == "OpenCode" and update.get("sessionUpdate") == "tool_call":  # the first title is the name, later ones describe the action
         named.append(update.get("title"))
     named.append(update.get("kind"))
     return next((name for name in map(as_text, named) if _TOOL.fullmatch(name)), "tool")
 
 
 def noted_result(meta: JsonObject) -> Json:
-    """A call's result as claude-agent-acp tells it before the end; of a cancelled call nothing else comes. None where there is none."""
+    """Return a result that claude-agent-acp reports before the call's end, or None. A cancelled call has no other output."""
     return as_object(meta.get("claudeCode")).get("toolResponse")
 
 
 def parent_of(update: JsonObject) -> str:
-    """The id of the call for which a sub-agent says this; empty for the agent itself."""
+    """Return the id of the call whose sub-agent sent this; empty for the agent itself."""
     return as_text(as_object(as_object(update.get("_meta")).get("claudeCode")).get("parentToolUseId"))
 
 
 def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
-    """A call's input. Gemini never gives one: what it shows to people stands for it."""
+    """Return a call's input. Gemini never sends one, so what it shows to users takes its place."""
     if raw not in (None, {}):
         return raw
     paths = [as_text(as_object(place).get("path")) for place in as_list(locations)]
@@ -76,22 +63,22 @@ def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
 
 
 def usage_of(answer: JsonObject) -> Usage:
-    """The tokens of a prompt's answer; gemini has them in its own place."""
-    said = answer.get("usage")
-    if isinstance(said, dict):
-        return _usage(said)
+    """Return the tokens of a prompt's response; gemini reports them in a place of its own."""
+    usage = answer.get("usage")
+    if isinstance(usage, dict):
+        return _usage(usage)
     spent = as_object(as_object(as_object(answer.get("_meta")).get("quota")).get("token_count"))
     return Usage(count(spent.get("input_tokens")), count(spent.get("output_tokens")))
 
 
 def chunk_usage(update: JsonObject) -> Usage | None:
-    """The tokens of one model call, which qwen puts on the last piece of what it said."""
-    said = as_object(update.get("_meta")).get("usage")
-    return _usage(said) if isinstance(said, dict) else None
+    """Return the tokens of one model call, which qwen attaches to the last piece of its message."""
+    usage = as_object(update.get("_meta")).get("usage")
+    return _usage(usage) if isinstance(usage, dict) else None
 
 
 def session_tokens(update: JsonObject) -> Usage | None:
-    """The tokens of the whole session, which vibe puts on its usage updates: its answers count the same, and not the turn's."""
+    """Return the tokens of the whole session, which vibe sends with usage updates. Its responses also count the session, not the turn."""
     meta = as_object(update.get("_meta"))
     if "promptTokens" not in meta:
         return None
@@ -99,20 +86,20 @@ def session_tokens(update: JsonObject) -> Usage | None:
 
 
 def cost_of(update: JsonObject) -> int | None:
-    """Nano-dollars of the session so far."""
+    """Return the cost of the session so far, in nano-dollars."""
     cost = as_object(update.get("cost"))
     return nano_dollars(cost.get("amount")) if cost.get("currency") == "USD" else None
 
 
 def _usage(said: JsonObject) -> Usage:
-    given, made = count(said.get("inputTokens")), count(said.get("outputTokens"))
+    arguments, made = count(said.get("inputTokens")), count(said.get("outputTokens"))
     read, written = count(said.get("cachedReadTokens")), count(said.get("cachedWriteTokens"))
     thought, total = count(said.get("thoughtTokens")), count(said.get("totalTokens"))
-    if given is not None and made is not None and total is not None:
-        # what the total has beyond the two: cached tokens, thoughts, or both, which then are not in them yet
-        beyond, cached = total - given - made, (read or 0) + (written or 0)
+    if arguments is not None and made is not None and total is not None:
+        # the rest of the total is cached tokens, reasoning or both, which the two counts don't include
+        beyond, cached = total - arguments - made, (read or 0) + (written or 0)
         if cached and beyond in (cached, cached + (thought or 0)):
-            given, beyond = given + cached, beyond - cached
+            arguments, beyond = arguments + cached, beyond - cached
         if thought and beyond == thought:
             made += thought
-    return Usage(given, made, read, written, thought)
+    return Usage(arguments, made, read, written, thought)

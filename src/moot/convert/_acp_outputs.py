@@ -1,4 +1,4 @@
-"""What a tool call of an ACP agent came to, as text: agents put it in four places, and few in the same one."""
+"""The output of an ACP agent's tool call as text. Agents put it into one of four places."""
 
 from __future__ import annotations
 
@@ -8,34 +8,32 @@ from moot.convert._acp_wire import content_text
 from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject, dumps
 
-__all__ = ["diffs_of", "output_text", "terminals_of", "texts_of"]
-
 _COMPARED = 200_000
-"""Characters of both sides up to which a change is drawn as a diff; comparing takes time that grows with the square."""
+"""Up to this many characters on both sides, a change is shown as a diff. The time to compare grows with the square."""
 
 
 def texts_of(content: Json) -> str:
-    """The texts of a call's `content`, a line between them."""
+    """Join the texts of a call's `content` with newlines."""
     pieces = [content_text(as_object(item).get("content")) for item in as_list(content) if as_object(item).get("type") == "content"]
     return "\n".join(piece for piece in pieces if piece)
 
 
 def terminals_of(content: Json) -> list[str]:
-    """The ids of the terminals that a call's `content` points to."""
+    """Return the ids of the terminals that a call's `content` refers to."""
     items = [as_object(item) for item in as_list(content)]
     return [as_text(item.get("terminalId")) for item in items if item.get("type") == "terminal" and item.get("terminalId")]
 
 
 def diffs_of(content: Json) -> str:
-    """The changes of files in a call's `content`, as one unified diff."""
+    """Return the file changes in a call's `content` as one unified diff."""
     items = [as_object(item) for item in as_list(content)]
     return "".join(_diff(item) for item in items if item.get("type") == "diff")
 
 
 def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
-    """The plainest of what a call's end says: its raw output where that is text, else its content, its terminal, what was noted before.
+    """Return the plainest form of a call's output: raw output if it is text, else content, terminal output or the earlier result.
 
-    claude-agent-acp puts Markdown fences around `content`, so a plain `rawOutput` comes first; codex-acp says it only in `_meta`.
+    claude-agent-acp puts Markdown fences around `content`, so a plain `rawOutput` comes first; codex-acp uses only `_meta`.
     """
     if isinstance(raw, str) and raw:
         return raw
@@ -43,12 +41,12 @@ def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
 
 
 def _of_blocks(raw: Json) -> str:
-    """A raw output that is a list of content blocks, as MCP servers give it."""
+    """Return the text of a raw output that is a list of content blocks, as MCP servers send it."""
     return "\n".join(text for item in as_list(raw) if (text := content_text(item)))
 
 
 def _of_fields(raw: Json) -> str:
-    """A raw output that is an object: by the names that agents use, else all of it."""
+    """Return the text of a raw output that is an object: known fields, else the whole object."""
     fields = as_object(raw)
     if not fields:
         return "" if raw is None or isinstance(raw, str | list | dict) else dumps(raw).decode()

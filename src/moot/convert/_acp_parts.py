@@ -1,4 +1,4 @@
-"""Content of ACP that is no text, and the agent's plan, as chunks."""
+"""ACP content other than text, and the agent's plan, as chunks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
-__all__ = ["attachment", "plan_of"]
-
 _STATES = frozenset({"pending", "in_progress", "completed"})
 
 
 def attachment(content: JsonObject) -> Chunk | None:
-    """The chunk of a content block that is no text; a source has an empty id still. None for text and for what is nothing."""
+    """Return the chunk of a content block that is not text, or None. A source's id is still empty."""
     match content.get("type"):
         case "image" | "audio":
             return _file(as_text(content.get("data")), as_text(content.get("mimeType")), as_text(content.get("uri")))
@@ -31,7 +29,7 @@ def attachment(content: JsonObject) -> Chunk | None:
 
 
 def plan_of(update: JsonObject) -> JsonObject:
-    """The whole plan, as it stands now: what is to be done, and how far each is."""
+    """Return the whole current plan: its entries with their status."""
     entries: list[Json] = []
     for entry in map(as_object, as_list(update.get("entries"))):
         status = as_text(entry.get("status"))
@@ -54,7 +52,7 @@ def _source(uri: str, title: str, content: JsonObject) -> Chunk | None:
 
 
 def _on_the_web(uri: str) -> bool:
-    """Whether it is an address on the web."""
+    """Return True for an http or https URL."""
     try:
         return urlsplit(uri).scheme in ("http", "https")
     except ValueError:

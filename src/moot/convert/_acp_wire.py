@@ -1,4 +1,4 @@
-"""One line of the Agent Client Protocol, read: a JSON-RPC message, to the letter where a call's input is in it."""
+"""Parsing of one line of the Agent Client Protocol: a JSON-RPC message, with exact integers in a call's input."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from moot.convert._vendor import as_object, as_text
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["content_text", "id_of", "message_of"]
-
 
 def message_of(raw: bytes) -> JsonObject | None:
-    """The message in a line; None for what is none: noise, a cut line, nesting that nobody can store."""
+    """Return the message in a line, or None for noise, truncated lines and nesting that can't be stored."""
     data = raw.strip()
     if data[:1] != b"{":
         return None
@@ -23,20 +21,20 @@ def message_of(raw: bytes) -> JsonObject | None:
         return None
     if b'"rawInput"' in data and isinstance(message, dict):
         try:
-            return as_object(canonical.loads_exact(data)) or message  # every digit of a call's integers is kept
+            return as_object(canonical.loads_exact(data)) or message  # keeps every digit of integers in a call's input
         except ValueError:
             return message
     return message if isinstance(message, dict) else None
 
 
 def id_of(message: JsonObject) -> str:
-    """A message's id as text, empty where it has none: some agents answer with "2" what was asked as 2."""
+    """Return a message's id as text, empty if it has none. Some agents answer request 2 with the id "2"."""
     id = message.get("id")
     return f"{id}" if isinstance(id, int | str) and not isinstance(id, bool) else ""
 
 
 def content_text(content: Json) -> str:
-    """The text of a content block; what is no text is told by its name."""
+    """Return the text of a content block; other content is described by its name."""
     block = as_object(content)
     match block.get("type"):
         case "text":

@@ -1,4 +1,4 @@
-"""What the Anthropic wire says in numbers and words: finish reasons, counts, and what a citation points to."""
+"""Finish reasons, token counts and citations of the Anthropic wire format."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REASONS = {
     "refusal": "content-filter",
 }
 PAUSES = frozenset({"pause_turn", "compaction"})
-"""Reasons that end the answer's first half only: asked again with what it said, the model goes on."""
+"""Reasons that only pause the answer: sent back with what it has written, the model continues."""
 
 
 def usage_of(usage: JsonObject) -> Usage:
-    """Counts as we keep them: the vendor's `input_tokens` leaves out what came from or went to its cache."""
+    """Convert the counts to moot's: the vendor's `input_tokens` excludes tokens read from or written to its cache."""
     fresh, read, written = (count(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
     total = None if fresh is None and read is None and written is None else (fresh or 0) + (read or 0) + (written or 0)
     reasoning = count(as_object(usage.get("output_tokens_details")).get("thinking_tokens"))
@@ -30,13 +30,13 @@ def usage_of(usage: JsonObject) -> Usage:
 
 
 def cited(citation: JsonObject) -> str:
-    """A name for what a citation points to, the same for the same thing; empty when it points to nothing."""
+    """Return a key that identifies a citation's source; empty if it has none."""
     url = as_text(citation.get("url"))
     return url or (f"{citation['document_index']}:{_title(citation)}" if "document_index" in citation else "")
 
 
 def source(citation: JsonObject, id: str) -> Chunk:
-    """The source that a citation points to."""
+    """Return the chunk of a citation's source."""
     url, title = as_text(citation.get("url")), _title(citation)
     if url:
         found: Chunk = {"type": "source-url", "sourceId": id, "url": url}

@@ -1,4 +1,4 @@
-"""Tool calls of Claude Code, from input to the one output. It runs them itself; those of a sub-agent name the call that they are for."""
+"""Tool calls of Claude Code, from input to output. It runs them itself; a sub-agent's calls name the call that started the sub-agent."""
 
 from __future__ import annotations
 
@@ -12,31 +12,28 @@ from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_input_error, tool_output
 
-__all__ = ["NAME", "Call", "output_of", "own", "whole"]
-
 NAME = "claude-code"
-"""The key of this agent in metadata."""
 _WRAP = ("<tool_use_error>", "</tool_use_error>")
 
 
 class Call(NamedTuple):
-    """One that has no output yet."""
+    """A call without an output."""
 
     id: str
     vendor_id: str
     parent: str = ""
-    """The id of the call whose sub-agent makes this one; empty = the agent itself."""
+    """The id of the call whose sub-agent makes this one; empty for the agent itself."""
     agent: str = ""
     """The sub-agent's kind."""
 
 
 def own(chunk: Chunk, call: Call) -> Chunk:
-    """The chunk of a call's input as that of a tool which is the agent's, not ours."""
+    """Mark the chunk of a call's input as the agent's own tool, not moot's."""
     return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": _metadata(call)}
 
 
 def whole(call: Call, block: JsonObject) -> tuple[Chunk, ...]:
-    """The input of a call that was not streamed."""
+    """Return the chunks for an input that was not streamed."""
     name = as_text(block.get("name")) or "unknown"
     start: Chunk = {"type": "tool-input-start", "toolCallId": call.id, "toolName": name}
     try:
@@ -49,7 +46,7 @@ def whole(call: Call, block: JsonObject) -> tuple[Chunk, ...]:
 
 
 def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
-    """The call's one output, from its `tool_result` and what the line says beside it."""
+    """Return the call's one output, from its `tool_result` and the other fields of the line."""
     if _denied(call, line):
         return tool_denied(call.id)
     content = block.get("content")
@@ -62,14 +59,14 @@ def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
 
 
 def _metadata(call: Call, facts: JsonObject | None = None) -> JsonObject:
-    noted: JsonObject = {"parent": call.parent, "agent": call.agent} if call.parent else {}
+    details: JsonObject = {"parent": call.parent, "agent": call.agent} if call.parent else {}
     if facts:
-        noted["result"] = facts
-    return {"vendorId": call.vendor_id, NAME: noted} if noted else {"vendorId": call.vendor_id}
+        details["result"] = facts
+    return {"vendorId": call.vendor_id, NAME: details} if details else {"vendorId": call.vendor_id}
 
 
 def _denied(call: Call, line: JsonObject) -> bool:
-    """Whether a person said no; a refusal by the agent's own rules is an error with its words."""
+    """Return True if the user denied the call. A refusal by the agent's own rules is an error with its text."""
     for meta in map(as_object, as_list(line.get("tool_result_meta"))):
         if meta.get("id") == call.vendor_id:
             decision = as_object(meta.get("permission_decision"))
@@ -78,7 +75,7 @@ def _denied(call: Call, line: JsonObject) -> bool:
 
 
 def _output(content: Json) -> Json:
-    """Text, or text and pictures in the shape of our own tools' outputs."""
+    """Return text, or text and images in the shape of moot's own tool outputs."""
     if isinstance(content, str):
         return content
     blocks = [as_object(block) for block in as_list(content)]

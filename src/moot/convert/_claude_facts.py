@@ -1,4 +1,4 @@
-"""What Claude Code's own events say in numbers and words: the end of a turn, its usage and cost, what a person should be told."""
+"""Turn results, usage, cost and notes from Claude Code's own events."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["context_usage", "cost_of", "failure_of", "noted", "plan_of", "structured", "usage_of_turn"]
-
 _SINCE = "model_usage_since_last_result"
 _SHORT = 500
-"""Characters up to which a text of a structured result is kept: longer ones are the output once more, or a whole file."""
+"""Maximum length of a string kept from a structured result. Longer ones repeat the output or a whole file."""
 _FACTS = 4096
-"""Bytes of a structured result that are kept beside its output."""
+"""Maximum size of a structured result stored next to its output, in bytes."""
 _STATES = frozenset({"pending", "in_progress", "completed"})
 _LIMITS = {"error_max_turns": "raise it with max_steps", "error_max_budget_usd": ""}
-"""Ends by the agent's own limits, and the next move."""
+"""The agent's own limits, and how to raise each."""
 
 
 def usage_of_turn(result: JsonObject) -> Usage:
-    """What the turn took, sub-agents and side calls included; older versions count the main agent's calls alone."""
+    """Return the turn's tokens, including sub-agents and side calls. Older versions count only the main agent's calls."""
     models = as_object(result.get(_SINCE))
     if not models:
         return usage_of(as_object(result.get("usage")))
@@ -35,7 +33,7 @@ def usage_of_turn(result: JsonObject) -> Usage:
 
 
 def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
-    """Nano-dollars of the turn; None where they can't be known: `total_cost_usd` counts the session from its begin, forks included."""
+    """Return the turn's cost in nano-dollars, or None if unknown: `total_cost_usd` counts the whole session, forks included."""
     models = as_object(result.get(_SINCE))
     if _SINCE in result:
         amounts = [nano_dollars(as_object(model).get("costUSD")) for model in models.values()]
@@ -44,28 +42,28 @@ def cost_of(result: JsonObject, *, resumed: bool) -> int | None:
 
 
 def context_usage(result: JsonObject, model: Json, usage: JsonObject | None) -> float | None:
-    """How full the model's context was in its last call, 0 to 1; None = not known."""
+    """Return how full the model's context was in its last call, 0 to 1, or None if unknown."""
     window = count(as_object(as_object(result.get("modelUsage")).get(as_text(model))).get("contextWindow"))
     last = usage_of(usage or {})
     return round(min((last.input + (last.output or 0)) / window, 1.0), 4) if window and last.input else None
 
 
 def failure_of(result: JsonObject) -> Failure | None:
-    """Why the turn failed; None where it did not."""
+    """Return why the turn failed, or None."""
     subtype = as_text(result.get("subtype"))
     if result.get("is_error") is not True and not subtype.startswith("error"):
         return None
     if as_text(result.get("terminal_reason")).startswith("aborted"):
         return Failure("Claude Code was interrupted", "interrupted")
-    said = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
+    text = "; ".join(as_text(error) for error in as_list(result.get("errors"))) or as_text(result.get("result"))
     if subtype in _LIMITS:
-        return Failure(said or f"Claude Code stopped: {subtype}", "limit", fix=_LIMITS[subtype])
+        return Failure(text or f"Claude Code stopped: {subtype}", "limit", fix=_LIMITS[subtype])
     status = result.get("api_error_status")
-    return failure({"message": said or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
+    return failure({"message": text or subtype or "Claude Code failed and did not say why", "status": status if count(status) else None})
 
 
 def noted(event: JsonObject) -> str:
-    """What a person should be told of a `system` event, in our words; empty for nearly all of them."""
+    """Return a note for the user about a `system` event; empty for nearly all of them."""
     match event.get("subtype"):
         case "api_retry":
             tries = f"{event.get('attempt')} of {event.get('max_retries')}"
@@ -80,7 +78,7 @@ def noted(event: JsonObject) -> str:
 
 
 def plan_of(arguments: Json) -> JsonObject | None:
-    """The list of things to do that a call of `TodoWrite` sets; None for any other arguments."""
+    """Return the to-do list that a call of `TodoWrite` sets, or None for other arguments."""
     todos = as_object(arguments).get("todos")
     if not isinstance(todos, list):
         return None
@@ -92,7 +90,7 @@ def plan_of(arguments: Json) -> JsonObject | None:
 
 
 def structured(result: Json) -> JsonObject | None:
-    """The facts of a tool's structured result, without long texts; None when there are none worth keeping."""
+    """Return the facts of a tool's structured result without long strings, or None if nothing is worth keeping."""
     if not isinstance(result, dict):
         return None
     try:

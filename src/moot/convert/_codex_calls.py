@@ -1,4 +1,4 @@
-"""What Codex does beside talking, as tool calls: from an item of its protocol to the call's input and its one output."""
+"""Codex's actions as tool calls: from a protocol item to the call's input and its output."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ from moot.convert._vendor import as_list, as_object, as_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 
-__all__ = ["NAME", "Call", "input_of", "is_call", "output_of", "own", "unwrapped"]
-
 NAME = "codex"
-"""The key of this agent in metadata."""
 _SHELLS = frozenset({"bash", "sh", "zsh"})
 
 
 class Call(NamedTuple):
-    """One that has no output yet."""
+    """A call without an output."""
 
     item: str
-    """Codex's own id of it."""
+    """Codex's own id of the call."""
     id: str
     name: str
     inner: str = ""
-    """The sub-agent that makes it; empty = the agent itself."""
+    """The sub-agent that makes it; empty for the agent itself."""
     waits: bool = False
-    """What it is about is known only when it is done, so its input is not whole yet."""
+    """Its details are known only when it is done, so its input is not complete yet."""
     output: str = ""
-    """The beginning of what it has said so far."""
+    """The beginning of its output."""
     said: int = 0
     """Characters of output so far."""
     shown: int = 0
@@ -43,7 +40,7 @@ class _Kind(NamedTuple):
 
 
 def unwrapped(command: str) -> str:
-    """The line that a shell is handed, without the shell: `/bin/bash -lc 'ls -1'` is `ls -1`."""
+    """Return the command without its shell: `/bin/bash -lc 'ls -1'` becomes `ls -1`."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -54,25 +51,25 @@ def unwrapped(command: str) -> str:
 
 
 def is_call(item: JsonObject) -> bool:
-    """Whether the item is something that Codex does."""
+    """Return True if the item is an action of Codex."""
     return item.get("type") in _KINDS
 
 
 def input_of(item: JsonObject) -> tuple[str, JsonObject, bool]:
-    """Name and input of the call, and whether its input is not whole yet."""
+    """Return name and input of the call, and whether the input is still incomplete."""
     kind = _KINDS[as_text(item.get("type"))]
     return kind.name(item), kind.input(item), kind.waits
 
 
 def own(chunk: Chunk, call: Call, facts: JsonObject | None = None) -> Chunk:
-    """The chunk as that of a tool which is the agent's, not ours."""
-    noted: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
-    metadata: JsonObject = {"vendorId": call.item, NAME: noted} if noted else {"vendorId": call.item}
+    """Mark the chunk as the agent's own tool, not moot's."""
+    details: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
+    metadata: JsonObject = {"vendorId": call.item, NAME: details} if details else {"vendorId": call.item}
     return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": metadata}
 
 
 def output_of(item: JsonObject, call: Call) -> Chunk:
-    """The call's one output."""
+    """Return the call's one output."""
     kind = _KINDS[as_text(item.get("type"))]
     status = item.get("status")
     if status == "declined":
@@ -85,11 +82,11 @@ def output_of(item: JsonObject, call: Call) -> Chunk:
 
 
 def _failed(item: JsonObject, output: Json) -> str:
-    said = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
+    text = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
     code = item.get("exitCode")
     if isinstance(code, int):
-        return f"exit code {code}\n{said}".rstrip()
-    return said or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
+        return f"exit code {code}\n{text}".rstrip()
+    return text or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
 
 
 def _always(name: str) -> Callable[[JsonObject], str]:
@@ -136,7 +133,7 @@ def _dynamic_output(item: JsonObject) -> Json:
 
 
 def _content(pieces: list[Json]) -> Json:
-    """Text, or text and files in the shape of our own tools' outputs."""
+    """Return text, or text and files in the shape of moot's own tool outputs."""
     found = [piece for block in pieces if (piece := _piece(as_object(block))) is not None]
     if all(piece["type"] == "text" for piece in found):
         return "\n".join(as_text(piece["text"]) for piece in found)

@@ -1,4 +1,4 @@
-"""What Codex says of its plans, tokens, failures and itself."""
+"""Plans, tokens, failures and notes of Codex."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from moot.convert._vendor import as_list, as_object, as_text, count, failure
 from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
-
-__all__ = ["failure_of", "noted", "plan_of", "usage_of"]
 
 _STATES = {"pending": "pending", "inProgress": "in_progress", "in_progress": "in_progress", "completed": "completed"}
 _KINDS = {
@@ -29,7 +27,7 @@ _KINDS = {
 
 
 def plan_of(params: JsonObject) -> JsonObject:
-    """The plan as it stands now."""
+    """Return the current plan."""
     entries: list[Json] = []
     for step in map(as_object, as_list(params.get("plan"))):
         state = _STATES.get(as_text(step.get("status")), "pending")
@@ -38,7 +36,7 @@ def plan_of(params: JsonObject) -> JsonObject:
 
 
 def usage_of(told: JsonObject) -> Usage:
-    """Tokens of one model call, by Codex's names or those of its headless stream. What was written to a cache is no further input."""
+    """Return the tokens of one model call, in the app-server's or the headless spelling. Cache writes are not additional input."""
     return Usage(
         input=_either(told, "inputTokens", "input_tokens"),
         output=_either(told, "outputTokens", "output_tokens"),
@@ -53,18 +51,18 @@ def _either(told: JsonObject, *names: str) -> int | None:
 
 
 def failure_of(error: JsonObject) -> Failure:
-    """Why a turn failed, in Codex's words and by its code."""
+    """Return why a turn failed, from Codex's message and code."""
     message = as_text(error.get("message")) or "Codex failed and did not say why"
     details = as_text(error.get("additionalDetails"))
-    told = failure({"message": f"{message}: {details}" if details and details not in message else message})
+    reported = failure({"message": f"{message}: {details}" if details and details not in message else message})
     info = error.get("codexErrorInfo")
     code = as_text(info) or next(iter(as_object(info)), "")
-    kind = _KINDS.get(code) or told.kind
-    return Failure(told.message, kind, kind in ("rate_limit", "overloaded", "transport", "timeout"))
+    kind = _KINDS.get(code) or reported.kind
+    return Failure(reported.message, kind, kind in ("rate_limit", "overloaded", "transport", "timeout"))
 
 
 def noted(method: str, params: JsonObject) -> str:
-    """What a person wants to know of an event that is no part; empty for nearly all."""
+    """Return a note for the user about an event that is not a part; empty for nearly all."""
     match method:
         case "model/rerouted":
             return f"Codex goes on with {as_text(params.get('toModel'))} in place of {as_text(params.get('fromModel'))}"

@@ -1,4 +1,4 @@
-"""One line of Codex's protocol at work on what is known so far: steps, words, calls. Both translators of Codex write with it."""
+"""The state machine for Codex's protocol: steps, texts and calls. Both translators of Codex use it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, t
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
-__all__ = ["Line", "State"]
-
 _NOTHING: JsonObject = {}
 _TALK = {"agentMessage": "text", "plan": "text", "reasoning": "reasoning"}
 _DELTAS = {
@@ -24,63 +22,59 @@ _DELTAS = {
     "item/reasoning/textDelta": ("reasoning", "content"),
 }
 _SHOWN = 16_384
-"""Characters of a command's output that are shown while it runs."""
+"""Maximum number of characters of a command's output shown while it runs."""
 _EACH = 4_096
-"""Below that much output every piece of it is shown, above only when it has doubled: a flood must not fill the log twice."""
+"""Up to this much output every piece is shown, beyond it only each doubling, so that a flood does not fill the log twice."""
 
 
 class Part(NamedTuple):
-    """A text or reasoning that is open, or would be if it had said anything."""
+    """An open text or reasoning part; it is not started until it has content."""
 
     item: str
     kind: str
     id: str
     source: str = ""
-    """Of a reasoning: summary or content, whichever spoke first; the other says the same in other words."""
+    """For reasoning: summary or content, whichever came first. The other repeats it in different words."""
     piece: int = 0
     said: int = 0
-    """Characters."""
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     prefix: str
     used: tuple[str, ...] = ()
-    """Ids of calls that the message has."""
+    """Ids of calls in the message."""
     made: int = 0
-    """Ids of parts that were given."""
+    """Number of part ids assigned."""
     thread: str = ""
     turn: str = ""
     inner: tuple[str, ...] = ()
-    """Threads of sub-agents, in the order in which they were heard of."""
+    """Threads of sub-agents, in order of appearance."""
     inner_turns: tuple[str, ...] = ()
-    """Turns of sub-agents that began here: what an agent that comes back took before is no part of this."""
+    """Turns of sub-agents that started here. Earlier usage of a resumed sub-agent is not counted."""
     step: bool = False
     counted: bool = False
-    """The model call has said what it took: the step ends with the last of its calls."""
+    """The model call has reported its tokens: the step ends with the last of its calls."""
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
-    """Those without an output."""
+    """Tool calls without an output."""
     turns: int = 0
-    """Turns that ended."""
+    """Number of turns that ended."""
     reason: str = ""
     error: JsonObject | None = None
     usage: JsonObject = _NOTHING
     facts: JsonObject = _NOTHING
     lost: int = 0
-    """Lines that are no JSON."""
 
 
 class Line:
-    """One line at work on the state."""
+    """Handler of one line: updates `state` and collects `chunks`."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.chunks: list[Chunk] = []
 
     def take(self, message: JsonObject) -> None:
-        """A message of the app-server."""
+        """Handle a message of the app-server."""
         method, params = as_text(message.get("method")), as_object(message.get("params"))
         if not method:
             self._response(as_object(message.get("result")))
@@ -97,12 +91,12 @@ class Line:
         elif method == "item/commandExecution/outputDelta":
             self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
         elif method.endswith("/requestApproval"):
-            self._asked(params)
+            self._approval_requested(params)
 
     def _of_turn(self, method: str, params: JsonObject) -> None:
         match method:
             case "thread/started":
-                self._begun(as_object(params.get("thread")))
+                self._session_started(as_object(params.get("thread")))
             case "turn/started":
                 self._turn_started(params)
             case "turn/completed":
@@ -110,7 +104,7 @@ class Line:
             case "turn/plan/updated":
                 self.chunks.append(data("plan", plan_of(params), id="plan"))
             case "thread/tokenUsage/updated":
-                self._took(params)
+                self._usage_updated(params)
             case "error":
                 self._failed(params)
             case _:
@@ -119,26 +113,26 @@ class Line:
     # ── the session and its turns ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _response(self, result: JsonObject) -> None:
-        """An answer to a request of ours: the session as it was begun, resumed or forked, and the turn."""
+        """Handle a response to one of our requests: the session that was started, resumed or forked, or the turn."""
         if (thread := as_object(result.get("thread"))) and "model" in result:
-            self._begun(thread, forced=True)
+            self._session_started(thread, forced=True)
             self.know(model=as_text(result.get("model")))
         elif (turn := as_object(result.get("turn"))) and "id" in turn and turn.get("status") == "inProgress":
             self.state = self.state._replace(turn=as_text(turn.get("id")))
         elif agent := as_text(result.get("userAgent")):
             self.know(agent_version=agent.partition("/")[2].partition(" ")[0])
 
-    def _begun(self, thread: JsonObject, *, forced: bool = False) -> None:
+    def _session_started(self, thread: JsonObject, *, forced: bool = False) -> None:
         if forced or not self.state.thread:
             self.state = self.state._replace(thread=as_text(thread.get("id")))
             self.know(session_id=self.state.thread)
 
     def know(self, **facts: str) -> None:
-        """Facts for the message's metadata."""
+        """Record facts for the message's metadata."""
         self.state = self.state._replace(facts={**self.state.facts, **{name: value for name, value in facts.items() if value}})
 
     def _inner(self, params: JsonObject) -> str:
-        """The sub-agent that this is about; empty = the agent itself."""
+        """Return the sub-agent that the message is about; empty for the agent itself."""
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
@@ -155,14 +149,14 @@ class Line:
         if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
             return
         status = as_text(turn.get("status"))
-        told = as_object(turn.get("error"))
-        error = failure_of(told) if status == "failed" and told else None
+        reported = as_object(turn.get("error"))
+        error = failure_of(reported) if status == "failed" and reported else None
         if status == "interrupted":
             error = Failure("Codex was stopped before its answer was whole", "interrupted")
         self.over(status, error)
 
     def over(self, status: str, error: Failure | None) -> None:
-        """The end of a turn: nothing of it stays open."""
+        """End a turn and close everything that is open."""
         for part in self.state.parts:
             self.end_part(part)
         if status != "completed":
@@ -183,7 +177,7 @@ class Line:
             self.state = self.state._replace(error=failure.to_json())
 
     def note(self, method: str, params: JsonObject) -> None:
-        """What a person wants to know, and no other part says."""
+        """Add a note for the user if no other part says the same."""
         if text := noted(method, params):
             self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
 
@@ -204,7 +198,7 @@ class Line:
             self.chunks.append(START_STEP)
 
     def end_step(self) -> None:
-        """The end of the model call, if one is open; calls may go on behind it."""
+        """End the model call if one is open; its tool calls may continue after it."""
         if self.state.step:
             for part in self.state.parts:
                 self.end_part(part)
@@ -215,15 +209,15 @@ class Line:
         if self.state.counted and not self.state.calls and not self.state.parts:
             self.end_step()
 
-    def _took(self, params: JsonObject) -> None:
-        told = as_object(params.get("tokenUsage"))
-        last, window = as_object(told.get("last")), number_of(told.get("modelContextWindow"))
+    def _usage_updated(self, params: JsonObject) -> None:
+        reported = as_object(params.get("tokenUsage"))
+        last, window = as_object(reported.get("last")), number_of(reported.get("modelContextWindow"))
         if self._inner(params):
             if params.get("turnId") in self.state.inner_turns:
                 self.add(usage_of(last))
             return
         if not self.state.turn or params.get("turnId") != self.state.turn:
-            return  # what the session took before
+            return  # tokens used earlier in the session
         self.add(usage_of(last))
         if window and (total := number_of(last.get("totalTokens"))):
             self.state = self.state._replace(facts={**self.state.facts, "context_usage": round(min(total / window, 1.0), 4)})
@@ -232,7 +226,7 @@ class Line:
             self._end_step_if_due()
 
     def add(self, usage: Usage) -> None:
-        """Counts what a model call took."""
+        """Add a model call's tokens."""
         self.state = self.state._replace(usage=(Usage.from_json(self.state.usage) + usage).to_json())
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -273,24 +267,24 @@ class Line:
         index = number_of(params.get("summaryIndex", params.get("contentIndex"))) or 0
         if part.source not in ("", source):
             return
-        self._say(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
+        self._append_text(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
 
-    def _say(self, part: Part, text: str, index: int = 0) -> None:
+    def _append_text(self, part: Part, text: str, index: int = 0) -> None:
         if not part.said:
             self.chunks.append({"type": f"{part.kind}-start", "id": part.id})
         self.chunks.append({"type": f"{part.kind}-delta", "id": part.id, "delta": text})
-        said = part._replace(said=part.said + len(text), piece=index)
-        self.state = self.state._replace(parts=tuple(said if known.id == part.id else known for known in self.state.parts))
+        updated = part._replace(said=part.said + len(text), piece=index)
+        self.state = self.state._replace(parts=tuple(updated if known.id == part.id else known for known in self.state.parts))
 
     def _whole(self, item: JsonObject, part: Part) -> None:
-        """The whole of what was said in pieces: what is missing is said, and it is over."""
+        """Complete a part that was streamed: add what is missing and close it."""
         text = _text_of(item, part.source)
         if len(text) > part.said:
-            self._say(part, text[part.said :], part.piece)
+            self._append_text(part, text[part.said :], part.piece)
         self.end_part(next(known for known in self.state.parts if known.id == part.id))
 
     def end_part(self, part: Part) -> None:
-        """Ends a text or reasoning; one that has said nothing was none."""
+        """End a text or reasoning part. A part without content was never started."""
         if part.said:
             self.chunks.append({"type": f"{part.kind}-end", "id": part.id})
         self.state = self.state._replace(parts=tuple(known for known in self.state.parts if known.id != part.id))
@@ -299,26 +293,26 @@ class Line:
         if text := _text_of(item, ""):
             if inner not in self.state.inner:
                 self.state = self.state._replace(inner=(*self.state.inner, inner))
-            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex calls it by a name that only its model is told
-            told: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
-            self.chunks.append(data("subagent", told, id=f"{self.state.prefix}.{self.state.made}"))
+            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex tells the sub-agent's name only to its model
+            body: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
+            self.chunks.append(data("subagent", body, id=f"{self.state.prefix}.{self.state.made}"))
             self.state = self.state._replace(made=self.state.made + 1)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _call(self, item: JsonObject, inner: str) -> Call:
-        """The call of the item, shown at its first sight."""
+        """Return the item's call, starting it if it is new."""
         id = as_text(item.get("id"))
         known = next((call for call in reversed(self.state.calls) if call.item == id), None)
         if known is not None:
             return known
         if not inner:
             self._begin_step()
-        name, value, waits = input_of(item)
-        call = Call(id, self._fresh(id), name, inner, waits)
+        name, value, waiting = input_of(item)
+        call = Call(id, self._fresh(id), name, inner, waiting)
         self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
         self.chunks.append(own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
-        if not waits:
+        if not waiting:
             self._input(call, value)
         return call
 
@@ -326,15 +320,15 @@ class Line:
         self.chunks.append(own({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": value}, call))
 
     def _fresh(self, id: str) -> str:
-        """An id that the message has not used: Codex's own, else with a number behind it."""
+        """Return an id that the message has not used: Codex's own, else with a number appended."""
         wanted, number = id or "call", 0
         fresh = wanted
         while not fresh or fresh in self.state.used:
             fresh, number = f"{wanted}#{self.state.prefix}.{number}", number + 1
         return fresh
 
-    def _asked(self, params: JsonObject) -> None:
-        """A question about a call that nothing was said of before shows it."""
+    def _approval_requested(self, params: JsonObject) -> None:
+        """Start a call that is first mentioned in an approval request."""
         id = as_text(params.get("itemId"))
         if id and "command" in params and not any(call.item == id for call in self.state.calls):
             self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
@@ -343,12 +337,12 @@ class Line:
         call = next((call for call in reversed(self.state.calls) if call.item == item), None)
         if call is None or not delta:
             return
-        said = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
-        if said.said <= _EACH or said.said >= 2 * call.shown:
-            said = said._replace(shown=said.said)
-            more = f"\n[{said.said - _SHOWN} more characters]" if said.said > _SHOWN else ""
-            self.chunks.append({**own(tool_output(call.id, said.output + more), call), "preliminary": True})
-        self.state = self.state._replace(calls=tuple(said if known.id == call.id else known for known in self.state.calls))
+        updated = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
+        if updated.said <= _EACH or updated.said >= 2 * call.shown:
+            updated = updated._replace(shown=updated.said)
+            more = f"\n[{updated.said - _SHOWN} more characters]" if updated.said > _SHOWN else ""
+            self.chunks.append({**own(tool_output(call.id, updated.output + more), call), "preliminary": True})
+        self.state = self.state._replace(calls=tuple(updated if known.id == call.id else known for known in self.state.calls))
 
     def _settle(self, item: JsonObject, call: Call) -> None:
         if call.waits:
@@ -357,7 +351,7 @@ class Line:
         self._forget(call)
 
     def give_up(self, call: Call, why: str) -> None:
-        """Ends a call that has no output and will have none."""
+        """End a call that will never have an output."""
         if call.waits:
             self.chunks.append(own(tool_input_error(call.id, call.name, None, why), call))
         else:

@@ -1,4 +1,4 @@
-"""Reasoning effort as the endpoints behind the OpenAI wire want to be asked for it."""
+"""Reasoning effort in the forms that endpoints behind the OpenAI wire format expect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> JsonObject:
-    """The body's fields for effort and display; none when nothing was set, or for a model that does not reason."""
+    """Return the body's fields for effort and display; none if nothing was set or the model does not reason."""
     effort = settings.effort
     if not model.reasoning:
         return {}
@@ -19,7 +19,7 @@ def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> Json
         case _ if effort is None:
             return {}
         case "reasoning_effort":
-            return {"reasoning_effort": "high" if effort == "max" else effort}  # `xhigh` is refused by most models
+            return {"reasoning_effort": "high" if effort == "max" else effort}  # most models refuse `xhigh`
         case "thinking":
             return {"thinking": {"type": "enabled" if thinks else "disabled"}}
         case "enable_thinking":
@@ -31,7 +31,7 @@ def effort_fields(settings: ModelSettings, model: Model, quirks: Quirks) -> Json
 
 
 def _reasoning(settings: ModelSettings) -> JsonObject:
-    """OpenRouter's object, which also hides the reasoning."""
+    """Return OpenRouter's object, which can also hide the reasoning."""
     fields: JsonObject = {}
     if settings.effort == "none":
         fields["enabled"] = False

@@ -1,4 +1,4 @@
-"""A frame as both dialects see it at first: the event in it, to the letter where that counts, or what came in place of a stream."""
+"""The first look at a frame, for all stream translators: the event in it, or a body sent in place of a stream."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 
 _BODY = 1000
-"""Bytes and characters that are kept of what came in place of a stream: enough to tell a person what it was."""
+"""Bytes and characters kept of a body sent in place of a stream: enough for an error message."""
 
 
 class Fed(Protocol):
-    """What the states of both translators have."""
+    """The fields that all translator states have in common."""
 
     @property
-    def facts(self) -> JsonObject | None:
-        """None = no event yet."""
-        ...
+    def facts(self) -> JsonObject | None: ...
 
     @property
     def unreadable(self) -> int: ...
@@ -35,9 +33,9 @@ S = TypeVar("S", bound=Fed)
 
 
 def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
-    """The event that the data stands for; None for what is none.
+    """Parse an event, or return None if the data is not an object.
 
-    To the letter where the field holds an object, as `filled` finds it: the integers of a call's input must keep their digits.
+    If `filled` finds an object in the field, integers keep all their digits: they are a call's input.
     """
     try:
         event = _sse.parse(data)
@@ -54,7 +52,7 @@ def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject
 def feed_body(
     state: S, raw: bytes, feed: Callable[[S, bytes, str], tuple[S, tuple[Chunk, ...]]], with_body: Callable[[str], S]
 ) -> tuple[S, tuple[Chunk, ...]]:
-    """A whole answer in place of a stream; after the first event it is the cut tail of one, and says nothing."""
+    """Feed a complete answer sent in place of a stream. After the first event it is the truncated end of one and is ignored."""
     if state.facts is not None:
         return state, ()
     if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":

@@ -1,4 +1,4 @@
-"""File parts on the way to a model: what kind they are, and words for those it can't take."""
+"""File parts in requests: their kind, and placeholder text for those that a model can't take."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class File(NamedTuple):
     url: str
     name: str
     base64: str
-    """The data of a `data:` URL; empty for one that the vendor fetches itself."""
+    """The data of a `data:` URL; empty for a URL that the vendor fetches itself."""
 
 
 def read(part: Part) -> File:
-    """What a file part holds; nothing is fetched."""
+    """Parse a file part; nothing is fetched."""
     url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
     data = ""
     if url.startswith("data:"):
@@ -36,12 +36,12 @@ def read(part: Part) -> File:
 
 
 def taken(file: File, model: Model) -> bool:
-    """Whether the model takes files of that kind; text always is, as text."""
+    """Return True if the model accepts files of that kind. Text is always sent, as text."""
     return file.kind == "text" or file.kind in model.modalities
 
 
 def words(file: File) -> str:
-    """The text of a text file; for anything else, words that say what was left out."""
+    """Return the content of a text file; for any other file, text that says what was omitted."""
     if file.kind == "text" and file.base64:
         try:
             text = base64.b64decode(file.base64).decode("utf-8", "replace")

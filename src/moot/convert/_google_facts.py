@@ -1,4 +1,4 @@
-"""What a Gemini answer says in numbers and words: finish reasons, counts, the sources it stands on, calls that stream in pieces."""
+"""Finish reasons, token counts, sources and streamed arguments of the Gemini wire format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]"
 
 
 def usage_of(usage: JsonObject) -> Usage:
-    """Counts as we keep them: the vendor's count of the answer leaves out its thoughts, that of the prompt what its tools read."""
+    """Convert the counts to moot's: the vendor's answer count excludes reasoning, its prompt count excludes what tools read."""
     prompt, tools = count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount"))
     answer, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
     return Usage(_sum(prompt, tools), _sum(answer, thoughts), count(usage.get("cachedContentTokenCount")), None, thoughts)
@@ -38,7 +38,7 @@ def _sum(a: int | None, b: int | None) -> int | None:
 
 
 def sources(candidate: JsonObject) -> Iterator[tuple[str, Chunk]]:
-    """What an answer stands on: a name for each source, the same for the same thing, and its chunk without an id."""
+    """Yield each source as a key that identifies it and its chunk, which has no id yet."""
     for item in as_list(as_object(candidate.get("groundingMetadata")).get("groundingChunks")):
         yield from _grounded(as_object(item))
     for item in as_list(as_object(candidate.get("urlContextMetadata")).get("urlMetadata")):
@@ -67,17 +67,17 @@ def _url(url: str, title: str) -> Chunk:
 
 
 def put(arguments: JsonObject, piece: JsonObject) -> JsonObject:
-    """Arguments with one more piece of a call that streams: `{jsonPath, stringValue | numberValue | boolValue | nullValue}`."""
+    """Merge one piece of a streamed call into its arguments: `{jsonPath, stringValue | numberValue | boolValue | nullValue}`."""
     path: list[str | int] = []
     for match in _STEP.finditer(as_text(piece.get("jsonPath"))):
         path.append(int(match[2]) if match[2] is not None else next(step for step in (match[1], match[3], match[4]) if step is not None))
     value = next((piece[name] for name in ("stringValue", "numberValue", "boolValue") if name in piece), None)
-    grown = _grown(arguments, path, value)
-    return grown if isinstance(grown, dict) else arguments
+    merged = _grown(arguments, path, value)
+    return merged if isinstance(merged, dict) else arguments
 
 
 def _grown(value: Json, path: list[str | int], piece: Json) -> Json:
-    """The value with the piece at the end of the path; texts are joined, all else replaced."""
+    """Return the value with the piece at the end of the path. Strings are appended, everything else is replaced."""
     if not path:
         return value + piece if isinstance(value, str) and isinstance(piece, str) else piece
     step, rest = path[0], path[1:]

@@ -1,30 +1,28 @@
-"""JSON Schema as Google's models take it: a subset of OpenAPI's (reference: Gemini API, Schema). What is outside of it is refused there."""
+"""JSON Schema reduced to the subset of OpenAPI that Google's models accept (reference: Gemini API, Schema). They reject anything else."""
 
 from __future__ import annotations
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["subset"]
-
 _KEPT = ("title", "description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "default")
 _FORMATS = {"string": ("date-time",), "number": ("float", "double"), "integer": ("int32", "int64")}
 _DEPTH = 12
-"""Levels that a schema which names itself is written out; below, any object will do."""
+"""Depth to which a recursive schema is expanded; below it any object is accepted."""
 
 _NESTED = 3
-"""Levels of `allOf` inside of `allOf`."""
+"""Maximum nesting of `allOf` in `allOf`."""
 
 _SIZE = 500
-"""Schemas inside of one that are written out: references that fan out would grow without end."""
+"""Maximum number of expanded subschemas, because references that fan out would grow exponentially."""
 
 
 def subset(schema: JsonObject) -> JsonObject:
-    """The schema within the subset: references written out, `const` and mixed types put in its words, the rest left out."""
+    """Reduce the schema to the subset: expand references, convert `const` and type lists, drop the rest."""
     return _Reduction(schema).reduced(schema, 0)
 
 
 class _Reduction:
-    """One schema on its way into the subset."""
+    """The reduction of one schema."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
@@ -57,7 +55,7 @@ class _Reduction:
         if found.get("format") in _FORMATS.get(kind, ()):
             typed["format"] = found["format"]
         values = _values(found)
-        if values and kind == "string":  # of other types it takes no list of values
+        if values and kind == "string":  # enum is accepted for strings only
             typed["enum"] = [str(value) for value in values if value is not None]
         if kind == "array":
             typed["items"] = self.reduced(found.get("items", {}), depth + 1) or {"type": "string"}
@@ -71,7 +69,7 @@ class _Reduction:
 
 
 def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
-    """The schema with what it refers to laid under it; `allOf` is one schema out of several."""
+    """Return the schema with its references and `allOf` merged into it."""
     found: JsonObject = schema if isinstance(schema, dict) else {}
     for _ in range(_DEPTH):
         reference = found.get("$ref")
@@ -93,7 +91,7 @@ def _at(root: JsonObject, reference: str) -> JsonObject:
 
 
 def _types(schema: JsonObject) -> tuple[list[str], bool]:
-    """The types, and whether null is one of them; guessed from what is said where none is named."""
+    """Return the types, and True if null is one of them. Without a `type` they are guessed from the other keywords."""
     named = schema.get("type")
     kinds = [str(kind) for kind in named] if isinstance(named, list) else [named] if isinstance(named, str) else []
     nullable = "null" in kinds or schema.get("nullable") is True

@@ -1,4 +1,4 @@
-"""What the line streams of headless agents have in common: finished calls, steps that are told or show, one message in the end."""
+"""The state machine shared by the line streams of headless agents: complete calls, steps, one message in the end."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, tool_error, tool_output
 from moot.types.exchange import Ended, ExchangeOptions
 
-__all__ = ["Said", "Saying", "opened"]
-
 
 class Said(NamedTuple):
-    """What was said so far; made of what JSON can hold."""
-
     parts: Parts
     step: bool = False
     answered: bool = False
     """A call of this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
-    """Calls without an output: the agent's id, ours."""
+    """Tool calls without an output: the agent's id, and ours."""
 
 
 def opened(options: ExchangeOptions) -> Said:
-    """Before the first line."""
+    """Return the state before the first line."""
     return Said(begin(options))
 
 
 class Saying:
-    """One line at work."""
-
     def __init__(self, said: Said) -> None:
         self._said = said
         self._writer = Writer(said.parts)
@@ -44,30 +38,30 @@ class Saying:
         return tuple(self._writer.chunks)
 
     def step(self) -> None:
-        """A step begins, whatever stood before it over."""
+        """End the current step and start a new one."""
         self.end_step()
         self._writer.chunks.append(START_STEP)
         self._said = self._said._replace(step=True, answered=False)
 
     def end_step(self) -> None:
-        """The step is over, if there is one."""
+        """End the step, if one is open."""
         self._writer.end()
         if self._said.step:
             self._writer.chunks.append(FINISH_STEP)
             self._said = self._said._replace(step=False)
 
     def text(self, kind: Spoken, text: str) -> None:
-        """More of an open text, or of a new one."""
+        """Append to an open text, or start a new one."""
         if text:
             self._in_step()
             self._writer.say(kind, text)
 
     def end_text(self) -> None:
-        """The next text is another part."""
+        """End the open text; the next one is a new part."""
         self._writer.end()
 
     def call(self, vendor_id: str, name: str, given: Json, title: str = "") -> None:
-        """A call whose input is whole."""
+        """Add a call whose input is complete."""
         self._in_step()
         self._writer.end()
         parts = self._writer.parts
@@ -81,7 +75,7 @@ class Saying:
         self._said = self._said._replace(open=(*self._said.open, (vendor_id, id)))
 
     def output(self, vendor_id: str, text: str, *, failed: bool = False) -> None:
-        """The output of a call; of one that nobody knows, nothing."""
+        """Add the output of a call; ignore an unknown call."""
         known = next((call for call in reversed(self._said.open) if call[0] == vendor_id), None)
         if known is None:
             return
@@ -89,7 +83,7 @@ class Saying:
         self._said = self._said._replace(open=tuple(call for call in self._said.open if call != known), answered=True)
 
     def close(self, ended: Ended) -> None:
-        """Closes what is open."""
+        """Close everything that is open."""
         self._writer.end()
         why = "cancelled before it ended" if ended == "cancelled" else "the agent ended without saying what came of this call"
         self._writer.chunks += [tool_error(id, why) for _, id in self._said.open]
@@ -97,7 +91,7 @@ class Saying:
         self.end_step()
 
     def _in_step(self) -> None:
-        """Where steps are not told, a new one begins when something is said behind the outputs of all calls."""
+        """Start a step if none is open, or if this follows the outputs of all calls: some agents don't report steps."""
         if not self._said.step or (self._said.answered and not self._said.open):
             self.step()
 

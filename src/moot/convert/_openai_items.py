@@ -1,4 +1,4 @@
-"""What the items of an OpenAI response are: who runs a call, what it was given, where an annotation points, what was counted."""
+"""Items of an OpenAI response: who runs a call, its input, annotation targets, token counts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from moot.types.chunk import Chunk
 from moot.types.usage import Usage
 
 OWN_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that want an output from us, and the field with what the call is given."""
+"""Items that need an output from moot, and the field that holds their input."""
 
 REASONS = {"max_output_tokens": "length", "content_filter": "content-filter"}
-"""Why a response is incomplete."""
+"""Reasons why a response is incomplete."""
 
 _GIVEN = ("action", "actions", "queries", "operation", "arguments", "code", "container_id")
 _PICTURES = {"jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": "image/svg+xml"}
@@ -19,33 +19,33 @@ _FACTS = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
 
 
 def is_call(item: JsonObject) -> bool:
-    """Whether the vendor runs a tool of its own by this item."""
+    """Return True if the item is a call of a tool that the vendor runs."""
     kind = as_text(item.get("type"))
     return kind not in OWN_CALLS and (kind.endswith("_call") or kind == "program")
 
 
 def is_output(item: JsonObject) -> bool:
-    """Whether the item is the output of a call that stands in an item of its own."""
+    """Return True if the item is the output of a call in another item."""
     return as_text(item.get("type")).endswith("_output")
 
 
 def tool_of(item: JsonObject) -> str:
-    """The name of the vendor's tool."""
+    """Return the name of the vendor's tool."""
     return as_text(item.get("name")) or as_text(item.get("type")).removesuffix("_call")
 
 
 def given(item: JsonObject) -> JsonObject:
-    """What a call of the vendor's own tool was given."""
+    """Return the input of a vendor tool's call."""
     return {name: item[name] for name in _GIVEN if item.get(name) is not None}
 
 
 def rest_of(item: JsonObject, *without: str) -> JsonObject:
-    """The item without its names, as far as anything is said."""
+    """Return the item without its type, id and the named fields."""
     return {name: value for name, value in item.items() if name not in ("type", "id", *without)}
 
 
 def picture(item: JsonObject) -> Chunk | None:
-    """The picture that a call of image generation gave; None when it gave none."""
+    """Return the image that a call generated, or None."""
     data = as_text(item.get("result"))
     if not data:
         return None
@@ -54,21 +54,21 @@ def picture(item: JsonObject) -> Chunk | None:
 
 
 def error_of(item: JsonObject) -> str:
-    """Why a call of the vendor's own tool came to nothing, in its words; empty when it did not."""
+    """Return why a vendor tool's call failed; empty if it did not."""
     error = item.get("error")
-    said = as_text(error) or as_text(as_object(error).get("message"))
-    if not said and isinstance(error, dict):
-        said = "\n".join(as_text(as_object(piece).get("text")) for piece in as_list(error.get("content"))) or as_text(error.get("type"))
-    return said or ("the tool failed" if item.get("status") == "failed" else "")
+    text = as_text(error) or as_text(as_object(error).get("message"))
+    if not text and isinstance(error, dict):
+        text = "\n".join(as_text(as_object(piece).get("text")) for piece in as_list(error.get("content"))) or as_text(error.get("type"))
+    return text or ("the tool failed" if item.get("status") == "failed" else "")
 
 
 def cited(annotation: JsonObject) -> str:
-    """A name for what an annotation points to, the same for the same thing; empty when it points to nothing."""
+    """Return a key that identifies the target of an annotation; empty if it has none."""
     return as_text(annotation.get("url")) or as_text(annotation.get("file_id"))
 
 
 def source(annotation: JsonObject, id: str) -> Chunk:
-    """The source that an annotation points to."""
+    """Return the chunk of an annotation's source."""
     url, name = as_text(annotation.get("url")), as_text(annotation.get("filename"))
     if url:
         found: Chunk = {"type": "source-url", "sourceId": id, "url": url}
@@ -79,7 +79,7 @@ def source(annotation: JsonObject, id: str) -> Chunk:
 
 
 def facts_of(response: JsonObject) -> JsonObject:
-    """What a response says of itself as a whole."""
+    """Return the facts about a response as a whole."""
     return {ours: response[theirs] for theirs, ours in _FACTS.items() if response.get(theirs) is not None}
 
 
@@ -95,7 +95,7 @@ def usage_of(usage: JsonObject) -> Usage:
 
 
 def texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
-    """What a message or a reasoning says, piece by piece: kind, index, text, annotations."""
+    """Return the text pieces of a message or reasoning item: kind, index, text, annotations."""
     found: list[tuple[str, int, str, list[Json]]] = []
     for field, kinds in (("summary", _THOUGHTS), ("content", _WORDS)):
         for index, piece in enumerate(as_list(item.get(field))):

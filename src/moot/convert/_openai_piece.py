@@ -1,13 +1,11 @@
-"""The one event that nearly all of a stream consists of, read at half the price of reading it whole."""
+"""A fast parser for the text-delta event, which makes up nearly all of a stream. It costs half as much as parsing the whole event."""
 
 from __future__ import annotations
 
 import msgspec
 
-__all__ = ["NotOnePiece", "text_piece"]
-
 NotOnePiece = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What `text_piece` raises for an event that is or says anything else."""
+"""Raised by `text_piece` for any other event."""
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True):
@@ -24,7 +22,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Piece(msgspec.Struct):
-    """One more piece of text and nothing else; an event that says more does not decode. Half the price of reading it whole."""
+    """A text delta and nothing else; an event with other content does not decode."""
 
     choices: list[_Choice]
     usage: None = None

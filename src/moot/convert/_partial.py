@@ -1,4 +1,4 @@
-"""The value that a cut JSON text stands for: what a watcher sees of tool arguments while they stream."""
+"""The value of truncated JSON text: what a watcher sees of tool arguments while they stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WORDS = ("true", "false", "null")
 
 
 class NoValue(Exception):
-    """The text stands for no value yet."""
+    """The text has no value yet."""
 
 
 def partial_json(text: str) -> Json:
-    """The text's value, completed where it was cut off: strings and brackets closed, half a key or number left out.
+    """Parse JSON text that may be truncated: close strings and brackets, drop incomplete keys and numbers.
 
-    Raises NoValue when there is nothing to show.
+    Raise NoValue if there is nothing to show.
     """
     try:
         return canonical.loads(text)
@@ -33,10 +33,10 @@ def partial_json(text: str) -> Json:
 
 
 def _completed(text: str) -> str:
-    """The text up to its last complete value, with all that is open closed. Nothing behind that value changes what is open."""
+    """Return the text up to its last complete value, with all open brackets closed. Nothing after that value changes what is open."""
     stack: list[str] = []
     sound = 0
-    key = False  # whether the next string of an object is a key
+    key = False  # True if the next string of an object is a key
     position = 0
     while (match := _TOKEN.match(text, position)) is not None:
         token, position = match.group(), match.end()
@@ -66,7 +66,7 @@ def _closed(stack: list[str]) -> str:
 
 
 def _tail(rest: str) -> str:
-    """A value that was begun at the end of the text, completed; empty when it says nothing yet."""
+    """Complete a value that starts at the end of the text; return an empty string if it has no content yet."""
     if rest.startswith('"') and (match := _OPEN_STRING.match(rest)) is not None:
         return f'"{match.group(1)}"'
     return next((word for word in _WORDS if word.startswith(rest)), "")

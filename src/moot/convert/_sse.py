@@ -1,4 +1,4 @@
-"""One raw frame of a server-sent event stream, read: its event name and its data, and that data as JSON."""
+"""Parsing of one frame of a server-sent event stream: its event name, its data, and the data as JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FIELDS = frozenset({b"data", b"event", b"id", b"retry"})
 
 
 def read(raw: bytes) -> tuple[str, bytes] | None:
-    """Event name and data of a frame, both empty where it has none (a comment, a keep-alive).
+    """Return event name and data of a frame, both empty if it has none (a comment, a keep-alive).
 
-    None for what is no frame of an event stream: a whole JSON or HTML body answered in its place.
+    Return None if it is not a frame but a JSON or HTML body sent in place of a stream.
     """
     if raw.endswith(b"\n\n") and b"\r" not in raw:
         head, _, rest = raw.partition(b"\n")
@@ -43,7 +43,7 @@ def _read_lines(text: bytes) -> tuple[str, bytes] | None:
 
 
 def parse(data: bytes) -> Json:
-    """Any JSON value that a vendor can write, without lone surrogates, NaN or invalid UTF-8. Raises ValueError."""
+    """Parse any JSON value that a vendor sends, replacing lone surrogates, NaN and invalid UTF-8. Raise ValueError."""
     try:
         return canonical.loads(data)
     except ValueError:

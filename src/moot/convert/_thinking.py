@@ -1,4 +1,4 @@
-"""How a Claude model is asked to think: by a budget of tokens, or, from 4.6 on, by a word (reference: Claude API, extended thinking)."""
+"""Thinking options of Claude models: a token budget, or an effort level from version 4.6 on (reference: Claude API, extended thinking)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _BUDGETS: dict[Effort, int] = {"low": 4_096, "medium": 10_240, "high": 16_384, "
 _LEAST = 1_024
 
 OUTPUT_TOKENS = 32_000
-"""What a request asks for at most when nothing else was said."""
+"""Default maximum of output tokens in a request."""
 
 
 def max_tokens(settings: ModelSettings, model: Model) -> int:
-    """The field that this wire insists on."""
+    """Return `max_tokens`, which this wire format requires."""
     return settings.max_tokens or min(model.max_output or 8_192, OUTPUT_TOKENS)
 
 
 def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonObject:
-    """`thinking` and `output_config.effort` of a body; none when no effort was set or the model does not reason."""
+    """Return `thinking` and `output_config.effort` of a body; empty if no effort was set or the model does not reason."""
     effort = settings.effort
     if effort is None or not model.reasoning:
         return {}
@@ -35,18 +35,18 @@ def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonOb
 
 
 def takes_sampling(model: Model) -> bool:
-    """Whether temperature and top_p may be set at all: Claude 4.7 and later answer 400."""
+    """Return True if temperature and top_p may be set. Claude 4.7 and later answer 400."""
     return _version(model) < (4, 7)
 
 
 def _adaptive(effort: Effort, version: tuple[int, int], *, show: bool) -> JsonObject:
     if effort == "none":
-        # later models can't be told not to think, only to make little of it
+        # later models can't turn thinking off, only reduce it
         return {"thinking": {"type": "disabled"}} if version < (5, 0) else {"output_config": {"effort": "low"}}
     return {"thinking": {"type": "adaptive", "display": "summarized" if show else "omitted"}, "output_config": {"effort": effort}}
 
 
 def _version(model: Model) -> tuple[int, int]:
-    """(0, 0) for models of other makers behind this wire, which know budgets."""
+    """Return the version; (0, 0) for other vendors' models behind this wire format, which take budgets."""
     match = _VERSION.search(model.wire_name)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)

@@ -1,4 +1,4 @@
-"""What each tool chunk makes of a tool part. Parts are values: every function gives a new one."""
+"""The effect of each tool chunk on a tool part. Parts are immutable: every function returns a new one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from moot.types.part import Part
 Output: TypeAlias = Callable[[Part, Chunk], Part]
 
 _OF_A_STATE = frozenset({"input", "output", "errorText", "rawInput", "inputEncoding", "preliminary"})
-"""Fields that belong to one state of a call: the next state begins without them."""
+"""Fields that belong to one state of a call; the next state starts without them."""
 
 _APPROVAL = {"approvalDescriptor": "descriptor", "reason": "requestReason", "signature": "signature"}
 
 
 def new_part(chunk: Chunk, *, dynamic: bool) -> Part:
-    """A call nothing is known of but its id and name."""
+    """Return a call of which only id and name are known."""
     if dynamic:
         return {"type": "dynamic-tool", "toolName": chunk["toolName"], "toolCallId": chunk["toolCallId"]}
     return {"type": f"tool-{chunk['toolName']}", "toolCallId": chunk["toolCallId"]}
@@ -34,7 +34,7 @@ def input_available(part: Part, chunk: Chunk) -> Part:
 
 
 def input_error(part: Part, chunk: Chunk) -> Part:
-    untitled = {key: value for key, value in chunk.items() if key != "title"}  # clients pass the title of this chunk over
+    untitled = {key: value for key, value in chunk.items() if key != "title"}  # clients ignore the title of this chunk
     fields: JsonObject = {"input": chunk.get("input"), "errorText": chunk.get("errorText", "")}
     return _renewed(_named(part, chunk), untitled, "output-error", fields)
 
@@ -87,7 +87,7 @@ OUTPUTS: dict[str, Output] = {
     "tool-output-denied": output_denied,
     "tool-approval-request": approval_request,
 }
-"""Chunks that speak of a call by its id alone."""
+"""Chunks that refer to a call by id alone."""
 
 
 def _named(part: Part, chunk: Chunk) -> Part:

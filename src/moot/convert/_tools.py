@@ -1,4 +1,4 @@
-"""A stored tool call as every dialect sends it back: its id, its arguments, and exactly one output in words and pictures."""
+"""A stored tool call as every dialect sends it back: its id, its arguments, and exactly one output of text and images."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OURS = re.compile(r"#\d+(\.\d+)+$")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 UNKNOWN = "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."
-UNANSWERED = "This call was not carried out: nobody approved it."
+UNANSWERED = "This call was not carried out: no one approved it."
 
 
 class Output(NamedTuple):
-    """What a model reads of a call's output."""
+    """A call's output as a model reads it."""
 
     text: str
     files: tuple[Part, ...] = ()
@@ -28,7 +28,7 @@ class Output(NamedTuple):
 
 
 def output_of(part: Part) -> Output:
-    """The call's one output; a call that never had one gets words that say so, so that no call goes out without."""
+    """Return the call's one output. A call that never had one gets text that says so, so that no call is sent without an output."""
     match part.get("state"):
         case "output-available":
             text, files = _content(part.get("output"))
@@ -46,7 +46,7 @@ def output_of(part: Part) -> Output:
 
 
 def arguments_of(part: Part) -> JsonObject:
-    """The call's arguments as an object. Input that could not be read goes back wrapped, so that the model sees what it wrote."""
+    """Return the call's arguments as an object. Unparsable input is sent back wrapped, so that the model sees what it wrote."""
     value = part.get("input", part.get("rawInput"))
     if isinstance(value, dict):
         return value
@@ -56,17 +56,17 @@ def arguments_of(part: Part) -> JsonObject:
 
 
 def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
-    """The id that each call of a step goes out under: the vendor's own, as long as it fits and is alone with it.
+    """Return the id under which each call of a step is sent: the vendor's own if it matches `fits` and is unique.
 
-    Alone in the step, or in the whole request with one `taken` set for all of its steps, which is added to.
+    Unique within the step, or within the whole request if one `taken` set is passed for all steps. The set is updated.
     """
     used = set[str]() if taken is None else taken
     ids: list[str] = []
     for call in calls:
         own = str(call.get("toolCallId", ""))
         metadata = call.get("toolMetadata")
-        given = metadata.get("vendorId") if isinstance(metadata, dict) else None
-        vendor = given if isinstance(given, str) else _OURS.sub("", own)
+        vendor_id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+        vendor = vendor_id if isinstance(vendor_id, str) else _OURS.sub("", own)
         id = vendor if vendor and vendor not in used else own
         count = 0
         while not id or id in used or (fits and re.fullmatch(fits, id) is None):
@@ -78,21 +78,21 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
 
 
 def is_custom(call: Part) -> bool:
-    """Whether the call's input is plain text by the vendor's own kind of tool."""
+    """Return True if the call's input is plain text, for a vendor's custom tool."""
     metadata = call.get("toolMetadata")
     return isinstance(metadata, dict) and metadata.get("custom") is True and isinstance(call.get("input"), str)
 
 
 def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
-    """What a dialect noted on a part of this provider's own making; None for a part that somebody else made.
+    """Return a dialect's metadata on a part that this provider made, or None if another provider made it.
 
-    Signatures mean nothing to anybody but their maker, and many endpoints refuse what they didn't sign.
+    Signatures are valid only for the provider that issued them, and many endpoints refuse others.
     """
     metadata = part.get(field)
-    noted = metadata.get(dialect) if isinstance(metadata, dict) else None
-    if metadata and noted is None:
+    details = metadata.get(dialect) if isinstance(metadata, dict) else None
+    if metadata and details is None:
         return None
-    made = noted if isinstance(noted, dict) else {}
+    made = details if isinstance(details, dict) else {}
     return made if made.get("provider", message.metadata.get("provider")) == provider else None
 
 
@@ -116,7 +116,7 @@ def _denied(part: Part) -> str:
 
 
 def _content(output: Json) -> tuple[str, tuple[Part, ...]]:
-    """Text and files of an output: a string, `{type: content, value: [text and file parts]}`, or any other JSON as it is."""
+    """Return text and files of an output: a string, `{type: content, value: [text and file parts]}`, or other JSON, serialized."""
     if isinstance(output, str):
         return output, ()
     value = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None

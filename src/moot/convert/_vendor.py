@@ -1,4 +1,4 @@
-"""What vendors say in the same ways whatever the dialect: counts, errors, bodies that are no stream."""
+"""Parsing that all dialects share: token counts, errors, bodies that are not streams."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ _RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
 
 
 def as_object(value: Json) -> JsonObject:
-    """The value where it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_text(value: Json) -> str:
-    """The value where it is a string, else an empty one."""
+    """Return the value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def as_list(value: Json) -> list[Json]:
-    """The value where it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def count(value: Json) -> int | None:
-    """A number of tokens; None for what is none."""
+    """Return a token count, or None if the value is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def nano_dollars(value: Json) -> int | None:
-    """Dollars as nano-dollars; None for what is no amount."""
+    """Convert dollars to nano-dollars, or return None if the value is not an amount."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         return None
     return round(value * 1e9)
 
 
 def failure(error: Json) -> Failure:
-    """Why a vendor says it failed, from whatever it puts into its error: an object, a string, a code."""
+    """Parse a vendor's error in any form: an object, a string, a code."""
     fields = as_object(error)
     inner = as_object(fields.get("error")) or fields
     message = as_text(inner.get("message")) or as_text(fields.get("detail")) or as_text(error) or as_text(fields.get("error"))
@@ -67,7 +67,7 @@ def failure(error: Json) -> Failure:
 def _kind(error: JsonObject, message: str) -> str:
     words = " ".join(str(error.get(name) or "") for name in ("type", "code", "status")).lower()
     kind = _in(words, _BY_WORD) or _by_status(error) or _in(message, _BY_WORD) or "failed"
-    # a refused request says only in its message that it was too long
+    # some vendors say only in the message of an invalid request that it was too long
     return _in(message, _BY_WORD[:1]) or kind if kind in ("invalid_request", "failed") else kind
 
 
@@ -86,14 +86,14 @@ def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
 
 
 def garbled(ended: Ended, unreadable: int) -> Failure | None:
-    """Why an answer with events that are no JSON is none: what they said is lost, so its text may have holes."""
+    """Return the failure of an answer with events that are not JSON: their content is lost, so the text may have gaps."""
     if not unreadable or ended == "cancelled":
         return None
     return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
 
 
 def unfinished(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
-    """Why an answer without its end is none: cut, empty, or no stream at all. None when we hung up ourselves."""
+    """Return the failure of an answer without an end: truncated, empty or not a stream. None if we hung up ourselves."""
     if ended == "cancelled":
         return None
     if not seen and body:

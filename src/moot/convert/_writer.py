@@ -1,6 +1,6 @@
-"""What both dialects write: text, reasoning and tool calls as chunks, with one part open at a time and every call named once.
+"""The chunk writer that all translators share: text, reasoning and tool calls, with one open part at a time and unique call ids.
 
-`Parts` is the frozen half of a translator's state; a `Writer` takes it up for one raw event and leaves the next one behind.
+`Parts` is the immutable half of a translator's state. A `Writer` starts from it for one raw event and leaves the next one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Rope = tuple[str, ...]
 Spoken = Literal["text", "reasoning"]
 
 UNNAMED = "unknown"
-"""The name of a tool whose call came without one."""
+"""The name of a tool whose call has none."""
 
 
 def join(rope: Rope, piece: str) -> Rope:
-    """The rope with a piece more. Neighbours are joined so that a piece is copied only log(n) times, and the rope stays short."""
+    """Append a piece to the rope. Neighbours are merged so that each piece is copied only log(n) times and the rope stays short."""
     kept = len(rope)
     while kept and len(rope[kept - 1]) <= 2 * len(piece):
         kept -= 1
@@ -29,13 +29,13 @@ def join(rope: Rope, piece: str) -> Rope:
 
 
 class Call(NamedTuple):
-    """A tool call on its way in."""
+    """An incoming tool call."""
 
     key: int
-    """The vendor's index of it."""
+    """The vendor's index of the call."""
     id: str
     vendor_id: str
-    """Empty = the vendor gave none."""
+    """Empty if the vendor sent none."""
     name: str
     text: Rope = ()
     begun: bool = False
@@ -43,46 +43,45 @@ class Call(NamedTuple):
     free: bool = False
     """The input is plain text, not JSON."""
     executed: bool = False
-    """The vendor itself runs it."""
+    """The vendor runs it."""
     dynamic: bool = False
-    """Its tool is none that we offered."""
+    """Its tool is not one that moot offered."""
     metadata: JsonObject | None = None
-    """providerMetadata."""
 
 
 class Parts(NamedTuple):
     prefix: str
     step: int
     used: tuple[str, ...]
-    """Tool call ids that the message already has."""
+    """Tool call ids already in the message."""
     next: int = 0
     kind: str = ""
-    """What is open: text, reasoning, or nothing."""
+    """Kind of the open part: text, reasoning, or empty."""
     id: str = ""
     calls: tuple[Call, ...] = ()
 
 
 def begin(options: ExchangeOptions) -> Parts:
-    """Nothing open yet."""
+    """Return the state with nothing open."""
     return Parts(options.prefix, options.step, options.tool_call_ids)
 
 
 def read_arguments(text: str) -> JsonObject:
-    """The arguments that a call's text stands for, exactly; nothing at all is no arguments. Raises ValueError."""
+    """Parse a call's arguments with exact integers; empty text means no arguments. Raise ValueError."""
     if not text.strip():
         return {}
     value = canonical.loads_exact(text)
     if not isinstance(value, dict):
         raise ValueError("the arguments are no JSON object")
     canonical.dumps(value)
-    if "\\u" in text:  # a lone surrogate can't be stored: what is approved, hashed and run has U+FFFD in its place
+    if "\\u" in text:  # lone surrogates can't be stored: approvals, hashes and tools all use U+FFFD instead
         clean = canonical.loads_exact(canonical.dumps(value))
         return clean if isinstance(clean, dict) else value
     return value
 
 
 class Writer:
-    """Makes chunks for one raw event; `chunks` and `parts` are what came of it."""
+    """Writer of the chunks for one raw event; the results are `chunks` and `parts`."""
 
     __slots__ = ("_parts", "chunks")
 
@@ -95,7 +94,7 @@ class Writer:
         return self._parts
 
     def begin(self, kind: Spoken, metadata: JsonObject | None = None) -> None:
-        """Opens a part, whatever was open before it closed."""
+        """Open a part, closing any open one."""
         self.end()
         parts = self._parts
         id = f"{parts.prefix}.{parts.next}"
@@ -103,27 +102,27 @@ class Writer:
         self._parts = parts._replace(next=parts.next + 1, kind=kind, id=id)
 
     def say(self, kind: Spoken, text: str, metadata: JsonObject | None = None) -> None:
-        """Goes on with the open part of that kind, or opens one (with the metadata)."""
+        """Append to the open part of that kind, or open one with the metadata."""
         if self._parts.kind != kind:
             self.begin(kind, metadata)
         if text:
             self.chunks.append({"type": f"{kind}-delta", "id": self._parts.id, "delta": text})
 
     def end(self, metadata: JsonObject | None = None) -> None:
-        """Closes the open part, if any."""
+        """Close the open part, if any."""
         parts = self._parts
         if parts.kind:
             self.chunks.append(_with({"type": f"{parts.kind}-end", "id": parts.id}, metadata))
             self._parts = parts._replace(kind="", id="")
 
     def part_id(self) -> str:
-        """An id for something that is no open part: a source."""
+        """Return a new id for something that is not an open part, such as a source."""
         parts = self._parts
         self._parts = parts._replace(next=parts.next + 1)
         return f"{parts.prefix}.{parts.next}"
 
     def find(self, key: int) -> Call | None:
-        """The newest call with that index."""
+        """Return the newest call with that index."""
         return next((call for call in reversed(self._parts.calls) if call.key == key), None)
 
     def call(
@@ -137,7 +136,7 @@ class Writer:
         dynamic: bool = False,
         metadata: JsonObject | None = None,
     ) -> Call:
-        """A new call; its first chunk waits until its name is known."""
+        """Add a call. Its first chunk waits until its name is known."""
         self.end()
         parts = self._parts
         id = _new_id(parts, vendor_id)
@@ -146,11 +145,11 @@ class Writer:
         return self._start(call) if name else call
 
     def name(self, call: Call, name: str) -> Call:
-        """The call with the name that came late."""
+        """Set the name of a call that started without one."""
         return self._start(self._put(call, call._replace(name=name)))
 
     def arguments(self, call: Call, text: str) -> Call:
-        """The call with some more of its input."""
+        """Append to a call's input."""
         if not text or call.done:
             return call
         if call.begun:
@@ -158,12 +157,12 @@ class Writer:
         return self._put(call, call._replace(text=join(call.text, text)))
 
     def give(self, call: Call, text: str, metadata: JsonObject | None = None) -> None:
-        """All of a call's input at once, where the wire has no pieces of it; with the metadata that was known only now."""
+        """Set a call's whole input at once, with metadata that is known only now."""
         if not call.done:
             self.finish(self._put(call, call._replace(text=(text,), metadata=metadata or call.metadata)))
 
     def finish(self, call: Call, *, cut: bool = False) -> None:
-        """The end of a call's input: the arguments, or what is wrong with them. A second end is passed over."""
+        """End a call's input: emit its arguments, or the error in them. A second end is ignored."""
         if call.done:
             return
         text = "".join(call.text)
@@ -181,7 +180,7 @@ class Writer:
         self._put(call, named._replace(done=True, text=()))
 
     def close(self, *, cut: bool) -> None:
-        """Closes everything that is open."""
+        """Close everything that is open."""
         self.end()
         for call in self._parts.calls:
             self.finish(call, cut=cut)
@@ -237,7 +236,7 @@ def _failed(call: Call, text: str, reason: str) -> Chunk:
 
 
 def _new_id(parts: Parts, vendor_id: str) -> str:
-    """The vendor's id where the message doesn't have it yet: vendors use ids again in later steps and attempts."""
+    """Return the vendor's id if the message does not have it yet: vendors reuse ids in later steps and attempts."""
     count = len(parts.calls)
     names = (vendor_id or f"call_{parts.prefix}_{count}", f"{vendor_id}#{parts.step}.{count}", f"{vendor_id}#{parts.prefix}.{count}")
     free = next((name for name in names if name not in parts.used), None)

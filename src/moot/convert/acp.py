@@ -1,9 +1,7 @@
-"""The Agent Client Protocol as chunks: what an agent says on its pipe, and what of our own lines one needs to read it.
+"""The Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks: the agent's lines, with moot's lines as context.
 
-Only what comes between our `session/prompt` and its answer is the answer: an agent that loads a session tells all of it again. Where no
-line of ours is there (a capture of an agent's stdout), everything is taken as said.
-
-https://agentclientprotocol.com, protocol version 1.
+Only what comes between our `session/prompt` and its response is the answer, because an agent that loads a session replays it. In a
+capture of an agent's stdout, which has none of our lines, everything counts as the answer.
 """
 
 from __future__ import annotations
@@ -33,55 +31,51 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["Acp", "State", "call_of"]
-
 AUTH_REQUIRED = -32000
-"""The protocol's code for an agent that wants somebody to log in."""
+"""The protocol's error code for an agent that requires a login."""
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     parts: Parts
     spoken: bool = False
-    """A line of ours was seen."""
+    """A line sent by moot was seen."""
     live: bool = False
-    """We have asked: what comes now is the answer."""
+    """The prompt was sent: what follows is the answer."""
     prompt: str = ""
-    """The id of what we asked."""
+    """The id of our prompt request."""
     session: str = ""
     loaded: bool = False
     """The session is older than this exchange."""
     facts: JsonObject | None = None
     """Agent, version, model, mode."""
     message: str = ""
-    """Whose text is open: the agent's own id of the message, and the call of the sub-agent that speaks."""
+    """The origin of the open text: the agent's id of the message, and the call of the sub-agent that wrote it."""
     calls: tuple[Call, ...] = ()
     asked: tuple[tuple[str, str, str], ...] = ()
-    """Requests of the agent that we have not answered: id, method, and what it is about (a call's id here, a terminal)."""
+    """Unanswered requests of the agent: id, method, and subject (our id of a call, a terminal)."""
     refusals: tuple[str, ...] = ()
-    """Of those that ask for permission: `<id>/<option>` of every option that refuses."""
+    """`<id>/<option>` of every option that refuses a permission request."""
     streams: tuple[tuple[str, str], ...] = ()
-    """Outputs of our terminals as we last told them."""
+    """Outputs of our terminals as last reported to the agent."""
     step: bool = False
     answered: bool = False
-    """A call of this step has its output: what the agent says next is a further model call."""
+    """A call of this step has its output: the agent's next text comes from another model call."""
     stop: str = ""
     usage: JsonObject | None = None
     calls_usage: JsonObject | None = None
-    """Of single model calls, for agents that give no sum."""
+    """Sum over single model calls, for agents that report no total."""
     before: JsonObject | None = None
-    """Tokens of the session before we asked, for agents that count by session."""
+    """Tokens of the session before the prompt, for agents that count by session."""
     cost: int | None = None
     cost_before: int | None = None
     context: float = -1.0
     error: JsonObject | None = None
     noise: int = 0
-    """Lines that are no message."""
+    """Number of lines that are not messages."""
 
 
 class Acp:
-    """The translator; it also hears what we say."""
+    """The translator; it also reads the lines that moot sends."""
 
     name = "acp"
     version = 1
@@ -121,7 +115,7 @@ class Acp:
 
 
 def call_of(state: State, vendor_id: str) -> Call | None:
-    """The newest call that the agent knows by that id."""
+    """Return the newest call with that id of the agent's."""
     return next((call for call in reversed(state.calls) if call.vendor_id == vendor_id), None)
 
 
@@ -134,15 +128,13 @@ def _spent(state: State) -> Usage:
 
 
 def _paid(state: State) -> int | None:
-    """What this exchange cost: agents tell the session's sum, and of a session that was loaded only what was told before is known."""
+    """Return the exchange's cost. Agents report the session's sum, and a loaded session's earlier cost is known only if reported."""
     if state.cost is None or (state.loaded and state.cost_before is None):
         return None
     return max(state.cost - (state.cost_before or 0), 0)
 
 
 class _Turn:
-    """One message at work on the state."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)
@@ -166,22 +158,22 @@ class _Turn:
                 pass
 
     def _answer(self, id: str, result: JsonObject) -> None:
-        """We have answered a request of the agent."""
-        asked = next((asked for asked in self._state.asked if asked[0] == id), None)
-        if asked is None:
+        """Handle our response to a request of the agent."""
+        request = next((request for request in self._state.asked if request[0] == id), None)
+        if request is None:
             return
-        _, method, about = asked
+        _, method, about = request
         option = as_text(as_object(result.get("outcome")).get("optionId"))
         refused = f"{id}/{option}" in self._state.refusals
         self._state = self._state._replace(
-            asked=tuple(other for other in self._state.asked if other is not asked),
+            asked=tuple(other for other in self._state.asked if other is not request),
             refusals=tuple(refusal for refusal in self._state.refusals if not refusal.startswith(f"{id}/")),
         )
         if method == "terminal/output":
             others = tuple(stream for stream in self._state.streams if stream[0] != about)
             self._state = self._state._replace(streams=(*others, (about, as_text(result.get("output")))))
         elif method == "session/request_permission" and refused:
-            # gemini and qwen say nothing more of a call that was refused
+            # gemini and qwen send nothing more about a refused call
             call = next((call for call in self._state.calls if call.id == about and not call.settled), None)
             if call is not None:
                 self._put(call, *_acp_calls.deny(call))
@@ -225,9 +217,9 @@ class _Turn:
     def _request(self, id: str, method: str, params: JsonObject) -> None:
         about = as_text(params.get("terminalId"))
         if method == "session/request_permission" and self._is_ours(as_text(params.get("sessionId"))):
-            asked = as_object(params.get("toolCall"))
-            call = self._call(asked, new=False)
-            # a person is asked about what is known now
+            request = as_object(params.get("toolCall"))
+            call = self._call(request, new=False)
+            # the user is asked about the input as it is known at this point
             call = self._put(call, *_acp_calls.show(call)) if not call.settled else call
             about = call.id
             refuse = [as_text(option.get("optionId")) for option in map(as_object, as_list(params.get("options"))) if _refuses(option)]
@@ -235,7 +227,7 @@ class _Turn:
         self._state = self._state._replace(asked=(*self._state.asked, (id, method, about)))
 
     def _is_ours(self, session: str) -> bool:
-        """Whether what is said of that session belongs to the answer."""
+        """Return True if updates of that session belong to the answer."""
         if not self._state.spoken:
             return True
         return self._state.live and (not self._state.session or session == self._state.session)
@@ -248,9 +240,9 @@ class _Turn:
             return
         match kind:
             case "agent_message_chunk":
-                self._spoken("text", update)
+                self._append_text("text", update)
             case "agent_thought_chunk":
-                self._spoken("reasoning", update)
+                self._append_text("reasoning", update)
             case "tool_call" | "tool_call_update":
                 self._called(update, new=kind == "tool_call")
             case "plan":
@@ -259,7 +251,7 @@ class _Turn:
             case "current_mode_update":
                 self._mode(as_text(update.get("currentModeId")))
             case _:
-                pass  # commands, options, titles, echoes of what we said, and whatever comes to be
+                pass  # commands, options, titles, echoes of our prompt, and future kinds
 
     def _usage(self, update: JsonObject) -> None:
         state, cost, tokens = self._state, cost_of(update), session_tokens(update)
@@ -283,7 +275,7 @@ class _Turn:
     # ── parts of the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _in_step(self) -> None:
-        """Begins a step where there is none, and a new one once the calls of this one have their outputs: a model was called again."""
+        """Start a step if none is open, or if all calls of the open one have outputs: the model was called again."""
         state = self._state
         if state.step and (not state.answered or any(not call.settled for call in state.calls)):
             return
@@ -291,7 +283,7 @@ class _Turn:
         self.writer.chunks += [FINISH_STEP, START_STEP] if state.step else [START_STEP]
         self._state = state._replace(step=True, answered=False, message="")
 
-    def _spoken(self, kind: str, update: JsonObject) -> None:
+    def _append_text(self, kind: str, update: JsonObject) -> None:
         usage = chunk_usage(update)
         if usage is not None:
             self._state = self._state._replace(calls_usage=(Usage.from_json(self._state.calls_usage or {}) + usage).to_json())
@@ -315,12 +307,12 @@ class _Turn:
     def _called(self, update: JsonObject, *, new: bool) -> None:
         known = call_of(self._state, as_text(update.get("toolCallId")))
         if known is not None and known.settled and not new:
-            return  # a word after the end
+            return  # an update after the call's end
         call = self._call(update, new=new)
         self._put(call, *_acp_calls.advance(call, dict(self._state.streams)))
 
     def _call(self, update: JsonObject, *, new: bool) -> Call:
-        """The call that a message is about, with what that says; begun where it was not known: agents differ in what names it first."""
+        """Return the call that a message is about, updated; create it if unknown: agents differ in what mentions a call first."""
         vendor_id = as_text(update.get("toolCallId"))
         known = call_of(self._state, vendor_id)
         if known is not None and not (new and known.settled):
@@ -348,17 +340,17 @@ class _Turn:
         return call.id if call is not None else vendor_id
 
     def _new_id(self, vendor_id: str) -> str:
-        """The agent's own id where the message does not have it yet."""
+        """Return the agent's own id if the message does not have it yet."""
         parts, number = self._state.parts, len(self._state.calls)
-        taken = {*parts.used, *(call.id for call in self._state.calls)}
+        used = {*parts.used, *(call.id for call in self._state.calls)}
         id = vendor_id or f"call_{parts.prefix}_{number}"
-        while id in taken:
+        while id in used:
             id = f"{vendor_id}#{parts.step}.{number}"
             number += 1
         return id
 
     def finish(self, ended: Ended) -> None:
-        """Closes what is open: claude and codex leave a cancelled call without an end."""
+        """Close everything that is open. claude and codex leave cancelled calls without an end."""
         self.writer.end()
         stopped = ended == "cancelled" or self._state.stop == "cancelled"
         why = "cancelled before it ended" if stopped else "the agent ended before the call did"

@@ -1,4 +1,4 @@
-"""`acpx --format json`: both directions of an ACP pipe on one stdout, so first of all whose line each is."""
+"""`acpx --format json`: both directions of an ACP connection on one stdout, so the sender of each line is determined first."""
 
 from __future__ import annotations
 
@@ -13,29 +13,25 @@ from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 
-__all__ = ["Acpx", "Asked", "Side", "side_of"]
-
 Side = Literal["client", "agent"]
 
 _OF_AGENT = ("session/update", "session/request_permission", "fs/", "terminal/", "elicitation/", "mcp/connect", "mcp/disconnect")
-"""Beginnings of the methods that an agent calls; all others of the protocol are the client's."""
+"""Prefixes of the methods that an agent calls; all other methods of the protocol are the client's."""
 _OF_CLIENT = ("initialize", "authenticate", "logout", "session/", "providers/", "nes/", "document/")
 _ANSWERS = frozenset({"outcome", "content", "terminalId", "output", "exitStatus", "exitCode", "signal", "action"})
-"""Fields that only a client's answers have."""
+"""Fields that occur only in a client's responses."""
 
 Asked = tuple[tuple[Side, str], ...]
-"""Requests without an answer, by who asked."""
+"""Requests without a response, by sender."""
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     acp: acp.State
     asked: Asked = ()
 
 
 class Acpx:
-    """The translator of ACP behind a reader."""
+    """The ACP translator for such captures."""
 
     name = "acpx"
     version = 1
@@ -47,18 +43,18 @@ class Acpx:
         return State(self._acp.open(options))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        side, asked = side_of(state.asked, message_of(raw) or {})
+        side, pending = side_of(state.asked, message_of(raw) or {})
         inner, chunks = (self._acp.said if side == "client" else self._acp.feed)(state.acp, raw)
-        return State(inner, asked), chunks
+        return State(inner, pending), chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         return self._acp.close(state.acp, ended)
 
 
 def side_of(asked: Asked, message: JsonObject) -> tuple[Side, Asked]:
-    """Who said a message of a pipe, and which requests then wait for an answer.
+    """Return the sender of a message, and the requests that then wait for a response.
 
-    Both sides count their requests from 0, so an answer's id alone may mean either: then what only a client answers with decides.
+    Both sides number their requests from 0, so a response's id may be ambiguous. Then its fields decide.
     """
     id, method = id_of(message), message.get("method")
     if method is not None:
@@ -72,10 +68,10 @@ def side_of(asked: Asked, message: JsonObject) -> tuple[Side, Asked]:
 
 
 def _answers(result: Json) -> bool:
-    """Whether only a client answers so."""
+    """Return True if only a client sends such a result."""
     return result in (None, {}) or bool(_ANSWERS & as_object(result).keys())
 
 
 def _by_agent(method: str) -> bool:
-    """Whether the agent calls it; a method that nobody knows is taken as the agent's."""
+    """Return True if the method is one that agents call; unknown methods count as the agent's."""
     return method.startswith(_OF_AGENT) or not method.startswith(_OF_CLIENT)

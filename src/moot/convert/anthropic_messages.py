@@ -1,7 +1,7 @@
-"""Anthropic messages, on the way out: a prompt as a request body (reference: Claude API, create a message).
+"""Request bodies of Anthropic messages (reference: Claude API, create a message).
 
-Roles take turns, so neighbours of one role become one message; outputs come first in the message behind their calls. Thinking goes
-back byte for byte, and only to the provider that signed it.
+Roles alternate, so adjacent messages of one role are merged; outputs come first in the message after their calls. Thinking is sent back
+unchanged, and only to the provider that signed it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["AnthropicMessages"]
-
 _IDS = r"[a-zA-Z0-9_-]{1,64}"
 _CACHED: JsonObject = {"type": "ephemeral"}
 _UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})
@@ -30,7 +28,7 @@ _BEGIN = "(The conversation's earlier messages are left out.)"
 
 
 class AnthropicMessages:
-    """The dialect of Anthropic's own models, and of the endpoints that copy it."""
+    """The dialect of Anthropic's own models, and of endpoints that copy it."""
 
     name = "anthropic"
 
@@ -39,13 +37,13 @@ class AnthropicMessages:
         return AnthropicStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a streaming request, with cache breakpoints behind the system prompt and the last two user messages."""
+        """Build the body of a streaming request, with cache breakpoints after the system prompt and the last two user messages."""
         settings, model = prompt.settings, prompt.model
         limit = max_tokens(settings, model)
         messages = _messages(prompt)
         thinking = thinking_fields(settings, model, limit)
         if _mode(thinking) == "enabled" and _unsigned(messages):
-            thinking = {}  # a turn of calls that began without thinking, on another model, can't go on with a budget for it
+            thinking = {}  # a turn of calls that started without thinking, on another model, can't continue with a thinking budget
         body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
         tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
         if tools:
@@ -72,14 +70,14 @@ class AnthropicMessages:
 
 
 def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
-    """Newer models take only one of the two."""
+    """Return one of the two at most, because newer models refuse both."""
     if temperature is not None:
         return {"temperature": min(temperature, 1.0)}
     return {"top_p": top_p} if top_p is not None else {}
 
 
 def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
-    """Which tools are to be called. While it thinks, a model can't be made to call one."""
+    """Return the tool choice. A thinking model can't be forced to call a tool."""
     forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
     choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
     if forced:
@@ -96,7 +94,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 def _messages(prompt: ModelPrompt) -> list[JsonObject]:
     turns: list[JsonObject] = []
-    taken: set[str] = set()  # ids must be unique in the whole request
+    used: set[str] = set()  # ids must be unique in the whole request
     last = prompt.messages[-1] if prompt.messages else None
     for message in prompt.messages:
         if message.role != "assistant":
@@ -105,7 +103,7 @@ def _messages(prompt: ModelPrompt) -> list[JsonObject]:
         steps = split_steps(message)
         for step in steps:
             _add(turns, "user", _content(step.steering, prompt.model))
-            ids = wire_ids(step.calls, _IDS, taken)
+            ids = wire_ids(step.calls, _IDS, used)
             _add(turns, "assistant", _said(step, ids, message, prompt, goes_on=message is last and step is steps[-1]))
             _add(turns, "user", _outputs(step, ids, message, prompt))
     if turns and turns[0]["role"] == "assistant":
@@ -115,7 +113,7 @@ def _messages(prompt: ModelPrompt) -> list[JsonObject]:
 
 
 def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
-    """Appends to the last message when it has that role, outputs before everything else."""
+    """Append to the last message if it has that role, with outputs before everything else."""
     if not blocks:
         return
     content = turns[-1]["content"] if turns and turns[-1]["role"] == role else None
@@ -127,7 +125,7 @@ def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
 
 
 def _trim_last(turns: list[JsonObject]) -> None:
-    """An answer to be gone on with may not end in white space."""
+    """Strip trailing white space from an answer that the model is to continue."""
     content = turns[-1]["content"] if turns and turns[-1]["role"] == "assistant" else None
     block = content[-1] if isinstance(content, list) else None
     if isinstance(block, dict) and isinstance(text := block.get("text"), str):
@@ -139,7 +137,7 @@ def _text(text: str) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    """What a person said, or a tool gave; texts of white space alone are refused and so left out."""
+    """Return the blocks of a user message or a tool output. Texts of white space alone are refused, so they are omitted."""
     blocks: list[Json] = []
     for part in parts:
         if part.get("type") == "text" and str(part.get("text", "")).strip():
@@ -162,7 +160,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _said(step: Step, ids: list[str], message: Message, prompt: ModelPrompt, *, goes_on: bool) -> list[Json]:
-    """The assistant's own blocks of a step, in order."""
+    """Return the assistant's own blocks of a step, in order."""
     provider = prompt.model.id.provider
     waiting = iter(ids)
     blocks: list[Json] = []
@@ -199,7 +197,7 @@ def _thought(part: Part, made: JsonObject) -> list[Json]:
 
 
 def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool) -> list[Json]:
-    """A call; one that the vendor ran itself goes back with its result, or alone when the answer was paused in the middle of it."""
+    """Return a call. One that the vendor ran has its result, or is alone if the answer was paused in the middle of it."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
     rest = made.get("block")
     kind = "tool_use"
@@ -220,7 +218,7 @@ def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool
 
 
 def _is_servers(part: Part, message: Message, provider: str) -> bool:
-    """Whether this very provider ran the call itself."""
+    """Return True if this provider ran the call itself."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
     return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
@@ -230,7 +228,7 @@ def _name(part: Part) -> str:
 
 
 def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) -> list[Json]:
-    """A result for every call of the step that the provider has not answered itself."""
+    """Return a result for every call of the step that the provider has not answered itself."""
     results: list[Json] = []
     for call, id in zip(step.calls, ids, strict=True):
         if _is_servers(call, message, prompt.model.id.provider):
@@ -247,12 +245,12 @@ def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) 
 
 
 def _mode(thinking: JsonObject) -> str:
-    asked = thinking.get("thinking")
-    return str(asked.get("type")) if isinstance(asked, dict) else ""
+    mode = thinking.get("thinking")
+    return str(mode.get("type")) if isinstance(mode, dict) else ""
 
 
 def _unsigned(messages: list[JsonObject]) -> bool:
-    """Whether the turn that is going on has an assistant message with calls that does not begin with thinking."""
+    """Return True if the current turn has an assistant message with calls that does not start with thinking."""
     for message in reversed(messages):
         blocks = [block for block in content if isinstance(block, dict)] if isinstance(content := message["content"], list) else []
         if message["role"] == "user":
@@ -264,7 +262,7 @@ def _unsigned(messages: list[JsonObject]) -> bool:
 
 
 def _mark_messages(messages: list[JsonObject]) -> None:
-    """Breakpoints on the last two user messages: the older one is what the last request has written to the cache."""
+    """Set breakpoints on the last two user messages: the last request wrote the cache up to the older one."""
     users = [message for message in messages if message["role"] == "user"]
     for message in users[-2:]:
         content = message["content"]

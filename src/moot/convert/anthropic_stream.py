@@ -1,7 +1,7 @@
-"""Anthropic messages, on the way in: block events to chunks (reference: Claude API, streaming messages).
+"""Stream events of Anthropic messages to chunks (reference: Claude API, streaming messages).
 
-The wire says where each block begins and ends. Blocks that we have no part for live on as `custom` parts, whole, and go back as they
-came. A signature arrives just before its block's end and leaves on the part's own end.
+The wire format marks the start and end of each block. Blocks of unknown kinds become whole `custom` parts and are sent back unchanged.
+A signature arrives just before its block's end and is attached to the end of the part.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "AnthropicStream", "State", "take"]
-
 METADATA = "anthropic"
-"""The key of this dialect in providerMetadata."""
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _EVENT = b"event: content_block_delta\ndata: "
@@ -34,35 +31,27 @@ _NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
-    """Everything that a later event may need; made of what JSON can hold."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None = no event yet."""
     at: int = -1
-    """The index of the block that is open."""
+    """The index of the open block."""
     kind: Literal["", "text", "thinking", "other"] = ""
-    """What that block is; calls are found by their own index."""
+    """The kind of the open block; calls are found by their own index."""
     block: JsonObject | None = None
-    """Of an open block: its signature, its citations, or all of it."""
+    """The open block's signature, its citations, or the whole block."""
     sources: tuple[str, ...] = ()
-    """Sources already named."""
     reason: str = ""
     ending: JsonObject | None = None
-    """What the end of the message says besides its reason."""
+    """Other fields of the message's end."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     stopped: bool = False
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of a stream."""
 
 
 class AnthropicStream:
-    """The translator of the dialect."""
-
     name = "anthropic"
     version = 1
 
@@ -70,7 +59,7 @@ class AnthropicStream:
         return State(begin(options), as_text(options.extra.get("provider")))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events are one more piece of what is open: they leave the state as it is
+        # nearly all events append to the open part and leave the state unchanged
         if state.kind and state.parts.kind and raw.startswith(_EVENT):
             try:
                 event = orjson.loads(raw[33:])
@@ -89,7 +78,6 @@ class AnthropicStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -115,7 +103,7 @@ class AnthropicStream:
 
 
 def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """What one event adds that came in another frame than this wire's own: agents pass them on."""
+    """Translate an event that came in another envelope than SSE: agents pass these events on."""
     turn = _Turn(state)
     turn.take(event)
     return turn.state, tuple(turn.writer.chunks)
@@ -132,14 +120,12 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
 def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
     event = event_of(data, b'"input"', _FILLED_INPUT)
     if event is None:
-        # other servers end every stream with the word that openai-chat ends with
+        # other servers end every stream with openai-chat's end marker
         return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
     return take(state, {**event, "type": name} if name and not as_text(event.get("type")) else event)
 
 
 class _Turn:
-    """One event at work on the state."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)
@@ -172,7 +158,7 @@ class _Turn:
             case "message":
                 self._whole(event)
             case _:
-                pass  # ping, and whatever comes to be
+                pass  # ping, and future kinds
 
     def _fail(self, error: Json) -> None:
         if self._state.error is None:
@@ -184,7 +170,7 @@ class _Turn:
         self._count(message.get("usage"))
 
     def _whole(self, message: JsonObject) -> None:
-        """A message answered without streaming."""
+        """Handle a message that was not streamed."""
         self._message(message)
         for index, block in enumerate(as_list(message.get("content"))):
             self._start(index, as_object(block))
@@ -216,7 +202,7 @@ class _Turn:
             self._result(kind, block)
         elif kind == "text":
             self._open(index, "text", {"citations": as_list(block.get("citations"))})
-            self._say(as_text(block.get("text")))
+            self._append_text(as_text(block.get("text")))
             for citation in as_list(block.get("citations")):
                 self._source(as_object(citation))
         elif kind == "thinking":
@@ -236,44 +222,44 @@ class _Turn:
         id = as_text(block.get("id"))
         known = self.writer.find(index)
         if known is not None and id and known.vendor_id == id:
-            return  # the same start again
+            return  # a repeated start
         rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "id", "name", "input")}
         own = kind == "tool_use"
-        noted = self._made_by({} if own and not rest else {"type": kind, "block": rest})
+        details = self._made_by({} if own and not rest else {"type": kind, "block": rest})
         name, server = as_text(block.get("name")), not own
         call = self.writer.call(
-            index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=noted if server or rest else None
+            index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=details if server or rest else None
         )
-        given = block.get("input")
-        if isinstance(given, dict) and given:
-            self.writer.arguments(call, canonical.dumps(given).decode())
-        elif isinstance(given, str):
-            self.writer.arguments(call, given)
+        arguments = block.get("input")
+        if isinstance(arguments, dict) and arguments:
+            self.writer.arguments(call, canonical.dumps(arguments).decode())
+        elif isinstance(arguments, str):
+            self.writer.arguments(call, arguments)
 
     def _result(self, kind: str, block: JsonObject) -> None:
-        """What a tool of the vendor's own gave: the output of a call of this exchange, or of one that was paused before it."""
+        """Handle the output of a vendor's tool: for a call of this exchange, or of a paused one before it."""
         vendor_id, content = as_text(block.get("tool_use_id")), block.get("content")
         calls = self.writer.parts.calls
         call = next((call for call in reversed(calls) if call.vendor_id == vendor_id), None)
         if call is not None:
             self.writer.finish(call)
         rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "tool_use_id", "content")}
-        noted: JsonObject = {"type": kind, "block": rest}
+        details: JsonObject = {"type": kind, "block": rest}
         id = call.id if call is not None else vendor_id
         error = as_text(as_object(content).get("error_code"))
         chunk = tool_output(id, content)
         if error:
             chunk = tool_error(id, error)
-            noted["content"] = content
+            details["content"] = content
         chunk["providerExecuted"] = True
-        chunk["providerMetadata"] = self._made_by(noted)
+        chunk["providerMetadata"] = self._made_by(details)
         self.writer.chunks.append(chunk)
 
     def _delta(self, index: int, delta: JsonObject) -> None:
         match delta.get("type"):
             case "text_delta":
                 self._expect(index, "text", {"citations": []})
-                self._say(as_text(delta.get("text")))
+                self._append_text(as_text(delta.get("text")))
             case "thinking_delta":
                 self._expect(index, "thinking", {"signature": ""})
                 self.writer.say("reasoning", as_text(delta.get("thinking")), self._made_by({}))
@@ -295,13 +281,13 @@ class _Turn:
                 self._grow(index, delta)
 
     def _expect(self, index: int, kind: Literal["text", "thinking"], block: JsonObject) -> None:
-        """Opens the block that a delta speaks of when its start was lost."""
+        """Open a delta's block if its start was lost."""
         if self._state.kind != kind or self._state.at != index:
             self.end_block()
             self._open(index, kind, block)
 
     def _grow(self, index: int, delta: JsonObject) -> None:
-        """A delta of a kind we don't know, for a block of a kind we don't know: texts are joined, all else replaced."""
+        """Apply an unknown delta to a block of an unknown kind: strings are appended, everything else is replaced."""
         state = self._state
         if state.kind != "other" or state.at != index:
             return
@@ -320,7 +306,7 @@ class _Turn:
             self.end_block()
 
     def end_block(self) -> None:
-        """Closes the open block, with all that its provider wants back."""
+        """Close the open block, with all metadata that its provider needs back."""
         state = self._state
         block = state.block or {}
         if state.kind == "thinking" and block.get("signature"):
@@ -337,7 +323,7 @@ class _Turn:
         if state.kind:
             self._state = state._replace(at=-1, kind="", block=None)
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         if text:
             self.writer.say("text", text)
 

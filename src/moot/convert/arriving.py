@@ -1,4 +1,4 @@
-"""What an entry of a source is known by again, what of it is stored, and what it took. Pure."""
+"""Imported entries: the key by which each is recognized, the encoded form that is stored, and its usage."""
 
 from __future__ import annotations
 
@@ -9,41 +9,39 @@ from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import Arrival
 from moot.types.usage import NO_USAGE, Usage
 
-__all__ = ["arrived", "digest_of", "digest_of_record", "key_of", "record_key", "took"]
-
 _LONGEST = 128
-"""Bytes of a key."""
+"""Maximum length of a key in bytes."""
 _DIGEST = 16
 _UNREADABLE = b'[{"type":"data-unreadable","data":{}}]'
 
 
 def digest_of(raw: bytes | memoryview) -> bytes:
-    """16 bytes that tell raw from other raw."""
+    """Return a 16-byte digest of raw bytes."""
     return blake2b(raw, digest_size=_DIGEST).digest()
 
 
 def digest_of_record(entry: ImportedRecord) -> bytes:
-    """The same of a record, without its line's end: that may be written after the record was read."""
+    """Return the digest of a record without its line ending, which may be written after the record was read."""
     return digest_of(entry.raw.rstrip(b"\r\n") or entry.problem.encode("utf-8", "replace"))
 
 
 def key_of(source_id: str) -> bytes:
-    """Under which a message is known; one with a long id by its beginning and a digest."""
+    """Return the key of a message. A long id is shortened to its beginning and a digest."""
     key = source_id.encode("utf-8", "surrogatepass")
     return key if len(key) <= _LONGEST and key[:1] > b"\1" else b"\1" + digest_of(key) + key[: _LONGEST - _DIGEST - 1]
 
 
 def record_key(digest: bytes, occurrence: int) -> bytes:
-    """Under which a record that is no message is known: it has no id, so what it says and how often that was said before."""
+    """Return the key of a record that is not a message. It has no id, so content and number of earlier occurrences identify it."""
     return b"\0" + digest + occurrence.to_bytes(4, "big")
 
 
 def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arrival:
-    """The entry with all of that, encoded; `occurrence` is how often a record was in its conversation before."""
+    """Encode the entry. `occurrence` is the number of earlier identical records in the conversation."""
     if isinstance(entry, ImportedRecord):
         digest = digest_of_record(entry)
-        said = {"problem": entry.problem} if entry.problem else {}
-        body = _encoded({"record": entry.body, **said}, dumps({"record": None, **said}))
+        problem = {"problem": entry.problem} if entry.problem else {}
+        body = _encoded({"record": entry.body, **problem}, dumps({"record": None, **problem}))
         return Arrival(record_key(digest, occurrence), digest, entry.raw, body, entry.problem)
     usage, cost, unpriced = took(entry.metadata)
     return Arrival(
@@ -63,7 +61,7 @@ def arrived(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> Arr
 
 
 def _encoded(value: object, instead: bytes) -> bytes:
-    """The canonical bytes; of what can't be kept as JSON (nested too deeply) the raw alone stays."""
+    """Return the canonical bytes, or `instead` if the value can't be stored as JSON (nested too deeply); the raw is kept."""
     try:
         return dumps(value)
     except ValueError:
@@ -71,14 +69,14 @@ def _encoded(value: object, instead: bytes) -> bytes:
 
 
 def took(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
-    """What the steps of a message took: tokens, nano-dollars (None = no step has a price), whether one has tokens and no price."""
+    """Return the usage of a message's steps: tokens, nano-dollars (None if no step has a price), True if one has tokens but no price."""
     usage, cost, unpriced = NO_USAGE, None, False
     steps = metadata.get("steps")
     for step in steps if isinstance(steps, list) else ():
         if not isinstance(step, dict):
             continue
-        told = step.get("usage")
-        of_step = Usage.from_json(told) if isinstance(told, dict) else NO_USAGE
+        reported = step.get("usage")
+        of_step = Usage.from_json(reported) if isinstance(reported, dict) else NO_USAGE
         usage = of_step if usage is NO_USAGE else usage + of_step
         if type(spent := step.get("cost")) is int:
             cost = spent if cost is None else cost + spent

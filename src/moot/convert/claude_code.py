@@ -1,8 +1,8 @@
-"""Claude Code's stdout (`--output-format stream-json`), with and without partial messages: its lines to chunks.
+"""Claude Code's stdout (`--output-format stream-json`) to chunks, with and without partial messages.
 
-With partial messages a model call comes as the Messages API's own events and then once more in `assistant` lines, one a block, each before
-its block's end; without them only the latter. Tool outputs are `user` lines. What a sub-agent does names the call it works for. Lines of
-the control protocol (`control_request`, `control_response`) and nearly all `system` events are bookkeeping and give no chunk.
+With partial messages, a model call arrives as the Messages API's own events and again as `assistant` lines, one per block, each before its
+block's end; without them only as lines. Tool outputs are `user` lines. A sub-agent's lines name the call that started it. Lines of the
+control protocol (`control_request`, `control_response`) and nearly all `system` events produce no chunk.
 """
 
 from __future__ import annotations
@@ -23,45 +23,38 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["ClaudeCode", "ClaudeStreamJson", "State", "call_id"]
-
 _FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
 _NOTHING: JsonObject = {}
 _REMEMBERED = 8
-"""Messages whose late lines are still known for what they are."""
+"""Number of recent messages whose late lines are still recognized."""
 
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     inner: anthropic_stream.State
-    """Of the model call that is open."""
+    """The state of the open model call."""
     resumed: bool = False
     step: bool = False
     message: str = ""
-    """The model's message that is being said."""
+    """The id of the model's open message."""
     streamed: tuple[str, ...] = ()
-    """The newest messages that came as events, this one included: their `assistant` lines say nothing new."""
+    """The newest messages that arrived as events, including the open one: their `assistant` lines add nothing."""
     block: int = 0
     calls: tuple[Call, ...] = ()
-    """Those without an output."""
+    """Tool calls without an output."""
     facts: JsonObject = _NOTHING
     usage: JsonObject = _NOTHING
-    """`Usage.to_json` of what is counted, by model calls as long as no turn has ended."""
+    """`Usage.to_json` of the usage so far, summed over model calls until a turn has ended."""
     cost: int | None = None
     unpriced: bool = False
     turns: int = 0
-    """Results that have come."""
+    """Number of results received."""
     spoke: bool = False
     reason: str = ""
     error: JsonObject | None = None
     lost: int = 0
-    """Lines that are no JSON."""
 
 
 class ClaudeCode:
-    """The translator of the agent service."""
-
     name = NAME
     version = 1
 
@@ -93,7 +86,7 @@ class ClaudeCode:
 
 
 class ClaudeStreamJson(ClaudeCode):
-    """The same for what people keep of `claude -p --output-format stream-json`."""
+    """The same translator for captures of `claude -p --output-format stream-json`."""
 
     name = "claude-stream-json"
 
@@ -106,7 +99,7 @@ _UNSETTLED: dict[Ended, str] = {
 
 
 def call_id(state: State, vendor_id: str) -> str:
-    """The toolCallId that a call is shown under by the agent's own id of it."""
+    """Return the toolCallId under which a call of the agent is shown."""
     return next((call.id for call in reversed(state.calls) if call.vendor_id == vendor_id), vendor_id)
 
 
@@ -118,8 +111,6 @@ def _known(state: State) -> JsonObject:
 
 
 class _Line:
-    """One line at work on the state."""
-
     def __init__(self, state: State) -> None:
         self.state = state
         self.chunks: list[Chunk] = []
@@ -140,20 +131,20 @@ class _Line:
             case "result":
                 self._result(event)
             case _:
-                pass  # the control protocol, and whatever comes to be
+                pass  # the control protocol, and future kinds
 
     def _stream(self, event: JsonObject) -> None:
         kind = as_text(event.get("type"))
         if kind == "message_start":
             self._begin(as_text(as_object(event.get("message")).get("id")), streamed=True)
         elif kind in ("error", "ping", ""):
-            return  # it tries again by itself, and says so
+            return  # it retries by itself and reports so
         elif not self.state.step:
             self._begin("", streamed=True)
-        self._say(event)
+        self._append_text(event)
 
     def _begin(self, message: str, *, streamed: bool) -> None:
-        """A new model call."""
+        """Start a new model call."""
         self.end_step(cut=False)
         state = self.state
         inner = anthropic_stream.State(state.inner.parts._replace(calls=()), NAME)
@@ -162,14 +153,14 @@ class _Line:
         self.chunks.append(START_STEP)
 
     def end_step(self, *, cut: bool) -> None:
-        """The end of the model call and of its outputs, if one is open."""
+        """End the model call and its outputs, if one is open."""
         if self.state.step:
             self.end_call(cut=cut)
             self.state = self.state._replace(step=False)
             self.chunks.append(FINISH_STEP)
 
     def end_call(self, *, cut: bool) -> None:
-        """Closes what is open of the model call."""
+        """Close what the model call has open."""
         state = self.state
         writer = Writer(state.inner.parts)
         writer.close(cut=cut)
@@ -180,7 +171,7 @@ class _Line:
         self.state = state._replace(inner=inner, usage=usage.to_json(), reason=inner.reason or state.reason)
         self._show(writer.chunks)
 
-    def _say(self, event: JsonObject) -> None:
+    def _append_text(self, event: JsonObject) -> None:
         inner, chunks = anthropic_stream.take(self.state.inner, event)
         self.state = self.state._replace(inner=inner)
         self._show(chunks)
@@ -220,7 +211,7 @@ class _Line:
         message = as_object(event.get("message"))
         self._note("session_at", event.get("uuid"))
         if event.get("is_api_error_message") is True or as_text(event.get("error")):
-            return  # the result says it too, and that one is the end
+            return  # the result repeats it and marks the end
         id, blocks, state = as_text(message.get("id")), as_list(message.get("content")), self.state
         if id in state.streamed or (state.step and not state.message and state.streamed):
             self.state = state._replace(
@@ -230,15 +221,15 @@ class _Line:
             return
         if not state.step or id != state.message:
             self._begin(id, streamed=False)
-            self._say({"type": "message_start", "message": {name: message.get(name) for name in ("id", "model", "usage")}})
+            self._append_text({"type": "message_start", "message": {name: message.get(name) for name in ("id", "model", "usage")}})
         for block in blocks:
             index = self.state.block
             self.state = self.state._replace(block=index + 1)
-            self._say({"type": "content_block_start", "index": index, "content_block": block})
-            self._say({"type": "content_block_stop", "index": index})
+            self._append_text({"type": "content_block_start", "index": index, "content_block": block})
+            self._append_text({"type": "content_block_stop", "index": index})
 
     def _complete(self, blocks: list[JsonObject]) -> None:
-        """A call's input is whole before its block's end: it may be asked about, or run, in between."""
+        """Complete a call's input, which is whole before its block's end: approvals and tool runs may come in between."""
         for block in blocks:
             call = next((call for call in self.state.inner.parts.calls if call.vendor_id == block.get("id") and not call.done), None)
             if block.get("type") == "tool_use" and call is not None:
@@ -264,19 +255,19 @@ class _Line:
         call = Call(id, vendor_id, call_id(self.state, parent), kind)
         inner = self.state.inner._replace(parts=parts._replace(used=(*parts.used, id)))
         chunks = whole(call, block)
-        waits = chunks[-1].get("type") == "tool-input-available"
-        self.state = self.state._replace(inner=inner, calls=(*self.state.calls, call) if waits else self.state.calls)
+        waiting = chunks[-1].get("type") == "tool-input-available"
+        self.state = self.state._replace(inner=inner, calls=(*self.state.calls, call) if waiting else self.state.calls)
         self.chunks += chunks
 
     def _sub_words(self, block: JsonObject, parent: str, kind: str) -> None:
-        told = "reasoning" if block.get("type") == "thinking" else "text"
+        kind_of_text = "reasoning" if block.get("type") == "thinking" else "text"
         text = as_text(block.get("thinking")) or as_text(block.get("text"))
         if text:
             writer = Writer(self.state.inner.parts)
             id = writer.part_id()
             self.state = self.state._replace(inner=self.state.inner._replace(parts=writer.parts))
-            said: JsonObject = {"parent": call_id(self.state, parent), "agent": kind, "kind": told, "text": text}
-            self.chunks.append(data("subagent", said, id=id))
+            body: JsonObject = {"parent": call_id(self.state, parent), "agent": kind, "kind": kind_of_text, "text": text}
+            self.chunks.append(data("subagent", body, id=id))
 
     def _outputs(self, event: JsonObject) -> None:
         for block in map(as_object, as_list(as_object(event.get("message")).get("content"))):
@@ -284,12 +275,12 @@ class _Line:
             call = next((call for call in self.state.calls if call.vendor_id == vendor_id), None)
             if block.get("type") == "tool_result" and call is not None:
                 self._whole_input(call)
-                if call in self.state.calls:  # else its input could not be read, and that was its output
+                if call in self.state.calls:  # otherwise its input could not be parsed, and that error was its output
                     self.chunks.append(output_of(call, block, event))
                     self._settled(call)
 
     def _whole_input(self, call: Call) -> None:
-        """No call has an output before its input is whole, whatever lines were lost."""
+        """Complete the input of a call before its output, even if lines were lost."""
         known = next((known for known in self.state.inner.parts.calls if known.id == call.id and not known.done), None)
         if known is not None:
             self._complete([{"type": "tool_use", "id": known.vendor_id}])
@@ -308,7 +299,7 @@ class _Line:
         text = as_text(event.get("result"))
         if text and not state.spoke and error is None:
             self._begin("", streamed=False)
-            self._say({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
+            self._append_text({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
         self.end_step(cut=error is not None)
         state = self.state
         cost = cost_of(event, resumed=state.resumed)
@@ -326,6 +317,6 @@ class _Line:
         self._note("context_usage", context_usage(event, self.state.facts.get("model"), self.state.inner.usage))
 
     def _note(self, name: str, value: Json) -> None:
-        """A fact for the message's metadata; None = nothing new."""
+        """Record a fact for the message's metadata; None leaves it unchanged."""
         if isinstance(value, str | float):
             self.state = self.state._replace(facts={**self.state.facts, name: value})

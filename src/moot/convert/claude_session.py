@@ -1,6 +1,6 @@
-"""The lines of Claude Code's own session files: what it did for one prompt as one message, with the parts that its stream becomes.
+"""The lines of Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
 
-A model call stands in several lines, one a block, all with the message's id and its usage; a tool's output is a line of the user.
+A model call spans several lines, one per block, each with the message's id and usage. A tool's output is a user line.
 """
 
 from __future__ import annotations
@@ -21,29 +21,27 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import data
 from moot.types.part import Part, text_part
 
-__all__ = ["EXACTLY", "NO_OUTPUT", "Answer", "asked", "part_of"]
-
 EXACTLY = "moot"
-"""A field of lines that we write: what of a part the line's own fields can't say."""
+"""A field of lines that moot writes, for facts about a part that Claude Code's own fields can't hold."""
 
 _PREFIX = "1.0"
 NO_OUTPUT = "the agent ended without an output of this call"
 _REFUSED = "The user doesn't want to "
-"""How the output of a call begins that a person said no to, where no field says so."""
+"""The beginning of the output of a call that the user denied, for lines without a field that says so."""
 _SYNTHETIC = "<synthetic>"
-"""The model of lines that the program writes itself."""
+"""The model name in lines that the program writes itself."""
 _MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
 
 
 def asked(content: Json) -> tuple[Part, ...]:
-    """What a person said, from the content of a user's line; outputs of tools in it are none of it."""
+    """Return the user's parts from the content of a user line, without tool outputs."""
     if isinstance(content, str):
         return (text_part(content),) if content else ()
     return tuple(part for block in as_list(content) if (part := part_of(as_object(block))) is not None)
 
 
 def part_of(block: JsonObject) -> Part | None:
-    """What a block of a person's is to us; None for what is no part of a message."""
+    """Return the part for a block of a user line, or None."""
     kind = as_text(block.get("type"))
     if kind == "text":
         return text_part(as_text(block.get("text")))
@@ -72,38 +70,38 @@ class _Step:
     until: int = 0
     cost: int | None = None
     at: str = ""
-    """The uuid of its newest line, behind which its agent can go on."""
+    """The uuid of its newest line, after which the agent can continue."""
 
 
 class Answer:
-    """An assistant's message while its lines come in."""
+    """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_made", "_parts", "_steps", "_used", "error", "last_at")
+    __slots__ = ("_calls", "_next_id", "_parts", "_steps", "_used", "error", "last_at")
 
     def __init__(self, at: int = 0) -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, tuple[int, str]] = {}
-        """Calls without an output, by the vendor's id: where the part stands, and our id."""
+        """Tool calls without an output: vendor id → index of the part, our id."""
         self._used = set[str]()
         self._steps: list[_Step] = []
-        self._made = 0
+        self._next_id = 0
         self.error = ""
-        """Why it failed at last, in the program's words."""
+        """The final error, in the program's own text."""
         self.last_at = at
-        """The time of the newest line, ms; at first of the prompt."""
+        """The time of the newest line in ms; at first, of the prompt."""
 
     def begins_step(self, line: JsonObject) -> bool:
-        """Whether the line belongs to another model call than the newest."""
+        """Return True if the line starts another model call."""
         id = as_text(as_object(line.get("message")).get("id"))
         return not self._steps or self._steps[-1].id != id
 
     @property
     def waits(self) -> bool:
-        """Whether a call has no output yet."""
+        """Return True if a call has no output yet."""
         return bool(self._calls)
 
     def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
-        """Takes a line of the model's; the vendor's ids of the calls in it."""
+        """Add a line of the model and return the vendor's ids of its calls."""
         message = as_object(line.get("message"))
         if line.get("isApiErrorMessage") is True or line.get("is_api_error_message") is True:
             self.error = "\n".join(as_text(as_object(block).get("text")) for block in as_list(message.get("content")))
@@ -117,10 +115,10 @@ class Answer:
         content = message.get("content")
         whole: JsonObject = {"type": "text", "text": content}
         blocks = [whole] if isinstance(content, str) else as_list(content)
-        begun = len(self._parts)
+        started = len(self._parts)
         calls = tuple(id for block in blocks if (id := self._block(as_object(block))))
-        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= begun + 1:
-            self._parts[begun:] = [part]
+        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= started + 1:
+            self._parts[started:] = [part]
         return calls
 
     def _step(self, message: JsonObject, line: JsonObject, at: int) -> None:
@@ -131,7 +129,7 @@ class Answer:
             self._steps.append(step)
             self._parts.append({"type": "step-start"})
         step.model = as_text(message.get("model")) or step.model
-        step.usage = as_object(message.get("usage")) or step.usage  # every line says it, the last one says all
+        step.usage = as_object(message.get("usage")) or step.usage  # every line has it, but only the last one is complete
         step.reason = as_text(message.get("stop_reason")) or step.reason
         step.until = self.last_at = at or self.last_at
         step.at = as_text(line.get("uuid")) or step.at
@@ -140,18 +138,18 @@ class Answer:
             step.cost = (step.cost or 0) + round(cost * 1e9)
 
     def _block(self, block: JsonObject) -> str:
-        """Takes a block; of a call its id."""
+        """Add a block; return the id if it is a call."""
         kind = block.get("type")
         if kind == "text" and not block.get("citations"):
             if text := as_text(block.get("text")):
                 self._parts.append(text_part(text))
-                self._made += 1
+                self._next_id += 1
         elif kind == "thinking":
             signature = as_text(block.get("signature"))
             made_by: JsonObject = {METADATA: {"signature": signature, "provider": NAME}} if signature else _MADE_BY
-            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._made}", "text": as_text(block.get("thinking")), "state": "done"}
+            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._next_id}", "text": as_text(block.get("thinking")), "state": "done"}
             self._parts.append({**part, "providerMetadata": made_by})
-            self._made += 1
+            self._next_id += 1
         elif kind == "tool_use":
             return self._call(block)
         elif kind:
@@ -165,25 +163,25 @@ class Answer:
             id, number = f"{vendor_id}#{len(self._steps)}.{number}", number + 1
         self._used.add(id)
         self._calls[vendor_id] = (len(self._parts), id)
-        given = block.get("input")
+        arguments = block.get("input")
         call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": given if given is not None else {}}
+        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": arguments if arguments is not None else {}}
         self._parts.append(call)
-        if name == "TodoWrite" and (plan := plan_of(given)) is not None:
+        if name == "TodoWrite" and (plan := plan_of(arguments)) is not None:
             self._parts = list(fold_parts(self._parts, (data("plan", plan, id="plan"),)))
         return vendor_id
 
     def _other(self, block: JsonObject) -> None:
-        """Blocks that come rarely, as the stream's own translator has them."""
-        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._made), NAME)
-        state, begun = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
+        """Add a rare block, using the stream's own translator."""
+        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
+        state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
         state, ended = take(state, {"type": "content_block_stop", "index": 0})
-        self._parts = list(fold_parts(self._parts, (*begun, *ended)))
+        self._parts = list(fold_parts(self._parts, (*started, *ended)))
         self._used.update(state.parts.used)
-        self._made = state.parts.next
+        self._next_id = state.parts.next
 
     def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
-        """Takes the output of a call; False when no call waits for it."""
+        """Add the output of a call; return False if no call waits for it."""
         known = self._calls.pop(as_text(block.get("tool_use_id")), None)
         if known is None:
             return False
@@ -193,61 +191,61 @@ class Answer:
         if _refused(block, line):
             beside["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
         chunk = output_of(call, block, beside)
-        told = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
-        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | told
+        exact = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | exact
         self.last_at = at or self.last_at
         return True
 
     def steered(self, id: str, parts: tuple[Part, ...]) -> None:
-        """Takes in what a person said while it worked."""
+        """Add a user message that arrived while the agent was working."""
         self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
 
     def note(self, line: JsonObject) -> None:
-        """Takes an event of the program that a person should be told of; others are passed over."""
+        """Add a note for an event that the user should see; ignore other events."""
         if text := noted(line):
             self._parts = list(fold_parts(self._parts, (data("note", {"text": text}, id=f"{_PREFIX}.{line.get('subtype')}"),)))
 
     def cost(self, amount: int) -> None:
-        """Takes what the newest model calls have cost together, nano-dollars."""
+        """Add the cost of the newest model calls together, in nano-dollars."""
         if self._steps:
             self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """The parts as they are now; `over`: nothing more is to come."""
-        told: list[Part] = list(self._parts)
+        """Return the parts so far. `over` means that nothing more will come."""
+        parts: list[Part] = list(self._parts)
         for place, _ in self._calls.values() if over else ():
-            told[place] = {**told[place], "state": "output-error", "errorText": NO_OUTPUT}
+            parts[place] = {**parts[place], "state": "output-error", "errorText": NO_OUTPUT}
         if self.error:
-            told.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
-        return tuple(told)
+            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
+        return tuple(parts)
 
     def metadata(self) -> JsonObject:
-        """What it was made with, as that of our own runs."""
+        """Return the metadata, in the same form as for moot's own runs."""
         last = self._steps[-1] if self._steps else _Step("")
         facts: JsonObject = {"agent": NAME}
         if last.model:
             facts |= {"model": last.model, "provider": METADATA}
         facts["finish_reason"] = "error" if self.error else REASONS.get(last.reason, "other") if last.reason else "other"
-        facts["steps"] = list(self._told())
+        facts["steps"] = list(self._step_facts())
         return facts
 
-    def _told(self) -> Iterator[Json]:
+    def _step_facts(self) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            told: JsonObject = {"step": number, "model": step.model}
-            told |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
-            told |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
+            facts: JsonObject = {"step": number, "model": step.model}
+            facts |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
+            facts |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
             if step.until > step.begun > 0:
-                told["ms"] = step.until - step.begun
+                facts["ms"] = step.until - step.begun
             if step.id:
-                told["response_id"] = step.id  # the same in copies of a session: it was paid once
+                facts["response_id"] = step.id  # copies of a session share this id, so that the cost counts once
             if step.at:
-                told["session_at"] = step.at
-            yield told
+                facts["session_at"] = step.at
+            yield facts
 
 
 def _refused(block: JsonObject, line: JsonObject) -> bool:
-    """Whether a person said no."""
+    """Return True if the user denied the call."""
     if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
         return True
-    said = block.get("content")
-    return block.get("is_error") is True and isinstance(said, str) and said.startswith(_REFUSED) and "rejected" in said[:160]
+    text = block.get("content")
+    return block.get("is_error") is True and isinstance(text, str) and text.startswith(_REFUSED) and "rejected" in text[:160]

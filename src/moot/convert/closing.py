@@ -1,4 +1,4 @@
-"""The chunks that close what a broken stream left open, so that a message always reads as whole."""
+"""The chunks that close what a broken stream left open, so that every stored message is complete."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ CUT = "the stream ended before the call was whole"
 
 
 def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
-    """Ends open texts and reasonings; half a tool input becomes a tool-input-error."""
+    """End open texts and reasoning; an incomplete tool input becomes a tool-input-error."""
     return tuple(chunk for part in parts if part.get("state") in ("streaming", "input-streaming") for chunk in _close(part))
 
 
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
-    """An error output for every whole call that has none yet: no call is ever left without."""
+    """Return an error output for every complete call without one, so that no call stays without an output."""
     return tuple(
         tool_error(str(part.get("toolCallId")), _so_far(part, why))
         for part in parts

@@ -1,8 +1,8 @@
-"""Codex by its app-server: the lines of its JSON-RPC to chunks.
+"""Lines of the Codex app-server (JSON-RPC) to chunks.
 
-A model call shows as items (reasoning, words, calls) and ends with the tokens that it took (`thread/tokenUsage/updated`), once its
-calls are done; that is a step. Items of another thread than the one that was begun are a sub-agent's. Answers to requests of ours, and
-whatever else is said of accounts, limits and status, give no chunk. A session that is resumed first says what it took before.
+A model call appears as items (reasoning, texts, calls) and ends with its token usage (`thread/tokenUsage/updated`) once its calls are
+done; that is a step. Items of another thread than the one started belong to a sub-agent. Responses to our requests and messages about
+accounts, limits and status produce no chunk. A resumed session first reports its earlier usage.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["CodexAppServer", "State", "call_id", "close"]
-
 
 class CodexAppServer:
-    """The translator of the agent service."""
-
     name = "codex-app-server"
     version = 2
-    """2: what sub-agents took is counted, and they have names."""
+    """2: the usage of sub-agents is counted, and they have names."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(options.prefix, options.tool_call_ids)
@@ -43,7 +39,7 @@ class CodexAppServer:
 def _read(raw: bytes) -> JsonObject | None:
     try:
         value: Json = canonical.loads(raw)
-        if b'"arguments"' in raw:  # integers of a call's input keep their digits
+        if b'"arguments"' in raw:  # keeps all digits of integers in a call's input
             value = canonical.loads_exact(raw)
     except ValueError:
         return None
@@ -51,7 +47,7 @@ def _read(raw: bytes) -> JsonObject | None:
 
 
 def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-    """As `Translator.close`."""
+    """Implement `Translator.close`."""
     line = Line(state)
     for part in state.parts:
         line.end_part(part)
@@ -77,5 +73,5 @@ _UNSETTLED: dict[Ended, str] = {
 
 
 def call_id(state: State, item: str) -> str:
-    """The toolCallId that a call is shown under, by Codex's own id of it."""
+    """Return the toolCallId under which an item of Codex is shown."""
     return next((call.id for call in reversed(state.calls) if call.item == item), item)

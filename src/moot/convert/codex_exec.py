@@ -1,7 +1,7 @@
-"""What people keep of `codex exec --json`: finished items without deltas, in other spellings than the app-server's.
+"""Captures of `codex exec --json`: complete items without deltas, in another spelling than the app-server's.
 
-It does not say where a model call ends: words or reasoning behind a call are taken for the next one. Tokens come once, at the end of the
-turn; those of a resumed session count what was before, which nobody can tell apart, so they are left unknown then.
+They don't mark the end of a model call, so text or reasoning after a call starts the next one. Tokens are reported once, at the end of
+the turn. A resumed session's count includes earlier turns, so its usage stays unknown.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-
-__all__ = ["CodexExec"]
 
 _HUMP = re.compile(r"_([a-z])")
 _TYPES = {"collabToolCall": "collabAgentToolCall"}
@@ -78,13 +76,13 @@ def _take(line: Line, event: JsonObject) -> None:
 
 
 def _step(line: Line, item: JsonObject) -> None:
-    """Words behind the output of a call are of the next model call; a further call may be of the same one."""
+    """Start a step if text follows the output of a call; another call may belong to the same model call."""
     if item.get("type") not in _TALK and line.state.step:
         line.state = line.state._replace(counted=False)
 
 
 def _item(item: JsonObject) -> JsonObject:
-    """The item in the app-server's spelling."""
+    """Return the item in the app-server's spelling."""
     fields: JsonObject = {_camel(name): value for name, value in item.items()}
     kind = _camel(as_text(item.get("type")))
     fields["type"] = _TYPES.get(kind, kind)

@@ -1,4 +1,4 @@
-"""The items of Codex's session files: those of the model's API, in each shape that its versions have written."""
+"""Items of Codex's session files: items of the model API, in every form that its versions have written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from moot.types.canonical import Json, JsonObject, loads
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.part import Part, text_part
 
-__all__ = ["API", "CALLS", "OUTPUT_TYPES", "as_protocol", "asked", "named", "outcome_of", "thought_of", "vendor_output"]
-
 API = "openai"
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "image_generation_call", "tool_search_call"})
-"""Items of the API that are calls of tools."""
+"""API items that are tool calls."""
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _SHELLS = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
 _HUMP = re.compile(r"_([a-z])")
@@ -25,11 +23,11 @@ _EXIT = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
 _OUTPUT = "\nOutput:\n"
 _REFUSED = ("exec command rejected by user", "rejected by user", "patch rejected by user")
 _MARK = re.compile(r"<image(?: name=[^>]*)?>|</image>")
-"""What stands around a picture in a prompt, each in a text of its own."""
+"""Markers around an image in a prompt, each in a text of its own."""
 
 
 def asked(content: Json) -> tuple[Part, ...]:
-    """What a person said, from the content of an item of theirs."""
+    """Return the user's parts from the content of a user item."""
     found: list[Part] = []
     for block in map(as_object, as_list(content)):
         kind, text, url = block.get("type"), as_text(block.get("text")), as_text(block.get("image_url"))
@@ -44,7 +42,7 @@ def asked(content: Json) -> tuple[Part, ...]:
 
 
 def thought_of(item: JsonObject) -> Part | None:
-    """What a `reasoning` item says, with what seals it; None when it says nothing."""
+    """Return the part for a `reasoning` item with its sealed content, or None if it is empty."""
     summary, content = as_list(item.get("summary")), as_list(item.get("content"))
     text = "\n\n".join(as_text(as_object(piece).get("text")) for piece in summary or content)
     made: JsonObject = {"itemId": item["id"]} if isinstance(item.get("id"), str) else {}
@@ -61,7 +59,7 @@ def thought_of(item: JsonObject) -> Part | None:
 
 
 def named(item: JsonObject) -> tuple[str, Json]:
-    """Name and input of a call, as the protocol's own item would have them where that is known."""
+    """Return name and input of a call, in the app-server's form where that is known."""
     kind = item.get("type")
     if kind == "local_shell_call":
         return "shell", {"command": _command(as_object(item.get("action")).get("command"))}
@@ -95,7 +93,7 @@ def _arguments(arguments: Json) -> Json:
 
 
 def vendor_output(item: JsonObject, call: Call) -> Chunk:
-    """The output of a tool that runs at the vendor."""
+    """Return the output of a tool that the vendor runs."""
     if encoded := as_text(item.get("result")):
         picture: Json = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{encoded}"}
         return own(tool_output(call.id, {"type": "content", "value": [picture]}), call)
@@ -103,7 +101,7 @@ def vendor_output(item: JsonObject, call: Call) -> Chunk:
 
 
 def outcome_of(item: JsonObject) -> Chunk:
-    """The output of a call from the item that answers it: text with or without a head, text in JSON, or pieces."""
+    """Return the output of a call from the item that holds it: text with or without a header, JSON text, or pieces."""
     id = as_text(item.get("call_id"))
     call = Call(id, id, "")
     output = item.get("output", item.get("tools"))
@@ -131,7 +129,7 @@ def _plain(part: Part) -> Json:
 
 
 def _told(text: str) -> tuple[str, int | None]:
-    """What a command said, and its exit code where the output has a head that says it."""
+    """Return a command's output without its header, and the exit code if the header has one."""
     if text.startswith("{"):
         try:
             inner = as_object(loads(text))
@@ -146,21 +144,21 @@ def _told(text: str) -> tuple[str, int | None]:
 
 
 def as_protocol(item: JsonObject) -> JsonObject:
-    """An item of the file in the spelling of the protocol."""
-    told: JsonObject = {_camel(name): value for name, value in item.items()}
+    """Return an item of the file in the app-server's spelling."""
+    renamed: JsonObject = {_camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
-    told["type"] = kind[:1].lower() + kind[1:]
+    renamed["type"] = kind[:1].lower() + kind[1:]
     if isinstance(item.get("command"), list):
-        told["command"] = shlex.join(as_text(word) for word in as_list(item["command"]))
+        renamed["command"] = shlex.join(as_text(word) for word in as_list(item["command"]))
     if (cwd := as_text(item.get("cwd"))).startswith("file://"):
-        told["cwd"] = unquote(urlsplit(cwd).path)
+        renamed["cwd"] = unquote(urlsplit(cwd).path)
     duration = as_object(item.get("duration"))
     if duration:
-        told["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
+        renamed["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
     changes = item.get("changes")
     if isinstance(changes, dict):
-        told["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
-    return told
+        renamed["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
+    return renamed
 
 
 def _change(change: JsonObject) -> str:

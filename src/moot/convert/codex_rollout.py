@@ -1,7 +1,7 @@
-"""The lines of Codex's own session files: what it did for one prompt as one message, with the parts that its protocol's items become.
+"""The lines of Codex's session files: one message per prompt, with the same parts that the app-server translator produces.
 
-Nearly everything stands twice: as an item of the model's API and as an event for a screen. Words and thoughts are taken from the items;
-of a call the event says more, so it has the last word on that call where there is one.
+Nearly everything is recorded twice: as an item of the model API and as a display event. Text and reasoning come from the items.
+Events say more about calls, so an event overrides the item of its call.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.part import Part, text_part
 
-__all__ = ["EXACTLY", "Work"]
-
 EXACTLY = "moot"
-"""A field of lines that we write: what of a part the line's own fields can't say."""
+"""A field of lines that moot writes, for facts about a part that Codex's own fields can't hold."""
 
 _PREFIX = "1.0"
 _NO_OUTPUT = "the agent ended without an output of this call"
@@ -36,43 +34,43 @@ class _Step:
     usage: JsonObject = field(default_factory=dict[str, Json])
     counted: bool = False
     told: bool = False
-    """The count is that of the call itself, not what a screen was shown."""
+    """The count comes from the call itself, not from a display event."""
     id: str = ""
     cost: int | None = None
 
 
 class Work:
-    """An assistant's message while its lines come in."""
+    """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_made", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
+    __slots__ = ("_calls", "_next_id", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
 
     def __init__(self, at: int = 0, model: str = "") -> None:
         self._parts: list[Part] = []
         self._calls: dict[str, int] = {}
-        """Calls without an output: where the part stands."""
+        """Tool calls without an output: id → index of the part."""
         self._settled: dict[str, int] = {}
         self._steps: list[_Step] = []
-        self._made = 0
+        self._next_id = 0
         self.last_at = at
-        """The time of the newest line, ms; at first of the prompt."""
+        """The time of the newest line in ms; at first, of the prompt."""
         self.model = model
         self.reason = ""
         self.error = ""
         self.turn = ""
-        """The agent's own id of what it did, behind which it can go on; empty until that is over."""
+        """Codex's own id of the turn, after which it can continue; empty until the turn is over."""
 
     @property
     def waits(self) -> bool:
-        """Whether a call has no output yet."""
+        """Return True if a call has no output yet."""
         return bool(self._calls)
 
     @property
     def between(self) -> bool:
-        """Whether the next words are those of another model call."""
+        """Return True if the next text belongs to another model call."""
         return not self._steps or self._steps[-1].counted
 
     def item(self, item: JsonObject, at: int = 0, exactly: JsonObject | None = None) -> None:
-        """Takes an item of the API: words, thoughts, a call or its output; `exactly`: what a line of ours says beside it."""
+        """Add an API item: text, reasoning, a call or its output. `exactly` holds the extra fields of a line that moot wrote."""
         kind, part = as_text(item.get("type")), as_object((exactly or {}).get("part"))
         if kind in OUTPUT_TYPES:
             self._output(item, exactly or {})
@@ -81,7 +79,7 @@ class Work:
             if part:
                 self._exactly(part, item, kind)
             elif kind == "message":
-                self._words(item)
+                self._add_text(item)
             elif kind == "reasoning":
                 self._thoughts(item)
             elif kind in CALLS:
@@ -94,10 +92,10 @@ class Work:
         if kind in CALLS:
             self._calls[as_text(item.get("call_id"))] = len(self._parts)
         self._parts.append(part)
-        self._made += 1
+        self._next_id += 1
 
     def facts(self, step: int, model: str, cost: int | None) -> None:
-        """Takes what a line of ours says of its model call, which is that of this number."""
+        """Add a line of moot's about the model call with that number."""
         self.model = model or self.model
         if step > len(self._steps):
             self._steps.append(_Step(self.model, self.last_at, self.last_at))
@@ -111,19 +109,19 @@ class Work:
             self._steps.append(_Step(self.model, self.last_at, at))
             self._parts.append({"type": "step-start"})
 
-    def _words(self, item: JsonObject) -> None:
+    def _add_text(self, item: JsonObject) -> None:
         text = "".join(
             as_text(as_object(block).get("text")) or as_text(as_object(block).get("refusal")) for block in as_list(item.get("content"))
         )
         if text:
             self._parts.append(text_part(text))
-        self._made += 1
+        self._next_id += 1
 
     def _thoughts(self, item: JsonObject) -> None:
         part = thought_of(item)
         if part is not None:
-            self._parts.append({**part, "id": f"{_PREFIX}.{self._made}"})
-        self._made += 1
+            self._parts.append({**part, "id": f"{_PREFIX}.{self._next_id}"})
+        self._next_id += 1
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,27 +129,27 @@ class Work:
         id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{_PREFIX}_{len(self._parts)}"
         if id in self._calls or id in self._settled:
             return
-        name, given = named(item)
-        if name == "update_plan" and isinstance(given, dict):
-            self.event("turn/plan/updated", given)
+        name, arguments = named(item)
+        if name == "update_plan" and isinstance(arguments, dict):
+            self.event("turn/plan/updated", arguments)
             return
-        if self._begin(id, name, given) and kind in ("web_search_call", "image_generation_call"):
+        if self._begin(id, name, arguments) and kind in ("web_search_call", "image_generation_call"):
             self._settle(id, vendor_output(item, Call(id, id, name)))
 
-    def _begin(self, id: str, name: str, given: Json) -> bool:
+    def _begin(self, id: str, name: str, arguments: Json) -> bool:
         self._calls[id] = len(self._parts)
         call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": given})
+        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": arguments})
         return True
 
     def _output(self, item: JsonObject, exactly: JsonObject) -> None:
         id = as_text(item.get("call_id"))
         if id in self._calls:
             self._settle(id, outcome_of(item))
-            if told := as_object(exactly.get("output")):
+            if exact := as_object(exactly.get("output")):
                 place = self._settled[id]
                 rest = {name: value for name, value in self._parts[place].items() if name not in ("output", "errorText")}
-                self._parts[place] = {**rest, **told}
+                self._parts[place] = {**rest, **exact}
 
     def _settle(self, id: str, chunk: Chunk) -> None:
         place = self._calls.pop(id, None)
@@ -160,26 +158,26 @@ class Work:
         self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk)
 
     def shown(self, item: JsonObject, at: int = 0) -> bool:
-        """Takes an item as a screen was shown it; whether it says more than the API's own items."""
-        told = as_protocol(item)
-        if not is_call(told):
-            self.event(f"item/{as_text(told.get('type'))}", told)
+        """Add a display item; return True if it says more than the API's items."""
+        protocol_item = as_protocol(item)
+        if not is_call(protocol_item):
+            self.event(f"item/{as_text(protocol_item.get('type'))}", protocol_item)
             return False
-        id = as_text(told.get("id"))
-        name, given, _ = input_of(told)
+        id = as_text(protocol_item.get("id"))
+        name, arguments, _ = input_of(protocol_item)
         if id not in self._calls and id not in self._settled:
             self._in_step(at)
-            self._begin(id, name, given)
+            self._begin(id, name, arguments)
         place = self._calls[id] if id in self._calls else self._settled[id]
         part = {key: value for key, value in self._parts[place].items() if key not in ("output", "errorText", "toolMetadata")}
-        self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": given, "toolMetadata": {"vendorId": id}}
-        self._settle(id, output_of(told, Call(id, id, name)))
+        self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": arguments, "toolMetadata": {"vendorId": id}}
+        self._settle(id, output_of(protocol_item, Call(id, id, name)))
         return True
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def event(self, method: str, fields: JsonObject) -> None:
-        """Takes an event that a person should be told of; others are passed over."""
+        """Add a note for an event that the user should see; ignore other events."""
         chunk: Chunk | None = None
         if method == "turn/plan/updated":
             chunk = data("plan", plan_of(fields), id="plan")
@@ -189,15 +187,15 @@ class Work:
             self._parts = list(fold_parts(self._parts, (chunk,)))
 
     def steered(self, part: Part) -> None:
-        """Takes in what a person said while it worked."""
+        """Add a user message that arrived while the agent was working."""
         self._parts.append(part)
         if self._steps:
             self._steps[-1].counted = True
 
     def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
-        """Takes the tokens of the newest model call; `told`: by the call itself. What it says ends the call's step.
+        """Add the tokens of the newest model call. If `told`, they come from the call itself and end its step.
 
-        `counted`: by a line of ours, as we count.
+        `counted` is the usage from a line of moot's, in moot's own counts.
         """
         if not self._steps:
             return
@@ -207,7 +205,7 @@ class Work:
         step.counted = True
 
     def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """The parts as they are now; `over`: nothing more is to come."""
+        """Return the parts so far. `over` means that nothing more will come."""
         parts: list[Part] = list(self._parts)
         for place in self._calls.values() if over else ():
             parts[place] = {**parts[place], "state": "output-error", "errorText": _NO_OUTPUT}
@@ -216,20 +214,20 @@ class Work:
         return tuple(parts)
 
     def metadata(self) -> JsonObject:
-        """What it was made with, as that of our own runs."""
+        """Return the metadata, in the same form as for moot's own runs."""
         reason = "error" if self.error else self.reason or "other"
-        facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._told(reason))}
+        facts: JsonObject = {"agent": NAME, "finish_reason": reason, "steps": list(self._step_facts(reason))}
         model = self._steps[-1].model if self._steps else self.model
         return {**facts, "model": model, "provider": API} if model else facts
 
-    def _told(self, reason: str) -> Iterator[Json]:
+    def _step_facts(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            told: JsonObject = {"step": number, "model": step.model}
-            told |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
+            facts: JsonObject = {"step": number, "model": step.model}
+            facts |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
             if step.until > step.begun > 0:
-                told["ms"] = step.until - step.begun
+                facts["ms"] = step.until - step.begun
             if step.id:
-                told["response_id"] = step.id
+                facts["response_id"] = step.id
             if self.turn:
-                told["turn_id"] = self.turn
-            yield told
+                facts["turn_id"] = self.turn
+            yield facts

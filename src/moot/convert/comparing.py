@@ -1,4 +1,4 @@
-"""Two conversations side by side: prompts that belong together, what each answered, and what it took."""
+"""Comparison of two conversations: matching prompts, their answers, and the usage of each."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from moot.types.part import is_tool, text_of, tool_name
 from moot.types.run import Run
 from moot.types.usage import Usage
 
-__all__ = ["Side", "compared", "word_diff"]
-
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MANY = 6_000
-"""Words of both texts beyond which lines are compared instead: what the comparison takes grows with their product."""
+"""Words of both texts above which lines are compared instead: the time to compare grows with the product."""
 _LONG = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two."""
+    """One of the two conversations."""
 
     conversation: Conversation
     messages: Sequence[Message]
@@ -34,7 +32,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A prompt with what answered it, in one conversation."""
+    """A prompt and its answers, in one conversation."""
 
     prompt: Message | None
     answers: tuple[Message, ...]
@@ -45,9 +43,9 @@ class _Asked:
 
 
 def compared(one: Side, other: Side) -> JsonObject:
-    """`{a, b, pairs: [{prompt, a, b, same, diff}]}`; a prompt that only one of them has leaves the other's answer null.
+    """Return `{a, b, pairs: [{prompt, a, b, same, diff}]}`. If only one side has a prompt, the other side's answer is null.
 
-    `diff` is words in order, `[op, text]` with op ` ` (both), `-` (only a) or `+` (only b).
+    `diff` lists words in order as `[op, text]`, with op ` ` (both), `-` (only a) or `+` (only b).
     """
     pairs = [_pair(one, other, left, right) for left, right in _aligned(_asked(one.messages), _asked(other.messages))]
     return {"a": _side(one), "b": _side(other), "same": all(pair["same"] is True for pair in pairs), "pairs": list[Json](pairs)}
@@ -65,7 +63,7 @@ def _asked(messages: Sequence[Message]) -> list[_Asked]:
 
 
 def _aligned(left: Sequence[_Asked], right: Sequence[_Asked]) -> Iterable[tuple[_Asked | None, _Asked | None]]:
-    """The same prompts together; between them, prompts in the same place."""
+    """Pair equal prompts, and between them the prompts at the same position."""
     matcher = SequenceMatcher(None, [one.text for one in left], [one.text for one in right], autojunk=False)
     for _, begin, end, first, last in matcher.get_opcodes():
         for at in range(max(end - begin, last - first)):
@@ -74,11 +72,11 @@ def _aligned(left: Sequence[_Asked], right: Sequence[_Asked]) -> Iterable[tuple[
 
 def _pair(one: Side, other: Side, left: _Asked | None, right: _Asked | None) -> JsonObject:
     a, b = _answer(one, left), _answer(other, right)
-    told = [str(side["text"]) if side is not None else "" for side in (a, b)]
+    texts = [str(side["text"]) if side is not None else "" for side in (a, b)]
     tools = [side["tools"] if side is not None else None for side in (a, b)]
     prompts: JsonObject = {"a": _prompt(left), "b": _prompt(right)}
-    same = told[0] == told[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
-    return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*told))}
+    same = texts[0] == texts[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
+    return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*texts))}
 
 
 def _prompt(asked: _Asked | None) -> str | None:
@@ -136,7 +134,7 @@ def _side(side: Side) -> JsonObject:
 
 
 def word_diff(left: str, right: str) -> list[list[Json]]:
-    """The two texts as pieces `[op, text]`: ` ` both have, `-` only the left, `+` only the right."""
+    """Return the diff of two texts as `[op, text]`: ` ` for both, `-` for only the left, `+` for only the right."""
     if left == right:
         return [[" ", left]] if left else []
     a, b = _WORDS.findall(left), _WORDS.findall(right)

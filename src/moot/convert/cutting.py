@@ -1,4 +1,4 @@
-"""The end of an exchange that nobody ended: its process died, or the run that it was for has given way to another."""
+"""The end of an exchange that never ended because its process died or its run was replaced."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.exchange import Ending, ExchangeOptions, Failure, end_body
 
-__all__ = ["Cut"]
-
 
 class Cut:
-    """Takes the events of a run, oldest first; `end` closes what the exchange's raw says is open."""
+    """Reader of a run's events, oldest first. `end` closes what the exchange's raw events left open."""
 
     def __init__(self, exchange: str, converter: str, options: ExchangeOptions) -> None:
         translator = translator_of(converter)
@@ -22,18 +20,18 @@ class Cut:
         self._key: str | None = None
         self._again: Again | None = None
         self.is_open = False
-        """It has begun, and nothing in the log closes it."""
-        with suppress(TranslatorFailed):  # then nobody can tell what is open, which `moot verify` says
+        """The exchange has started, and no event in the log ends it."""
+        with suppress(TranslatorFailed):  # what is open is then unknown, which `moot verify` reports
             self._again = Again(translator, options) if translator is not None else None
 
     def take(self, event: Event) -> None:
-        """The next event; those of other exchanges are passed over."""
+        """Process the next event; ignore other exchanges."""
         if event.exchange != self._exchange:
             return
         if event.kind == "exchange":
             self.is_open, self._key = event.phase == "start", event.key
         elif event.kind == "chunks":
-            self.is_open = False  # given up by a leg that was cut off itself
+            self.is_open = False  # given up by a leg that was itself interrupted
         elif event.kind == "raw" and self._again is not None:
             try:
                 self._again.feed(event.raw or b"", event.body)
@@ -41,7 +39,7 @@ class Cut:
                 self._again = None
 
     def end(self, run: str | None, failure: Failure) -> Event:
-        """How it ends: `cut`, with that failure."""
+        """Return the event that ends the exchange as `cut`, with that failure."""
         chunks, ending = self._closing()
         ending = dataclasses.replace(ending, finish_reason="error", error=failure)
         return Event("exchange", chunks, None, run, self._exchange, "end", self._key, end_body(ending, "cut", ending.cost, failure))

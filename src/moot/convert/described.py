@@ -1,4 +1,4 @@
-"""Agents and models as JSON: the same in every face."""
+"""Agents and models as JSON, in the form that all faces return."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Model
 
-__all__ = ["agent_json", "model_json"]
-
 
 def agent_json(agent: Agent) -> JsonObject:
-    """The facts of an agent."""
+    """Return the facts of an agent."""
     return {
         "id": agent.name,
         "name": agent.name,
@@ -29,7 +27,7 @@ def agent_json(agent: Agent) -> JsonObject:
 
 
 def model_json(model: Model) -> JsonObject:
-    """All that is known of a model."""
+    """Return the facts of a model."""
     price = model.price
     return {
         "id": str(model.id),

@@ -1,4 +1,4 @@
-"""Where two JSON values differ, for a person to read."""
+"""Differences between two JSON values, in readable form."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import NamedTuple
 
 from moot.types.canonical import Json, dumps
 
-__all__ = ["Difference", "differences", "first_difference", "short"]
-
 _LONG = 160
-"""Characters of a value that are shown."""
+"""Maximum length of a value that is shown."""
 
 
 class Difference(NamedTuple):
     where: str
-    """A path such as `[3].output.stdout`; empty = the whole value."""
+    """A path such as `[3].output.stdout`; empty for the whole value."""
     expected: str
     found: str
 
 
 def first_difference(expected: Json, found: Json) -> Difference | None:
-    """None when they are the same to the letter; the order of an object's fields says nothing."""
+    """Return the first difference, or None if the values are identical. The order of an object's fields is ignored."""
     return next(differences(expected, found), None)
 
 
 def differences(expected: Json, found: Json, where: str = "") -> Iterator[Difference]:
-    """Each place at which they differ, in order. `1` is not `true` and not `1.0`."""
+    """Yield each difference in order. `1` differs from `true` and from `1.0`."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for name in dict.fromkeys((*expected, *found)):
             path = f"{where}.{name}" if where else name
@@ -50,7 +48,7 @@ def differences(expected: Json, found: Json, where: str = "") -> Iterator[Differ
 
 
 def _apart(expected: Json, found: Json, where: str) -> Difference:
-    """Of two long texts only what is around the first letter that differs."""
+    """Return the difference; of two long strings, only the part around the first differing character."""
     if isinstance(expected, str) and isinstance(found, str) and max(len(expected), len(found)) > _LONG:
         same = next((at for at, (left, right) in enumerate(zip(expected, found, strict=False)) if left != right), None)
         at = min(len(expected), len(found)) if same is None else same
@@ -61,6 +59,6 @@ def _apart(expected: Json, found: Json, where: str) -> Difference:
 
 
 def short(value: Json) -> str:
-    """The value as JSON, with the end left out where it is long."""
+    """Return the value as JSON, truncated if it is long."""
     text = dumps(value).decode()
     return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"

@@ -1,4 +1,4 @@
-"""An event as faces give it out."""
+"""Events as JSON, in the form that all faces return."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Literal
 from moot.types.canonical import JsonObject
 from moot.types.event import Event, Raw, told
 
-__all__ = ["direction", "event_json", "raw_json"]
-
 
 def event_json(event: Event, *, raw: bool = False) -> JsonObject:
-    """`{seq, at, run, kind, exchange, chunks, phase?, key?}`; with `raw` also `dir` and the bytes, as `raw_base64` when no UTF-8.
+    """Return `{seq, at, run, kind, exchange, chunks, phase?, key?}`, and with `raw` also `dir` and the bytes (`raw_base64` if not UTF-8).
 
-    A tombstone says what it `was`, the `reason` and `redacted_at` (ms).
+    A tombstone has the event's former kind in `was`, the `reason` and `redacted_at` (ms).
     """
     event = told(event)
     value: JsonObject = {
@@ -37,7 +35,7 @@ def event_json(event: Event, *, raw: bool = False) -> JsonObject:
 
 
 def raw_json(raw: Raw) -> JsonObject:
-    """The bytes as JSON can hold them: `raw`, or `raw_base64` when they are no UTF-8."""
+    """Return the bytes in JSON form: `raw`, or `raw_base64` if they are not UTF-8."""
     try:
         return {"raw": raw.decode()}
     except UnicodeDecodeError:
@@ -45,5 +43,5 @@ def raw_json(raw: Raw) -> JsonObject:
 
 
 def direction(event: Event) -> Literal["in", "out"]:
-    """Who said an event's raw: `out` = we did, to a vendor's program; all else came in."""
+    """Return the direction of an event's raw: `out` if moot sent it to a vendor's program, else `in`."""
     return "out" if event.kind == "raw" and isinstance(event.body, dict) and event.body.get("dir") == "out" else "in"

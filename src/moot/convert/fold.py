@@ -1,12 +1,12 @@
-"""What chunks make of a message's parts: as the AI SDK's own client of version 7 does it, but total and resumable.
+"""Chunks to message parts, as the AI SDK's client of version 7 folds them, but total and resumable.
 
-Where that client throws, the fold goes on: a delta for an id that is not open opens it, what speaks of an unknown tool call is passed
-over, and so is an unknown kind. A part that is still open has state `streaming` and carries its `id`, so that stored parts are all
-that is needed to go on: `fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients
-have none there), reasoning keeps it. Starting an id that is open ends the older part; of two calls with one id the newer one is meant.
+Where that client throws, the fold continues: a delta for an unknown id opens a part, and chunks for unknown tool calls or of unknown kinds
+are ignored. An open part has state `streaming` and keeps its `id`, so stored parts are all that is needed to continue:
+`fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients have none there), reasoning
+keeps it. Starting an id that is open ends the older part. Of two calls with one id, the newer one is meant.
 
-An attempt that was given up is marked by the part `data-attempt` with `abandoned: true` that follows it: everything between it and
-the step's start, or the step's last `data-attempt`, belongs to that attempt.
+An abandoned attempt is marked by a `data-attempt` part with `abandoned: true` after it: everything between it and the start of the
+step, or the step's previous `data-attempt`, belongs to that attempt.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.part import Part, is_tool
 
-__all__ = ["Folder", "abandoned", "fold_parts", "in_history", "merge"]
-
 ATTEMPT = "data-attempt"
 
 _FILES = ("mediaType", "url", "providerMetadata")
@@ -34,11 +32,11 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "custom": ("kind", "providerMetadata"),
     "steering-message": ("id", "parts"),
 }
-"""Chunks that are a part as they stand, and the fields the part takes."""
+"""Chunks that become parts unchanged, and the fields that the part keeps."""
 
 
 def fold_parts(parts: Sequence[Part], chunks: Iterable[Chunk]) -> tuple[Part, ...]:
-    """The parts of a message after these chunks. The given parts are left as they are."""
+    """Return the parts of a message after these chunks. The given parts are not modified."""
     folder = Folder(parts)
     for chunk in chunks:
         folder.feed(chunk)
@@ -46,7 +44,7 @@ def fold_parts(parts: Sequence[Part], chunks: Iterable[Chunk]) -> tuple[Part, ..
 
 
 def merge(base: JsonObject, over: JsonObject) -> JsonObject:
-    """Metadata laid over metadata: objects are merged at every depth, everything else is replaced."""
+    """Merge metadata: objects are merged at every depth, everything else is replaced."""
     merged = dict(base)
     for name, value in over.items():
         known = merged.get(name)
@@ -55,7 +53,7 @@ def merge(base: JsonObject, over: JsonObject) -> JsonObject:
 
 
 def abandoned(parts: Sequence[Part]) -> frozenset[int]:
-    """The indexes of the parts that belong to abandoned attempts, the marking `data-attempt` parts included."""
+    """Return the indexes of parts that belong to abandoned attempts, including their `data-attempt` parts."""
     found: set[int] = set()
     begin = 0
     for index, part in enumerate(parts):
@@ -70,13 +68,13 @@ def abandoned(parts: Sequence[Part]) -> frozenset[int]:
 
 
 def in_history(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts that a model may be shown again: without those of abandoned attempts."""
+    """Return the parts that a model may see: all except those of abandoned attempts."""
     dropped = abandoned(parts)
     return tuple(part for index, part in enumerate(parts) if index not in dropped)
 
 
 class _Open:
-    """A part that takes deltas: where it stands, and what it got since the last snapshot."""
+    """A part that takes deltas: its index, and its deltas since the last snapshot."""
 
     __slots__ = ("index", "pieces")
 
@@ -90,7 +88,7 @@ class _Handler(Protocol):
 
 
 class Folder:
-    """A live fold: chunks go in one by one, a delta in constant time; deltas are joined when somebody looks."""
+    """A live fold. Each delta takes constant time; deltas are joined when the parts are read."""
 
     def __init__(self, parts: Sequence[Part] = (), metadata: JsonObject | None = None) -> None:
         self._parts: list[Part] = list(parts)
@@ -120,7 +118,7 @@ class Folder:
         }
 
     def feed(self, chunk: Chunk) -> None:
-        """Takes the next chunk, which must not be changed afterwards; never raises for what it says."""
+        """Fold the next chunk, which must not be modified afterwards. Never raises because of its content."""
         kind = chunk.get("type")
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
         if handler is not None:
@@ -129,9 +127,9 @@ class Folder:
             self._data(chunk)
 
     def feed_all(self, chunks: tuple[Chunk, ...]) -> None:
-        """Takes chunks as `feed` does, and fastest when they are one more piece of an open text, as nearly all are."""
+        """Fold chunks as `feed` does, with a fast path for deltas of an open text, which nearly all are."""
         for chunk in chunks:
-            # three fields and no more: type, id, delta
+            # exactly three fields: type, id, delta
             if len(chunk) == 3 and chunk.get("type") == "text-delta":
                 id, delta = chunk.get("id"), chunk.get("delta")
                 if isinstance(id, str) and isinstance(delta, str) and (open_part := self._text.get(id)) is not None:
@@ -140,18 +138,18 @@ class Folder:
             self.feed(chunk)
 
     def parts(self) -> tuple[Part, ...]:
-        """The parts as they are now; what is fed later changes none of them."""
+        """Return the parts so far. Later chunks don't modify them."""
         for open_parts in (self._text, self._reasoning, self._tool_input):
             for open_part in open_parts.values():
                 self._settle(open_part)
         return tuple(self._parts)
 
     def metadata(self) -> JsonObject:
-        """The message's metadata as start, message-metadata and finish have it."""
+        """Return the message's metadata from start, message-metadata and finish."""
         return self._metadata
 
     def _recall(self) -> None:
-        """Finds again what is open, and where the current step begins."""
+        """Find the open parts and the start of the current step."""
         self._text.clear()
         self._reasoning.clear()
         self._tool_input.clear()
@@ -168,7 +166,7 @@ class Folder:
                 self._tool_input.pop(str(part.get("toolCallId")), None)
 
     def _settle(self, open_part: _Open) -> None:
-        """Puts the deltas that came since the last time into their part."""
+        """Append the deltas since the last snapshot to their part."""
         if not open_part.pieces:
             return
         part = self._parts[open_part.index]
@@ -233,7 +231,7 @@ class Folder:
         if not isinstance(id, str) or not isinstance(name, str):
             return
         dynamic = bool(chunk.get("dynamic"))
-        either = change is _tool_parts.input_error  # an error finds its call whatever it is called
+        either = change is _tool_parts.input_error  # an error finds its call by id, even if the type differs
         index = self._find(id, None if either else dynamic)
         if index is None:
             index = len(self._parts)
@@ -241,7 +239,7 @@ class Folder:
         self._change(id, index, change, chunk)
 
     def _change(self, id: str, index: int, change: Callable[[Part, Chunk], Part], chunk: Chunk) -> None:
-        """Changes a tool part; deltas go on to the newest part of the call as long as its input streams."""
+        """Change a tool part. Deltas apply to the newest part of the call while its input streams."""
         open_part = self._tool_input.pop(id, None)
         if open_part is not None:
             self._settle(open_part)
@@ -251,7 +249,7 @@ class Folder:
             self._tool_input[id] = _Open(newest)
 
     def _find(self, id: str, dynamic: bool | None) -> int | None:
-        """Where in the current step the call stands, the newest of that id."""
+        """Return the index of the newest call with that id in the current step."""
         for index in range(len(self._parts) - 1, self._step - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):
@@ -259,7 +257,7 @@ class Folder:
         return None
 
     def _find_anywhere(self, id: Json, by: Callable[[Part], Json]) -> int | None:
-        """Where the newest call stands of which `by` gives that id."""
+        """Return the index of the newest call for which `by` returns that id."""
         for index in range(len(self._parts) - 1, -1, -1):
             if is_tool(self._parts[index]) and by(self._parts[index]) == id:
                 return index

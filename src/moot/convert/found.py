@@ -1,15 +1,13 @@
-"""Hits as faces give them out, for `--json` and for HTTP; apart from the rest, so that a quick search loads nothing else."""
+"""Search hits as JSON, in the form that all faces return. A module of its own, so that a search imports nothing else."""
 
 from __future__ import annotations
 
 from moot.types.canonical import JsonObject
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["found_json", "hit_json"]
-
 
 def hit_json(hit: Hit) -> JsonObject:
-    """A hit; in `snippet`, which is from `column`, the matches stand between U+0002 and U+0003."""
+    """Return a hit. `snippet` starts at `column`, with matches between U+0002 and U+0003."""
     return {
         "id": hit.message,
         "conversation": hit.conversation,
@@ -23,7 +21,7 @@ def hit_json(hit: Hit) -> JsonObject:
 
 
 def found_json(page: SearchPage) -> JsonObject:
-    """A page of hits, with how far the index goes and what bounds the answer."""
+    """Return a page of hits, with the progress of the index and the limits of the search."""
     return {
         "data": [hit_json(hit) for hit in page.hits],
         "next_cursor": page.next_cursor,

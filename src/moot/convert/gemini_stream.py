@@ -1,4 +1,4 @@
-"""`gemini -o stream-json`: messages in pieces, calls, outputs, and one result; thoughts are not in it."""
+"""`gemini -o stream-json`: message pieces, calls, outputs, and one result. It does not include reasoning."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["GeminiStream"]
-
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     said: Said
     facts: JsonObject | None = None
     status: str = ""
@@ -29,7 +25,7 @@ class State(NamedTuple):
 
 
 class GeminiStream:
-    """The translator; qwen, which comes of the same program, is read as well."""
+    """The translator, also for qwen, which is a fork of the same program."""
 
     name = "gemini-stream-json"
     version = 1
@@ -41,31 +37,31 @@ class GeminiStream:
         event = message_of(raw)
         if event is None:
             return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
-        saying = Saying(state.said)
+        writer = Saying(state.said)
         match event.get("type"):
             case "init":
                 facts: JsonObject = {"session": event.get("session_id"), "model": event.get("model")}
                 state = state._replace(facts={name: value for name, value in facts.items() if isinstance(value, str) and value})
             case "message" if event.get("role") == "assistant":
                 if event.get("delta") is not True:
-                    saying.end_text()
-                saying.text("text", as_text(event.get("content")))
+                    writer.end_text()
+                writer.text("text", as_text(event.get("content")))
             case "tool_use":
-                given: Json = event.get("parameters") if event.get("parameters") is not None else {}
-                saying.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), given)
+                arguments: Json = event.get("parameters") if event.get("parameters") is not None else {}
+                writer.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), arguments)
             case "tool_result":
-                _output(saying, event)
+                _output(writer, event)
             case "error":
                 return _warned(state, event)
             case "result":
                 state = _over(state, event)
             case _:
                 pass
-        return state._replace(said=saying.said), saying.chunks
+        return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        saying = Saying(state.said)
-        saying.close(ended)
+        writer = Saying(state.said)
+        writer.close(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
         if error is None and not state.status and ended != "cancelled":
             error = Failure("gemini ended before its answer was whole", "cut")
@@ -73,17 +69,17 @@ class GeminiStream:
         metadata = dict(state.facts or {})
         if state.noise:
             metadata["noise_lines"] = state.noise
-        return saying.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
+        return writer.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
 
 
-def _output(saying: Saying, event: JsonObject) -> None:
+def _output(writer: Saying, event: JsonObject) -> None:
     failed = event.get("status") == "error"
-    said = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
-    saying.output(as_text(event.get("tool_id")), said, failed=failed)
+    text = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
+    writer.output(as_text(event.get("tool_id")), text, failed=failed)
 
 
 def _warned(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """A warning is a note; an error may still be followed by a good result, which then counts."""
+    """Add a warning as a note. An error may still be followed by a successful result, which then counts."""
     text = as_text(event.get("message"))
     if event.get("severity") == "error":
         return state._replace(error=failure(event).to_json()), ()

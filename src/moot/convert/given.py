@@ -1,4 +1,4 @@
-"""Conversations, messages and runs as faces give them out: one function each, for `--json` and for HTTP."""
+"""Conversations, messages and runs as JSON, in the form that all faces return."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from moot.types.message import Message
 from moot.types.run import Run, RunStatus
 from moot.types.tree import Node
 
-__all__ = ["conversation_json", "message_json", "node_json", "origin_words", "run_json", "status_of"]
-
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
-    """A conversation as lists give it out; `live`: conversation → the state of its live run."""
+    """Return a conversation as in lists. `live` maps conversations to the status of their live run."""
     return {
         "id": conversation.id,
         "no": conversation.no,
@@ -46,13 +44,13 @@ def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus])
 
 
 def origin_words(conversation: Conversation) -> str:
-    """From what and from where it was brought in, for a line of its own; empty for one that began here."""
+    """Return one line about where an imported conversation came from; empty if it started here."""
     path = str((conversation.origin or {}).get("path") or "")
     return ", ".join(filter(None, (f"from {conversation.came_from}", path))) if conversation.came_from else ""
 
 
 def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
-    """The state of its live run, else finished, pending or standby."""
+    """Return the status of its live run, else finished, pending or standby."""
     if conversation.id in live:
         return live[conversation.id]
     if conversation.is_task_finished:
@@ -61,7 +59,7 @@ def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
 
 
 def message_json(message: Message) -> JsonObject:
-    """A message in the shape of the AI SDK's UIMessage, with what moot knows beside it."""
+    """Return a message in the shape of the AI SDK's UIMessage, with moot's own fields added."""
     return {
         "id": message.id,
         "client_id": message.client_id,
@@ -76,7 +74,7 @@ def message_json(message: Message) -> JsonObject:
 
 
 def node_json(node: Node) -> JsonObject:
-    """A message in its place."""
+    """Return a message with its position in the tree."""
     return {
         "no": node.no,
         "id": node.id,
@@ -92,7 +90,7 @@ def node_json(node: Node) -> JsonObject:
 
 
 def run_json(run: Run) -> JsonObject:
-    """A run, without what only its owner needs to go on with it."""
+    """Return a run, without what only its owner needs to continue it."""
     return {
         "id": run.id,
         "no": run.no,

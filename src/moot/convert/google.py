@@ -1,7 +1,7 @@
-"""Gemini, on the way out: a prompt as a request body (reference: Gemini API, generateContent). The model is named in the address.
+"""Request bodies of Gemini (reference: Gemini API, generateContent). The model is named in the URL.
 
-Roles take turns, so neighbours of one role become one content; outputs come first in the content behind their calls. A signature goes
-back on the part that it came on, and only to the provider that made it.
+Roles alternate, so adjacent messages of one role are merged; outputs come first in the content after their calls. A signature is sent
+back on the part that it arrived with, and only to the provider that made it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["Google"]
-
 _BEGIN = "(The conversation's earlier messages are left out.)"
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
 _UNSIGNED = "skip_thought_signature_validator"
-"""What the vendor takes in place of a signature for a call that no model of its own made (Gemini API, thought signatures)."""
+"""Accepted in place of a signature for a call that another vendor's model made (Gemini API, thought signatures)."""
 
 
 class Google:
@@ -39,7 +37,7 @@ class Google:
         return GoogleStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a request; that it streams is said by its address, as is the model."""
+        """Build the body of a request; streaming and the model are part of the URL."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {}
         if prompt.system:
@@ -59,11 +57,11 @@ class Google:
 def _tool(tool: ToolDefinition) -> JsonObject:
     declared: JsonObject = {"name": tool.name, "description": tool.description}
     schema = subset(tool.schema)
-    return {**declared, "parameters": schema} if schema.get("properties") else declared  # an object without any is refused
+    return {**declared, "parameters": schema} if schema.get("properties") else declared  # an object without properties is refused
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Which tools are to be called; nothing when the model is free. The wire can't be told to make one call at a time."""
+    """Return the tool choice; empty if the model is free. The wire format can't limit a model to one call at a time."""
     choice = settings.tool_choice
     if not choice:
         return {}
@@ -91,7 +89,7 @@ def _config(settings: ModelSettings, model: Model) -> JsonObject:
 
 
 def _thinking(effort: str, model: Model) -> JsonObject:
-    """A level from Gemini 3 on, a budget of tokens before; the large models can't be told not to think."""
+    """Return a level from Gemini 3 on, a token budget before. The large models can't turn thinking off."""
     found = _VERSION.search(model.wire_name)
     version = int(found[1]) + int(found[2] or 0) / 100 if found else 0.0
     large = "pro" in model.wire_name
@@ -119,7 +117,7 @@ def _contents(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(contents: list[JsonObject], role: str, parts: list[Json]) -> None:
-    """Appends to the last content when it has that role, outputs before everything else."""
+    """Append to the last content if it has that role, with outputs before everything else."""
     if not parts:
         return
     known = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
@@ -152,7 +150,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _said(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """The model's own parts of a step, in order."""
+    """Return the model's own parts of a step, in order."""
     provider = prompt.model.id.provider
     parts: list[Json] = []
     signs = not any(_signature(part, message, provider) for part in step.calls)
@@ -178,7 +176,7 @@ def _said(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
 
 
 def _given(part: Part) -> JsonObject:
-    """A file that the model itself made."""
+    """Return a file that the model made."""
     file = _files.read(part)
     made: JsonObject = {"fileData": {"mimeType": file.media_type, "fileUri": file.url}}
     if file.base64:
@@ -197,7 +195,7 @@ def _signature(part: Part, message: Message, provider: str) -> bool:
 
 
 def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> JsonObject:
-    """A call that was ours to run. From Gemini 3 on, the first of a step must be signed, whoever made it."""
+    """Return a call that moot ran. From Gemini 3 on, the first call of a step must be signed, even if another model made it."""
     model = prompt.model
     call: JsonObject = {"functionCall": {**_id(part, message, model), "name": _name(part), "args": arguments_of(part)}}
     made = made_here(part, METADATA, message, model.id.provider, field="callProviderMetadata")
@@ -208,7 +206,7 @@ def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> 
 
 
 def _id(part: Part, message: Message, model: Model) -> JsonObject:
-    """The vendor's own id of a call, where it gave one; calls without go by their order."""
+    """Return the vendor's own id of a call, if it has one; calls without ids are matched by order."""
     metadata = part.get("toolMetadata")
     id = metadata.get("vendorId") if isinstance(metadata, dict) else None
     own = message.metadata.get("provider", model.id.provider) == model.id.provider
@@ -220,19 +218,19 @@ def _name(part: Part) -> str:
 
 
 def _vendors(part: Part, message: Message, provider: str) -> bool:
-    """Whether this very provider ran the call itself."""
+    """Return True if this provider ran the call itself."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
     return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
 
 def _ran(part: Part, message: Message, provider: str) -> list[Json]:
-    """A call of the vendor's own tool with what it gave; nothing of one that gave nothing."""
+    """Return a call of the vendor's own tool with its output; empty if it has none."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
     result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
     if result is None or not isinstance(result.get("type"), str):
         return []
-    given = arguments_of(part)
-    call = _with_block(made, given if made["type"] == "executableCode" else {"args": given})
+    arguments = arguments_of(part)
+    call = _with_block(made, arguments if made["type"] == "executableCode" else {"args": arguments})
     output = part.get("output")
     answer = _with_block(result, output if isinstance(output, dict) else {})
     return [_signed({str(made["type"]): call}, made), _signed({str(result["type"]): answer}, result)]
@@ -244,7 +242,7 @@ def _with_block(made: JsonObject, fields: JsonObject) -> JsonObject:
 
 
 def _outputs(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """A response for every call of the step that the provider has not answered itself, then the files that they gave."""
+    """Return a response for every call of the step that the provider has not answered itself, then the files of the outputs."""
     model = prompt.model
     responses: list[Json] = []
     files: list[Json] = []

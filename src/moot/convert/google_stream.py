@@ -1,7 +1,7 @@
-"""Gemini, on the way in: `streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
+"""`streamGenerateContent` events to chunks (reference: Gemini API, GenerateContentResponse).
 
-Each event is a whole response with some more parts, without borders: a part of ours opens with its first piece and closes when another
-kind begins, or with a signature. A signature belongs to the part that it came on, whatever kind that is, and goes back on that one alone.
+Each event is a whole response with more parts and no boundaries: a part opens with its first piece and closes when another kind starts
+or a signature arrives. A signature belongs to the part that it arrived with, of any kind, and is sent back on that part only.
 """
 
 from __future__ import annotations
@@ -20,51 +20,39 @@ from moot.types.chunk import Chunk, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "GoogleStream", "State"]
-
 METADATA = "google"
-"""The key of this dialect in providerMetadata."""
 
 _OBJECT_ARGUMENTS = re.compile(rb'"args"\s*:\s*\{')
 _FACTS = {"responseId": "response_id", "modelVersion": "model"}
 _NO_FACTS: JsonObject = {"response_id": None}
 _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
-"""Parts of calls that the vendor runs itself, and those of their outputs."""
+"""Parts of calls that the vendor runs, and the parts of their outputs."""
 _NAMES = ("id", "toolType")
-"""Of an output that is a part of its own: what says whose it is."""
+"""Fields that identify the call of an output that is a part of its own."""
 _KINDS = ("text", "functionCall", "inlineData", "fileData", *_RAN, *_RAN.values())
 _KNOWN = frozenset({"thought", "thoughtSignature", "partMetadata"})
-"""Fields of a part that are not what it is."""
+"""Fields of a part other than its content."""
 
 
 class State(NamedTuple):
-    """Everything that a later event may need; made of what JSON can hold."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None = no event yet."""
     reason: str = ""
-    """The vendor's finish reason."""
     ending: JsonObject | None = None
-    """What the last events say besides: ratings, searches, why it ended."""
+    """Other facts of the last events: ratings, searches, why the answer ended."""
     growing: JsonObject | None = None
-    """The call that streams in pieces: `name`, `id`, `args`, `signature`."""
+    """The call whose arguments are streaming: `name`, `id`, `args`, `signature`."""
     sources: tuple[str, ...] = ()
-    """Sources already named."""
     blocked: str = ""
-    """Why the prompt itself was not answered."""
+    """Why the prompt itself was rejected."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of a stream."""
 
 
 class GoogleStream:
-    """The translator of the dialect."""
-
     name = "google"
     version = 1
 
@@ -83,7 +71,6 @@ class GoogleStream:
         return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -106,14 +93,14 @@ class GoogleStream:
 
 
 def _failed(state: State) -> Failure | None:
-    """What the vendor says went wrong, however it says so."""
+    """Return the failure that the vendor reports, in any of its forms."""
     if state.error is not None:
         return Failure.from_json(state.error)
     if state.blocked:
         return Failure(f"the provider did not answer this prompt: {state.blocked}", "content")
     if state.reason == "MALFORMED_FUNCTION_CALL":
-        said = as_text((state.ending or {}).get("finish_message"))
-        return Failure(f"the model made a call that can't be read{f': {said}' if said else ''}", "overloaded", retryable=True)
+        text = as_text((state.ending or {}).get("finish_message"))
+        return Failure(f"the model made a call that can't be read{f': {text}' if text else ''}", "overloaded", retryable=True)
     return None
 
 
@@ -123,7 +110,7 @@ def _reason(state: State, calls: tuple[Call, ...]) -> str:
 
 
 def _feed_list(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    """The whole answer as one list, as the endpoint gives it where no event stream is asked for."""
+    """Feed the whole answer as one list, as the endpoint sends it if no event stream was requested."""
     try:
         events = as_list(_sse.parse(raw))
     except ValueError:
@@ -138,7 +125,7 @@ def _feed_list(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
 def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
     event = event_of(data, b'"args"', _OBJECT_ARGUMENTS)
     if event is None:
-        # other servers end every stream with the word that openai-chat ends with
+        # other servers end every stream with openai-chat's end marker
         return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
     turn.take(event)
@@ -146,8 +133,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """One event at work on the state."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)
@@ -184,13 +169,13 @@ class _Turn:
     def _end(self, candidate: JsonObject) -> None:
         ending: JsonObject = dict(self._state.ending or {})
         grounding = as_object(candidate.get("groundingMetadata"))
-        told = {
+        extra = {
             "safety_ratings": candidate.get("safetyRatings"),
             "finish_message": candidate.get("finishMessage"),
             "avg_logprobs": candidate.get("avgLogprobs"),
             "search_queries": grounding.get("webSearchQueries"),
         }
-        ending |= {name: value for name, value in told.items() if value is not None and value != []}
+        ending |= {name: value for name, value in extra.items() if value is not None and value != []}
         reason = as_text(candidate.get("finishReason"))
         if reason and not self._state.reason:
             self.end_growing()
@@ -206,7 +191,7 @@ class _Turn:
             self.end_growing()
         match kind:
             case "text" | "":
-                self._say("reasoning" if part.get("thought") is True else "text", as_text(part.get("text")), signature)
+                self._append_text("reasoning" if part.get("thought") is True else "text", as_text(part.get("text")), signature)
             case "functionCall":
                 self._call(as_object(part["functionCall"]), signature)
             case "inlineData" | "fileData":
@@ -221,7 +206,7 @@ class _Turn:
                     {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": self._made_by({"block": part})}
                 )
 
-    def _say(self, kind: Spoken, text: str, signature: str) -> None:
+    def _append_text(self, kind: Spoken, text: str, signature: str) -> None:
         if not text and not signature:
             return
         if signature and not text and self.writer.parts.kind != kind:
@@ -244,7 +229,7 @@ class _Turn:
         self.writer.give(made, arguments if isinstance(arguments, str) else canonical.dumps(as_object(arguments)).decode())
 
     def _grow(self, call: JsonObject, known: JsonObject | None, signature: str) -> None:
-        """A call in pieces: each says where in the arguments it belongs."""
+        """Merge a piece of a streamed call; each piece names its place in the arguments."""
         name = as_text(call.get("name"))
         if known is None or (name and name != known["name"]):
             self.end_growing()
@@ -258,7 +243,7 @@ class _Turn:
             self.end_growing()
 
     def end_growing(self) -> None:
-        """The call that came in pieces, as a whole."""
+        """Emit the streamed call once it is complete."""
         known = self._state.growing
         if known is not None:
             self._state = self._state._replace(growing=None)
@@ -275,28 +260,28 @@ class _Turn:
             self.writer.chunks.append({"type": kind, "url": url, "mediaType": media_type, "providerMetadata": self._sealed({}, signature)})
 
     def _ran(self, kind: str, call: JsonObject, signature: str) -> None:
-        """A call of a tool that the vendor runs; its output is a part of its own."""
+        """Add a call of a tool that the vendor runs; its output is a part of its own."""
         code = kind == "executableCode"
-        given = {name: call[name] for name in ("language", "code") if name in call} if code else as_object(call.get("args"))
-        rest = {name: value for name, value in call.items() if name != "args" and name not in given}
+        arguments = {name: call[name] for name in ("language", "code") if name in call} if code else as_object(call.get("args"))
+        rest = {name: value for name, value in call.items() if name != "args" and name not in arguments}
         name = "code_execution" if code else as_text(call.get("toolType")).lower()
-        noted = self._sealed({"type": kind, "block": rest}, signature)
-        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name, executed=True, metadata=noted)
-        self.writer.give(made, canonical.dumps(given).decode())
+        details = self._sealed({"type": kind, "block": rest}, signature)
+        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name, executed=True, metadata=details)
+        self.writer.give(made, canonical.dumps(arguments).decode())
 
     def _answer(self, kind: str, answer: JsonObject, signature: str) -> None:
         self.writer.end()
-        call = self._asked(kind, as_text(answer.get("id")))
+        call = self._call_with_id(kind, as_text(answer.get("id")))
         if call is None:
-            noted = self._sealed({"block": {kind: answer}}, signature)
-            self.writer.chunks.append({"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": noted})
+            details = self._sealed({"block": {kind: answer}}, signature)
+            self.writer.chunks.append({"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": details})
             return
         output = {name: value for name, value in answer.items() if name not in _NAMES}
-        noted = self._sealed({"type": kind, "block": {name: answer[name] for name in _NAMES if name in answer}}, signature)
-        self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": noted})
+        details = self._sealed({"type": kind, "block": {name: answer[name] for name in _NAMES if name in answer}}, signature)
+        self.writer.chunks.append({**tool_output(call.id, output), "providerExecuted": True, "providerMetadata": details})
 
-    def _asked(self, kind: str, id: str) -> Call | None:
-        """The newest call of that kind, the one with the id where there is one."""
+    def _call_with_id(self, kind: str, id: str) -> Call | None:
+        """Return the newest call of that kind, with that id if there is one."""
         for call in reversed(self.writer.parts.calls):
             made = as_object((call.metadata or {}).get(METADATA))
             if _RAN.get(as_text(made.get("type"))) == kind and (not id or call.vendor_id == id):

@@ -1,8 +1,8 @@
-"""A message that its source has written on: what a further `message` event says of it, and what comes of that. Pure.
+"""A message that its source has extended: the body of a further `message` event, and its effect.
 
 `{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […], "anew": true}`: the first `k` parts stay
-and these follow; of the metadata those names are put anew and those taken away; of its steps the first `n` stay and these follow. What does
-not change is left out. The event's raw follows what was there, with `anew` it stands for all of it.
+and `parts` follow; `metadata` sets keys and `without` removes keys; the first `n` steps stay and `steps` follow. Unchanged fields are
+omitted. The event's raw follows the earlier raw; with `anew` it replaces all of it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from typing import cast
 from moot.types.canonical import Json, JsonObject
 from moot.types.part import Part, is_tool
 
-__all__ = ["continues", "grown", "growth", "is_growth"]
-
 STEPS = "steps"
 
 
 def is_growth(body: JsonObject) -> bool:
-    """Whether the body of a `message` event goes on with a message that an earlier one has begun."""
+    """Return True if the body of a `message` event extends an earlier message."""
     return type(body.get("keep")) is int
 
 
 def growth(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequence[Part], JsonObject]) -> JsonObject:
-    """The body of the further event."""
+    """Return the body of the further event."""
     (parts, facts), (new_parts, new_facts) = before, after
     keep = _common(parts, new_parts)
     body: JsonObject = {"id": id, "keep": keep, "parts": list(new_parts[keep:])}
@@ -43,25 +41,25 @@ def growth(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequ
 
 
 def grown(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
-    """Parts and metadata of the message with what the further event says. Total: what makes no sense changes nothing."""
+    """Apply the further event to parts and metadata. Total: invalid fields change nothing."""
     keep, added = body.get("keep"), _list(body.get("parts")) or []
     kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
-    told = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
+    parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
     gone, changed = _list(body.get("without")) or [], body.get("metadata")
     facts: JsonObject = {name: value for name, value in metadata.items() if name not in gone}
     steps, same = _list(facts.get(STEPS)), body.get("keep_steps")
     if steps is not None and isinstance(same, int) and same >= 0:
         facts[STEPS] = [*steps[:same], *(_list(body.get(STEPS)) or [])]
-    return told, {**facts, **changed} if isinstance(changed, dict) else facts
+    return parts_after, {**facts, **changed} if isinstance(changed, dict) else facts
 
 
 def continues(before: Sequence[Part], after: Sequence[Part]) -> bool:
-    """Whether the later parts are the earlier ones, told further: the same message, though its source has written all of it anew."""
+    """Return True if the later parts extend the earlier ones: the same message, though its source rewrote all of it."""
     same = _common(before, after)
-    return len(after) >= len(before) and all(_goes_on(old, new) for old, new in zip(before[same:], after[same:], strict=False))
+    return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before[same:], after[same:], strict=False))
 
 
-def _goes_on(old: Part, new: Part) -> bool:
+def _extends(old: Part, new: Part) -> bool:
     if old.get("type") != new.get("type"):
         return False
     if is_tool(old):
@@ -70,7 +68,7 @@ def _goes_on(old: Part, new: Part) -> bool:
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many of them are the same from the beginning."""
+    """Return the length of the common prefix."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:

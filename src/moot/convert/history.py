@@ -1,4 +1,4 @@
-"""What of a conversation a step sends: whole groups from the end, within a budget of tokens; and a message as its steps."""
+"""The history that a step sends: whole groups from the end, within a token budget; and a message split into steps."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from moot.types import canonical
 from moot.types.message import Message
 from moot.types.part import Part, is_tool
 
-__all__ = ["Step", "estimate", "split_steps", "trim"]
-
 CHARACTERS = 4
-"""Of a token, in prose and code of most languages; CJK has fewer, so its estimate is counted in bytes."""
+"""Characters per token, for prose and code in most languages. CJK has fewer, so its estimate counts bytes."""
 
 FILE_TOKENS = 1_500
-"""What an image or a page of a document is taken for."""
+"""Estimate for an image or a page of a document."""
 
 _OVERHEAD = 4
-"""Tokens of a message's role and borders."""
+"""Tokens of a message's role and delimiters."""
 
 
 class Step(NamedTuple):
     """One model call of an assistant message."""
 
     steering: tuple[Part, ...]
-    """What the person said into the run before this call: text and file parts."""
+    """Steering by the user before this call: text and file parts."""
     parts: tuple[Part, ...]
-    """What the model said, in order: text, reasoning, files, and calls with their outputs."""
+    """Output of the model, in order: text, reasoning, files, and calls with their outputs."""
 
     @property
     def calls(self) -> tuple[Part, ...]:
@@ -36,12 +34,12 @@ class Step(NamedTuple):
 
 
 def estimate(parts: Sequence[Part]) -> int:
-    """About how many tokens these parts take in a request; files count by the piece, whatever their bytes."""
+    """Estimate the tokens of these parts in a request. Files count per piece, regardless of size."""
     return sum(_tokens(part) for part in parts)
 
 
 def split_steps(message: Message) -> tuple[Step, ...]:
-    """An assistant message as its model calls, oldest first, without abandoned attempts; a message without borders is one step."""
+    """Split an assistant message into its model calls, oldest first, without abandoned attempts. Without step markers it is one step."""
     steps: list[Step] = []
     steering: list[Part] = []
     current: list[Part] = []
@@ -57,8 +55,8 @@ def split_steps(message: Message) -> tuple[Step, ...]:
         if kind == "steering-message":
             if current:
                 border()
-            said = part.get("parts")
-            steering += [piece for piece in said if isinstance(piece, dict)] if isinstance(said, list) else []
+            inner = part.get("parts")
+            steering += [piece for piece in inner if isinstance(piece, dict)] if isinstance(inner, list) else []
         elif kind == "step-start":
             if current:
                 border()
@@ -71,10 +69,10 @@ def split_steps(message: Message) -> tuple[Step, ...]:
 def trim(
     messages: tuple[Message, ...], budget_tokens: int | None, count: Callable[[Sequence[Part]], int] = estimate
 ) -> tuple[Message, ...]:
-    """The newest messages that fit, oldest first; None = all of them.
+    """Return the newest messages that fit the budget, oldest first; None means all.
 
-    Goes by whole groups: a user message stays or goes with all answers to it, and inside an answer a step with all its calls and
-    outputs. The last user message is always kept, however large; so is the last step of the answer that is being made to it.
+    Keeps whole groups: a user message with all answers to it, and inside an answer each step with all its calls and outputs. The last user
+    message is always kept, however large, and so is the last step of the answer in progress.
     """
     if budget_tokens is None or _size(messages, count) <= budget_tokens:
         return messages
@@ -93,7 +91,7 @@ def trim(
 
 
 def _groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
-    """Runs of messages that begin with what a person said; what stands before the first one is a group too."""
+    """Split messages into groups that start with a user message; what comes before the first one is also a group."""
     groups: list[list[Message]] = []
     for message in messages:
         if not groups or (message.role == "user" and any(known.role != "user" for known in groups[-1])):
@@ -103,7 +101,7 @@ def _groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
 
 
 def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
-    """The newest group, too large as it is: its user messages, and of the answers as many last steps as fit, at least one."""
+    """Shorten the newest group: keep its user messages, and as many last steps of the answers as fit, at least one."""
     left = budget - _size([message for message in group if message.role != "assistant"], count)
     kept: list[Message] = []
     for message in reversed(group):
@@ -124,7 +122,7 @@ def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequenc
 
 
 def _blocks(message: Message) -> list[list[Part]]:
-    """The parts in blocks that stay together: each begins with a step's border or with what steered it."""
+    """Split the parts into blocks that stay together: each starts with a step marker or with what steered it."""
     blocks: list[list[Part]] = [[]]
     for part in in_history(message.parts):
         begins = part.get("type") in ("step-start", "steering-message")
@@ -149,8 +147,8 @@ def _tokens(part: Part) -> int:
     if kind in ("file", "reasoning-file"):
         return FILE_TOKENS
     if kind == "steering-message":
-        said = part.get("parts")
-        return estimate([piece for piece in said if isinstance(piece, dict)]) if isinstance(said, list) else 0
+        inner = part.get("parts")
+        return estimate([piece for piece in inner if isinstance(piece, dict)]) if isinstance(inner, list) else 0
     if is_tool(part):
         return _call_tokens(part)
     return 0
@@ -163,8 +161,8 @@ def _call_tokens(part: Part) -> int:
     if isinstance(value, list):
         files = sum(isinstance(piece, dict) and piece.get("type") == "file" for piece in value)
         output = [piece for piece in value if not (isinstance(piece, dict) and piece.get("type") == "file")]
-    spoken = sum(_text_tokens(part.get(name)) for name in ("errorText", "rawInput"))
-    return 10 + files * FILE_TOKENS + spoken + _json_tokens(part.get("input")) + _json_tokens(output)
+    tokens = sum(_text_tokens(part.get(name)) for name in ("errorText", "rawInput"))
+    return 10 + files * FILE_TOKENS + tokens + _json_tokens(part.get("input")) + _json_tokens(output)
 
 
 def _json_tokens(value: object) -> int:

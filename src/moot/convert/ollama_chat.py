@@ -1,4 +1,4 @@
-"""Ollama's own chat, on the way out: a prompt as a request body (reference: Ollama API, generate a chat completion)."""
+"""Request bodies of Ollama's own chat (reference: Ollama API, generate a chat completion)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, text_part, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OllamaChat"]
-
 
 class OllamaChat:
     """Ollama's native `/api/chat`: lines of JSON, thinking, and the context's size in the request."""
@@ -26,7 +24,7 @@ class OllamaChat:
         return OllamaStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a streaming request. Without `num_ctx` a server cuts the history off at a few thousand tokens, and says nothing."""
+        """Build the body of a streaming request. Without `num_ctx`, servers silently truncate the history to a few thousand tokens."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": _messages(prompt), "stream": True}
         if prompt.tools and model.tools == "native" and settings.tool_choice != "none":
@@ -41,7 +39,7 @@ class OllamaChat:
 
 
 def _think(settings: ModelSettings, model: Model) -> Json:
-    """Only gpt-oss knows levels, and it can't be told not to think; all others take yes or no."""
+    """Return the thinking option. Only gpt-oss has levels, and it can't turn thinking off; all others take a boolean."""
     if "gpt-oss" not in model.wire_name.lower():
         return settings.effort != "none"
     return {"none": "low", "max": "high"}.get(str(settings.effort), settings.effort)
@@ -76,7 +74,7 @@ def _messages(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Appends what somebody said, unless it is nothing: texts in one string, pictures as bare base64 beside it."""
+    """Append a message unless it is empty: texts in one string, images as bare base64 next to it."""
     texts: list[str] = []
     images: list[Json] = []
     for part in parts:
@@ -93,7 +91,7 @@ def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model)
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """What was steered in, the assistant's message, a tool message for each of its calls in their order, and the pictures they gave."""
+    """Return steering, the assistant's message, a tool message for each call in order, and the images of their outputs."""
     messages: list[Json] = []
     _add(messages, "user", step.steering, prompt.model)
     calls, provider = step.calls, prompt.model.id.provider
@@ -119,7 +117,7 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
 
 
 def _thinking(step: Step, message: Message, provider: str) -> str:
-    """Templates of models that think between calls want it back; it means nothing to other models."""
+    """Return the step's reasoning for models that think between calls; other models can't use it."""
     own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
     return "".join(str(part.get("text", "")) for part in own)
 
@@ -130,6 +128,6 @@ def _call(call: Part, id: str) -> JsonObject:
 
 
 def _has_id(call: Part) -> bool:
-    """Whether the vendor gave the call an id; older servers give none and know only the order."""
+    """Return True if the vendor gave the call an id; older servers match calls by order."""
     metadata = call.get("toolMetadata")
     return isinstance(metadata, dict) and isinstance(metadata.get("vendorId"), str)

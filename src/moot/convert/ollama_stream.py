@@ -1,6 +1,6 @@
-"""Ollama's own chat, on the way in: a line of JSON for each piece (reference: Ollama API, streaming responses).
+"""JSON lines of Ollama's own chat to chunks (reference: Ollama API, streaming responses).
 
-A call comes whole, its arguments an object, mostly without an id. The last line says `done`, with counts of tokens and nanoseconds.
+A call arrives whole, its arguments as an object, usually without an id. The last line has `done`, with token counts and nanoseconds.
 """
 
 from __future__ import annotations
@@ -20,41 +20,32 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["METADATA", "OllamaStream", "State"]
-
 METADATA = "ollama"
-"""The key of this dialect in providerMetadata."""
 
 _REASONS = {"stop": "stop", "length": "length"}
 _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
 _BODY = 1000
 _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGO": "image/gif"}
-"""How each kind of picture begins in base64: the wire doesn't say what it sends."""
+"""Prefixes of image types in base64, because the wire format does not name the type."""
 
 
 class State(NamedTuple):
-    """Everything that a later line may need; made of what JSON can hold."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """None = no line of an answer yet."""
+    """None until the first line of an answer."""
     reason: str = ""
-    """The vendor's finish reason."""
     done: bool = False
     totals: JsonObject | None = None
-    """Of the last line: counts and durations."""
+    """Counts and durations of the last line."""
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of an answer."""
+    """The beginning of a body sent in place of an answer."""
 
 
 class OllamaStream:
-    """The translator of the dialect."""
-
     name = "ollama"
     version = 1
 
@@ -62,7 +53,7 @@ class OllamaStream:
         return State(begin(options), as_text(options.extra.get("provider")))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all lines are one more piece of the text that is open: they leave the state as it is
+        # nearly all lines append to the open text and leave the state unchanged
         if state.parts.kind == "text" and raw.startswith(b'{"model"'):
             try:
                 line = orjson.loads(raw)
@@ -75,7 +66,6 @@ class OllamaStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -110,7 +100,7 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
     line = event_of(text, b'"arguments"', _OBJECT_ARGUMENTS)
     if line is None:
         if raw[-1:] != b"\n" and (state.facts is not None or text[:1] == b"{"):
-            return state, ()  # a cut tail says nothing
+            return state, ()  # a truncated tail is ignored
         body = state.body if state.facts is not None else (state.body + raw[:_BODY].decode("utf-8", "replace"))[:_BODY]
         return state._replace(unreadable=state.unreadable + 1, body=body), ()
     turn = _Turn(state)
@@ -119,8 +109,6 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
 
 
 class _Turn:
-    """One line at work on the state."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)

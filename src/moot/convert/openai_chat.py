@@ -1,4 +1,4 @@
-"""OpenAI chat completions, on the way out: a prompt as a request body (reference: OpenAI API, create chat completion)."""
+"""Request bodies of OpenAI chat completions (reference: OpenAI API, create chat completion)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, text_part, tool_name
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
-__all__ = ["OpenAIChat", "to_messages"]
-
 _AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}
 
 
 class OpenAIChat:
-    """The dialect that nearly every endpoint speaks."""
+    """The dialect that nearly every endpoint supports."""
 
     name = "openai-chat"
 
@@ -29,7 +27,7 @@ class OpenAIChat:
         return OpenAIStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a streaming request. Reasoning goes back only to the provider that made it, where its quirks say how."""
+        """Build the body of a streaming request. Reasoning is sent back only to the provider that made it, if its quirks say how."""
         settings, quirks, model = prompt.settings, prompt.quirks, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": to_messages(prompt), "stream": True}
         if quirks.stream_usage:
@@ -55,7 +53,7 @@ class OpenAIChat:
 
 
 def to_messages(prompt: ModelPrompt) -> list[Json]:
-    """The `messages` of the body: every call with exactly one output right behind it."""
+    """Build the `messages` of the body: every call is directly followed by exactly one output."""
     messages: list[Json] = []
     system = "developer" if prompt.quirks.developer_role else "system"
     if prompt.system:
@@ -70,7 +68,7 @@ def to_messages(prompt: ModelPrompt) -> list[Json]:
 
 
 def is_strict(schema: Json) -> bool:
-    """Whether a schema keeps to what OpenAI's strict mode takes: no object with optional or further properties."""
+    """Return True if the schema meets OpenAI's strict mode: no object with optional or additional properties."""
     if isinstance(schema, list):
         return all(is_strict(item) for item in schema)
     if not isinstance(schema, dict):
@@ -89,7 +87,7 @@ def is_strict(schema: Json) -> bool:
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Which tools are to be called; nothing when the model is free, as not every endpoint knows these fields."""
+    """Return the tool choice; empty if the model is free, because not every endpoint accepts these fields."""
     fields: JsonObject = {}
     if settings.tool_choice.startswith("="):
         fields["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice[1:]}}
@@ -105,7 +103,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> str | list[Json]:
-    """Plain text as a string, since not every endpoint takes pieces; empty when there is nothing to send."""
+    """Return plain text as a string, because not every endpoint accepts pieces; empty if there is nothing to send."""
     pieces: list[Json] = []
     for part in parts:
         if part.get("type") == "text" and part.get("text"):
@@ -133,7 +131,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
-    """What was steered in, the assistant's message, a tool message for each of its calls, and the pictures that tools gave."""
+    """Return steering, the assistant's message, a tool message for each call, and the images of tool outputs."""
     messages: list[Json] = []
     if steering := _content(step.steering, prompt.model):
         messages.append({"role": "user", "content": steering})
@@ -173,7 +171,7 @@ def _call(call: Part, id: str, message: Message, provider: str) -> JsonObject:
 
 
 def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> JsonObject:
-    """The step's reasoning in the field that the provider wants it back in; nothing of other providers."""
+    """Return the step's reasoning in the field that the provider expects; empty for other providers' reasoning."""
     if not quirks.reasoning_back:
         return {}
     parts = [part for part in step.parts if part.get("type") == "reasoning"]
@@ -186,7 +184,7 @@ def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> J
 
 
 def _detail(part: Part, detail: Json) -> JsonObject:
-    """An entry of `reasoning_details` as it came: its text stands in the part."""
+    """Return an entry of `reasoning_details` as received; its text is stored in the part."""
     entry: JsonObject = dict(detail) if isinstance(detail, dict) else {}
     if part.get("text"):
         entry["summary" if entry.get("type") == "reasoning.summary" else "text"] = part["text"]

@@ -1,4 +1,4 @@
-"""OpenAI's endpoints for pictures and recordings: what goes out, and what their answers hold (reference: OpenAI API, images, audio)."""
+"""OpenAI's endpoints for images and audio: request fields and response parsing (reference: OpenAI API, images, audio)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.media import Order
 from moot.types.usage import Usage
 
-__all__ = ["OpenAiMedia", "decoded", "fields", "pictures", "said"]
-
 
 def fields(model: str, order: Order) -> JsonObject:
-    """What an order says beside its sources. Only the oldest models give an address instead of the picture unless they are told."""
-    asked: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
+    """Return the fields of an order, without its sources. Only the oldest models return a URL by default instead of the image."""
+    body: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
     if order.size:
-        asked["size"] = order.size
-    return {**asked, "response_format": "b64_json"} if model.startswith("dall-e") else asked
+        body["size"] = order.size
+    return {**body, "response_format": "b64_json"} if model.startswith("dall-e") else body
 
 
 class OpenAiMedia:
-    """Translates one whole answer: it is no part of a message, so it gives no chunks, and ends with what it counts."""
+    """Translator of one whole response. It is not part of a message, so it produces no chunks, only usage."""
 
     name = "openai-media"
     version = 1
 
     def open(self, options: ExchangeOptions) -> Usage | None:
-        """Nothing has come."""
+        """Return the initial state."""
         return None
 
     def feed(self, state: Usage | None, raw: Raw) -> tuple[Usage | None, tuple[Chunk, ...]]:
@@ -45,12 +43,12 @@ class OpenAiMedia:
 
     def close(self, state: Usage | None, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         if state is None and ended == "eof":
-            return (), Ending("error", error=Failure("the answer is no JSON", "protocol", fix="check the provider's base_url"))
+            return (), Ending("error", error=Failure("the answer is not valid JSON", "protocol", fix="check the provider's base_url"))
         return (), Ending("stop" if ended == "eof" else "error", usage=state or Usage())
 
 
 def pictures(body: bytes) -> tuple[list[str], str]:
-    """The pictures as `data:` or http(s) URLs, and what is said beside them. Raises ProviderError when there is none."""
+    """Return the images as `data:` or http(s) URLs, and the accompanying text. Raise ProviderError if there is no image."""
     answer = _object(body)
     kind = as_text(answer.get("output_format")) or "png"
     urls: list[str] = []
@@ -62,12 +60,12 @@ def pictures(body: bytes) -> tuple[list[str], str]:
         urls += [url] if url else []
         words += [as_text(item.get("revised_prompt"))] if item.get("revised_prompt") else []
     if not urls:
-        raise ProviderError("the answer has no picture", fix="check that models.image names a model that makes pictures", kind="protocol")
+        raise ProviderError("the answer has no picture", fix="check that models.image names a model that generates images", kind="protocol")
     return urls, "\n".join(words)
 
 
 def said(body: bytes) -> str:
-    """The words of a recording. Raises ProviderError."""
+    """Return the transcript of a recording. Raise ProviderError if there is none."""
     answer = _object(body)
     if not isinstance(answer.get("text"), str):
         fix = "check that models.transcription names a model that transcribes"
@@ -76,16 +74,18 @@ def said(body: bytes) -> str:
 
 
 def decoded(url: str) -> tuple[bytes, str]:
-    """The bytes and the media type of a `data:` URL. Raises ProviderError for one that is broken."""
+    """Return the bytes and media type of a `data:` URL. Raise ProviderError if it is malformed."""
     head, _, data = url.removeprefix("data:").partition(",")
     try:
         return base64.b64decode(data, validate=True), head.partition(";")[0]
     except (binascii.Error, ValueError) as error:
-        raise ProviderError("the answer has a picture that is no base64", kind="protocol") from error
+        raise ProviderError("the answer contains an image that is not valid base64", kind="protocol") from error
 
 
 def _object(body: bytes) -> JsonObject:
     try:
         return as_object(loads(body))
     except ValueError as error:
-        raise ProviderError("the answer is no JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]) from error
+        raise ProviderError(
+            "the answer is not valid JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]
+        ) from error

@@ -1,7 +1,7 @@
-"""OpenAI responses, on the way out: a prompt as a request body (reference: OpenAI API, create a model response).
+"""Request bodies of OpenAI responses (reference: OpenAI API, create a model response).
 
-Nothing is stored at the vendor (`store: false`): its own items go back whole, reasoning sealed as it came, and only to the provider that
-made them. An item is named by its id only in company: without its reasoning the vendor would refuse it.
+Nothing is stored by the vendor (`store: false`): its items are sent back whole, with sealed reasoning unchanged, and only to the provider
+that made them. An item keeps its id only together with its reasoning; the vendor refuses it otherwise.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from moot.types.model import Model, ModelSettings
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OpenAIResponses"]
-
 _IDS = r"\S{1,64}"
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 class OpenAIResponses:
-    """The dialect of OpenAI's own models: items with ids of their own, sealed reasoning, tools that the vendor runs."""
+    """The dialect of OpenAI's own models: items with ids, sealed reasoning, tools that the vendor runs."""
 
     name = "openai-responses"
 
@@ -37,7 +35,7 @@ class OpenAIResponses:
         return ResponsesStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body of a streaming request. The wire has no stop sequences, so `settings.stop` is not in it."""
+        """Build the body of a streaming request. The wire format has no stop sequences, so `settings.stop` is omitted."""
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name}
         if prompt.system:
@@ -54,7 +52,7 @@ class OpenAIResponses:
             body["max_output_tokens"] = settings.max_tokens
         if model.reasoning:
             body |= _reasoning(settings, model)
-        else:  # reasoning models answer 400 to any sampling setting, the others to what is asked of reasoning
+        else:  # reasoning models answer 400 to any sampling setting, other models to reasoning options
             sampling: JsonObject = {"temperature": settings.temperature, "top_p": settings.top_p}
             body |= {name: value for name, value in sampling.items() if value is not None}
         if settings.schema is not None:
@@ -64,7 +62,7 @@ class OpenAIResponses:
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
-    # this wire makes every schema strict unless it is told not to
+    # this wire format makes every schema strict by default
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
 
 
@@ -80,18 +78,18 @@ def _choice(settings: ModelSettings) -> JsonObject:
 
 
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
-    """What is asked of a reasoning model: always its sealed reasoning, the rest only where an effort was set."""
+    """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
-        asked: JsonObject = {"effort": _effort(str(settings.effort), model)}
+        options: JsonObject = {"effort": _effort(str(settings.effort), model)}
         if settings.show_reasoning and settings.effort != "none":
-            asked["summary"] = "auto"
-        fields["reasoning"] = asked
+            options["summary"] = "auto"
+        fields["reasoning"] = options
     return fields
 
 
 def _effort(effort: str, model: Model) -> str:
-    """Older models know neither `none` nor `xhigh`."""
+    """Map the effort for older models, which have neither `none` nor `xhigh`."""
     found = _VERSION.search(model.wire_name)
     version = (int(found[1]) + int(found[2] or 0) / 100) if found else 0.0
     if effort == "none":
@@ -103,19 +101,19 @@ def _effort(effort: str, model: Model) -> str:
 
 def _input(prompt: ModelPrompt) -> list[Json]:
     items: list[Json] = []
-    taken: set[str] = set()  # ids must be unique in the whole request
+    used: set[str] = set()  # ids must be unique in the whole request
     for message in prompt.messages:
         if message.role == "assistant":
             for step in split_steps(message):
                 _add(items, "user", step.steering, prompt.model)
-                items += _Said(message, prompt).step(step, wire_ids(step.calls, _IDS, taken))
+                items += _Said(message, prompt).step(step, wire_ids(step.calls, _IDS, used))
         else:
             _add(items, "user" if message.role == "user" else "developer", message.parts, prompt.model)
     return items
 
 
 def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Appends what somebody said, unless it is nothing."""
+    """Append a message unless it is empty."""
     if content := _content(parts, model):
         items.append({"type": "message", "role": role, "content": content})
 
@@ -143,7 +141,7 @@ def _file(part: Part, model: Model) -> JsonObject:
 
 
 class _Said:
-    """The items of one step of an assistant message, in the order in which they came."""
+    """The items of one step of an assistant message, in order."""
 
     def __init__(self, message: Message, prompt: ModelPrompt) -> None:
         self._message = message
@@ -154,7 +152,7 @@ class _Said:
         self._seen: dict[str, tuple[object, ...]] = {}
 
     def step(self, step: Step, ids: list[str]) -> list[Json]:
-        """What the model said, and an output for each call that was ours to run."""
+        """Return the model's items and an output for each call that moot ran."""
         waiting = iter(ids)
         outputs: list[Json] = []
         for part in step.parts:
@@ -189,7 +187,7 @@ class _Said:
         piece: JsonObject = {"type": "refusal" if refusal else "output_text", field: part["text"]}
         if not refusal:
             piece["annotations"] = made.get("annotations", [])
-        item = self._named("message", made)
+        item = self._item_with_id("message", made)
         item.setdefault("role", "assistant")
         item.setdefault("status", "completed")
         if made.get("phase"):
@@ -197,7 +195,7 @@ class _Said:
         self._join(item, "content", field, piece, made)
 
     def _thought(self, part: Part, made: JsonObject) -> None:
-        item = self._named("reasoning", made)
+        item = self._item_with_id("reasoning", made)
         item.setdefault("summary", [])
         if made.get("encryptedContent"):
             item["encrypted_content"] = made["encryptedContent"]
@@ -208,8 +206,8 @@ class _Said:
         else:
             self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
 
-    def _named(self, kind: str, made: JsonObject) -> JsonObject:
-        """The item of that id in this step, which may have several parts; a new one for a part without an id."""
+    def _item_with_id(self, kind: str, made: JsonObject) -> JsonObject:
+        """Return the item with that id in this step, which may have several parts, or a new one for a part without an id."""
         id = str(made.get("itemId") or "")
         if id in self._by_id:
             return self._by_id[id]
@@ -220,7 +218,7 @@ class _Said:
         return item
 
     def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
-        """Puts a piece into an item; one that another part interrupted is made whole again."""
+        """Add a piece to an item; an item that another part interrupted is completed again."""
         pieces = item.setdefault(field, [])
         name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
         if not isinstance(pieces, list):
@@ -252,15 +250,15 @@ class _Said:
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
 
     def _vendors(self, part: Part) -> bool:
-        """Whether this very provider ran the call itself."""
+        """Return True if this provider ran the call itself."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata")
         return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
     def _ran(self, part: Part) -> list[JsonObject]:
-        """A call of the vendor's own tool with what it gave; nothing of one that gave nothing."""
+        """Return a call of the vendor's own tool with its output; empty if it has none."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
         if made.get("type") == "mcp_approval_request":
-            return self._asked(part, made)
+            return self._approval(part, made)
         result = made_here(part, METADATA, self._message, self._provider, field="resultProviderMetadata")
         if result is None or not result.get("type"):
             return []
@@ -272,16 +270,16 @@ class _Said:
         call = made.get("item")
         return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
 
-    def _asked(self, part: Part, made: JsonObject) -> list[JsonObject]:
-        """What the vendor wanted to be allowed, and the answer; none given is a no."""
+    def _approval(self, part: Part, made: JsonObject) -> list[JsonObject]:
+        """Return the vendor's approval request and the response; without a response it is denied."""
         approval = part.get("approval")
         approved = isinstance(approval, dict) and approval.get("approved") is True
         rest = made.get("item")
-        asked: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
-        return [asked, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
+        item: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
+        return [item, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
 
     def _sound(self) -> list[Json]:
-        """The items without reasoning that can't be read any more, or that nothing follows: both are refused."""
+        """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""
         kept: list[JsonObject] = []
         alone = False
         for item in self._items:

@@ -1,8 +1,8 @@
-"""OpenAI responses, on the way in: events of items to chunks (reference: OpenAI API, streaming events of responses).
+"""Item events of OpenAI responses to chunks (reference: OpenAI API, streaming events of responses).
 
-A response is a list of items, each with its own begin and end. What an item is known by besides its place goes into the metadata of its
-part, so that it goes back as it came: its id, its encrypted content, the fields we have no part for. Items of other kinds live on as
-`custom` parts. An item whose pieces were never streamed is read from its end, and one without an end from the response's.
+A response is a list of items, each with its own start and end. Other facts of an item (its id, its encrypted content, unknown fields) go
+into the metadata of its part, so that it is sent back unchanged. Items of unknown kinds become `custom` parts. An item that was not
+streamed is read from its end event, and one without an end event from the response's.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 
-__all__ = ["METADATA", "ResponsesStream", "State"]
-
 _TEXT = b"event: response.output_text.delta\ndata: "
 _EXACT = re.compile(rb'"(?:action|operation|arguments)"\s*:\s*\{')
 _NO_FACTS: JsonObject = {"response_id": None}
@@ -50,8 +48,6 @@ _INPUTS = ("response.function_call_arguments", "response.custom_tool_call_input"
 
 
 class ResponsesStream:
-    """The translator of the dialect."""
-
     name = "openai-responses"
     version = 1
 
@@ -59,7 +55,7 @@ class ResponsesStream:
         return State(begin(options), as_text(options.extra.get("provider")))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events are one more piece of the text that is open: they leave the state as it is
+        # nearly all events append to the open text and leave the state unchanged
         if state.open is not None and state.parts.kind == "text" and raw.startswith(_TEXT):
             try:
                 event = orjson.loads(raw[len(_TEXT) :])
@@ -72,7 +68,6 @@ class ResponsesStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -114,7 +109,7 @@ def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
 def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
     event = event_of(data, b'"', _EXACT)
     if event is None:
-        # other servers end every stream with the word that openai-chat ends with
+        # other servers end every stream with openai-chat's end marker
         return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
     turn = _Turn(state)
     turn.take(event, name)
@@ -122,8 +117,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn(Said):
-    """One event at work on the state."""
-
     def take(self, event: JsonObject, name: str) -> None:
         kind = as_text(event.get("type")) or name
         if self._state.facts is None:
@@ -142,7 +135,7 @@ class _Turn(Said):
             self._more(kind, event)
 
     def _more(self, kind: str, event: JsonObject) -> None:
-        """Events that add to an item and are no words of it."""
+        """Handle events that add to an item but not to its text."""
         head, _, what = kind.rpartition(".")
         if head in _INPUTS:
             self._input(event, what)
@@ -160,7 +153,7 @@ class _Turn(Said):
             self._state = self._state._replace(error=failure(error).to_json())
 
     def _whole(self, response: JsonObject, status: str) -> None:
-        """What is said of the response as a whole: at its begin, at its end, or in place of a stream."""
+        """Handle the response as a whole: at its start, at its end, or sent in place of a stream."""
         if facts := facts_of(response):
             self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
         if isinstance(usage := response.get("usage"), dict):
@@ -177,7 +170,7 @@ class _Turn(Said):
         self._state = self._state._replace(status=self._state.status or status, reason=reason)
 
     def _place(self, index: int, item: JsonObject) -> str:
-        """Where an item of the whole response was streamed; without places in the events it went by its id."""
+        """Return the position at which an item of the whole response was streamed; without positions in the events, its id."""
         id = as_text(item.get("id"))
         return id if id and id in self._state.begun + self._state.said else str(index)
 
@@ -197,20 +190,20 @@ class _Turn(Said):
             self._state = self._state._replace(phases={**(self._state.phases or {}), at: item["phase"]})
         elif kind in OWN_CALLS:
             self.end_open()
-            noted: JsonObject = {"itemId": as_text(item.get("id"))}
+            details: JsonObject = {"itemId": as_text(item.get("id"))}
             rest: JsonObject = rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
             if any(rest.values()):
-                noted["item"] = rest
+                details["item"] = rest
             free = kind == "custom_tool_call"
             vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
-            self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(noted))
+            self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(details))
         elif is_call(item) or kind == "mcp_approval_request":
             self.end_open()
-            noted = {"type": kind, "itemId": as_text(item.get("id"))}
+            details = {"type": kind, "itemId": as_text(item.get("id"))}
             vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
             dynamic = kind.startswith("mcp_")
             self.writer.call(
-                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(noted)
+                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(details)
             )
 
     def _end(self, at: str, item: JsonObject) -> None:
@@ -243,26 +236,26 @@ class _Turn(Said):
             self.writer.give(call, text)
 
     def _end_call(self, call: Call, item: JsonObject) -> None:
-        """The end of a call that the vendor itself runs; most carry their own output."""
+        """End a call that the vendor runs; most calls carry their own output."""
         kind, arguments = as_text(item.get("type")), item.get("arguments")
         asks = kind == "mcp_approval_request"
         paired = bool(item.get("call_id") or item.get("execution") or asks)
         if kind == "code_interpreter_call" and call.text:
             call = self.writer.arguments(call, '"}')
-        noted: JsonObject | None = None
-        if paired:  # what comes of it is an item of its own: what this one says is kept beside the input
-            noted = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
+        details: JsonObject | None = None
+        if paired:  # the output is an item of its own: this item's fields are stored next to the input
+            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
         if call.text or call.done:
             self.writer.finish(call)
         else:
-            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode(), noted)
+            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given(item)).decode(), details)
         if asks:
             self.writer.chunks.append({"type": "tool-approval-request", "approvalId": as_text(item.get("id")), "toolCallId": call.id})
         elif not paired:
             self._answer(call, item, rest_of(item, "result"))
 
     def _output(self, item: JsonObject) -> None:
-        """The output of a call of this response that stands in an item of its own."""
+        """Handle the output of a call of this response in an item of its own."""
         id, kind = as_text(item.get("call_id")), as_text(item.get("type"))
         calls = [call for call in self.writer.parts.calls if call.executed]
         like = kind.removesuffix("_output")
@@ -273,19 +266,19 @@ class _Turn(Said):
             self._answer(call, item, rest_of(item))
 
     def _answer(self, call: Call, item: JsonObject, output: JsonObject) -> None:
-        noted: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
+        details: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
         if error := error_of(item):
-            chunk, noted["item"] = tool_error(call.id, error), output
+            chunk, details["item"] = tool_error(call.id, error), output
         else:
             chunk = tool_output(call.id, output)
         if call.dynamic:
             chunk["dynamic"] = True
-        self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(noted)})
+        self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(details)})
         if (shown := picture(item)) is not None and item.get("type") == "image_generation_call":
             self.writer.chunks.append({**shown, "providerMetadata": self.made_by({"itemId": as_text(item.get("id"))})})
 
     def _draft(self, event: JsonObject) -> None:
-        """A picture on its way: shown in place of the output until that comes."""
+        """Show a partial image as the preliminary output."""
         call = self._call(at_of(event))
         data = as_text(event.get("partial_image_b64"))
         if call is not None and data:
@@ -304,7 +297,7 @@ class _Turn(Said):
             self._end_own(call, event.get("arguments", event.get("input")))
 
     def _code(self, event: JsonObject) -> None:
-        """Code comes bare; as a call's input it stands in an object."""
+        """Wrap streamed code into an object, because a call's input is an object."""
         call = self._call(at_of(event))
         if call is not None:
             piece = canonical.dumps(as_text(event.get("delta"))).decode()[1:-1]

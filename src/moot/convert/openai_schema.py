@@ -1,7 +1,7 @@
-"""The openai-chat wire for very small models: tools are called by structured output, because `tools` of such models goes unparsed.
+"""The openai-chat wire format for very small models: tools are called by structured output, because servers don't parse their tool calls.
 
 The request asks for one JSON object (`response_format: json_schema`): one alternative for each tool, `{"tool", "arguments"}`, plus
-`{"reply"}`. The translator reads that object while it streams, and gives the chunks that a native tool call or a text would give.
+`{"reply"}`. The translator parses that object while it streams, and emits the chunks of a native tool call or text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import ModelPrompt, ToolDefinition
 
-__all__ = ["OpenAISchema", "SchemaStream", "State"]
-
 TOOLS = ("read_file", "list_files", "search_files", "find_files", "ask_user")
-"""What such a model is offered, in this order: nothing that changes anything, unless the person's words ask for it (`schema_wishes`)."""
+"""Tools offered to such a model, in order: none with side effects, unless the user clearly asks for one (`schema_wishes`)."""
 TEMPERATURE = 0.3
 OUTPUT_TOKENS = 600
-"""Enough for the longest reply that the schema lets through."""
+"""Enough for the longest reply that the schema allows."""
 _INNER = OpenAIStream()
 
 
@@ -45,10 +43,10 @@ class OpenAISchema:
         return SchemaStream()
 
     def to_request(self, prompt: ModelPrompt) -> JsonObject:
-        """The body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
+        """Build the body: a short system prompt, examples, the end of the conversation, and the schema of the answer.
 
-        Without tools on offer, or when the caller asks for a schema of their own, it is plain chat within the same limits. Once the
-        question is settled (see `is_settled`) the reply is the only alternative, so that every prompt gets an answer.
+        Without tools, or if the caller asks for a schema of its own, it is plain chat within the same limits. Once the question is settled
+        (see `is_settled`), the reply is the only alternative, so that every prompt gets an answer.
         """
         tools = () if prompt.settings.schema is not None else _offered(prompt.tools, question_of(prompt.messages))
         settings = dataclasses.replace(
@@ -82,7 +80,7 @@ def _messages(prompt: ModelPrompt, tools: Sequence[ToolDefinition]) -> list[Json
 
 
 class State(NamedTuple):
-    """The inner dialect's state and ours; made of what JSON can hold."""
+    """The inner dialect's state and this one's; JSON-serializable."""
 
     inner: Inner
     parts: Parts
@@ -90,8 +88,6 @@ class State(NamedTuple):
 
 
 class SchemaStream:
-    """The translator of the dialect."""
-
     name = "openai-chat-schema"
     version = 1
 
@@ -116,7 +112,7 @@ class SchemaStream:
 
 
 class _Reading:
-    """The inner dialect's chunks of one raw event at work on our half of the state."""
+    """Handler of the inner dialect's chunks for one raw event."""
 
     def __init__(self, parts: Parts, scan: Scan) -> None:
         self.writer = Writer(parts)
@@ -135,9 +131,9 @@ class _Reading:
                     self.writer.chunks.append(chunk)
 
     def end(self) -> None:
-        """The text is over: what is held is said, and half a call is an error."""
-        if held := schema_scan.rest(self.scan):
-            self.writer.say("text", held)
+        """End the text: emit what is buffered, or an error for an incomplete call."""
+        if buffer := schema_scan.rest(self.scan):
+            self.writer.say("text", buffer)
         self.writer.close(cut=True)
         self.scan = Scan()
 

@@ -1,7 +1,7 @@
-"""OpenAI chat completions, on the way in: `chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
+"""`chat.completion.chunk` events to chunks (reference: OpenAI API, streaming events).
 
-The events of this wire carry no borders: a part opens with its first word and closes when another kind begins. Vendors part from each
-other in where they put reasoning, usage and errors; all the places known are read, everything else is passed over.
+This wire format has no boundaries: a part opens with its first token and closes when another kind starts. Vendors put reasoning, usage and
+errors in different places. All known places are read, everything else is ignored.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["METADATA", "OpenAIStream", "State"]
-
 METADATA = "openai-chat"
-"""The key of this dialect in providerMetadata."""
 
 _REASONS = {
     "stop": "stop",
@@ -59,30 +56,23 @@ _NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
-    """Everything that a later event may need; made of what JSON can hold."""
-
     parts: Parts
     provider: str = ""
     facts: JsonObject | None = None
-    """What the first event says of the answer as a whole; None = no event yet."""
+    """Facts of the first event about the answer as a whole; None until the first event."""
     reason: str = ""
-    """The vendor's finish reason."""
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    """`Failure.to_json`."""
     done: bool = False
-    """`[DONE]` came."""
+    """`[DONE]` was received."""
     refused: bool = False
     detail: JsonObject | None = None
-    """The entry of `reasoning_details` that the open reasoning part stands for, without its text."""
+    """The entry of `reasoning_details` behind the open reasoning part, without its text."""
     unreadable: int = 0
     body: str = ""
-    """The begin of what came in place of a stream."""
 
 
 class OpenAIStream:
-    """The translator of the dialect."""
-
     name = "openai-chat"
     version = 1
 
@@ -90,7 +80,7 @@ class OpenAIStream:
         return State(begin(options), as_text(options.extra.get("provider")))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events are one more piece of what is open: they leave the state as it is
+        # nearly all events append to the open part and leave the state unchanged
         kind = state.parts.kind
         if kind and state.detail is None and raw.startswith(b'data: {"'):
             try:
@@ -121,7 +111,6 @@ class OpenAIStream:
         return _feed(state, raw)
 
     def spoiled(self, state: State) -> bool:
-        """As `moot.types.provider.Spoils`."""
         return state.unreadable > 0 and state.facts is not None
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
@@ -143,7 +132,7 @@ class OpenAIStream:
 
 
 def _only(delta: JsonObject, name: str) -> bool:
-    """Whether a delta says nothing but that field."""
+    """Return True if the delta has no other field."""
     return not any(value for key, value in delta.items() if key != name and key != "role")
 
 
@@ -169,8 +158,6 @@ def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tu
 
 
 class _Turn:
-    """One event at work on the state."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self.writer = Writer(state.parts)
@@ -214,7 +201,7 @@ class _Turn:
         self._reasoning(delta)
         content = delta.get("content")
         if isinstance(content, str):
-            self._say(content)
+            self._append_text(content)
         for piece in as_list(content):
             self._piece(as_object(piece))
         if refusal := as_text(delta.get("refusal")):
@@ -226,7 +213,7 @@ class _Turn:
             self._call({"index": 0, "function": function}, 0)
         self._extras(delta)
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         if text:
             self.end_reasoning()
             self.writer.say("text", text)
@@ -239,9 +226,9 @@ class _Turn:
         self.writer.say("text", text)
 
     def _piece(self, piece: JsonObject) -> None:
-        """Content in pieces: some vendors send thinking and text as a list."""
+        """Handle content in pieces: some vendors send thinking and text as a list."""
         if piece.get("type") == "text":
-            self._say(as_text(piece.get("text")))
+            self._append_text(as_text(piece.get("text")))
         elif piece.get("type") == "thinking":
             thinking = piece.get("thinking")
             text = thinking if isinstance(thinking, str) else "".join(as_text(as_object(item).get("text")) for item in as_list(thinking))
@@ -249,9 +236,9 @@ class _Turn:
 
     def _reasoning(self, delta: JsonObject) -> None:
         details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
-        spoken = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
+        has_text = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
         text = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
-        if not spoken:
+        if not has_text:
             self._think(text)
         for item in details:
             self._detail(item)
@@ -261,7 +248,7 @@ class _Turn:
             self.writer.say("reasoning", text, self._made_by({}))
 
     def _detail(self, item: JsonObject) -> None:
-        """One entry of `reasoning_details`: a reasoning part of its own; its text stays in the part, the rest goes to the metadata."""
+        """Handle an entry of `reasoning_details`: a reasoning part with its text, and the rest in the metadata."""
         text = as_text(item.get("text")) or as_text(item.get("summary"))
         rest: JsonObject = {name: value for name, value in item.items() if name not in ("text", "summary") and value is not None}
         known = self._state.detail
@@ -274,7 +261,7 @@ class _Turn:
         self.writer.say("reasoning", text)
 
     def end_reasoning(self) -> None:
-        """Closes an open reasoning part, with all that its provider wants back."""
+        """Close an open reasoning part, with all metadata that its provider needs back."""
         if self.writer.parts.kind == "reasoning":
             detail = self._state.detail
             self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)
@@ -306,7 +293,7 @@ class _Turn:
         self.writer.arguments(call, as_text(arguments))
 
     def _find(self, delta: JsonObject, vendor_id: str, name: str, position: int) -> Call | None:
-        """The call that a delta goes on with; None for a new one. Some vendors give every call the same index, or none."""
+        """Return the call that a delta continues, or None for a new one. Some vendors give every call the same index, or none."""
         calls = self.writer.parts.calls
         if isinstance(delta.get("index"), int):
             call = self.writer.find(_index(delta, position))
@@ -338,7 +325,7 @@ def _index(delta: JsonObject, otherwise: int) -> int:
 
 
 def _error_of(event: JsonObject, name: str) -> Json:
-    """What an event says went wrong; None when it says nothing of the kind."""
+    """Return the error in an event, or None."""
     if event.get("error"):
         return event["error"]
     if event.get("object") == "error" or event.get("type") == "error" or name == "error" or ("detail" in event and "choices" not in event):
@@ -359,7 +346,7 @@ def _usage(usage: JsonObject) -> tuple[Usage, int | None]:
     reasoning = count(out.get("reasoning_tokens"))
     total = count(usage.get("total_tokens"))
     if reasoning and None not in (prompt, completion) and total == (prompt or 0) + (completion or 0) + reasoning:
-        completion = (completion or 0) + reasoning  # xAI counts reasoning beside the completion
+        completion = (completion or 0) + reasoning  # xAI's completion count excludes reasoning
     reads = (into.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     read = next((number for value in reads if (number := count(value)) is not None), None)
     written = count(into.get("cache_write_tokens"))

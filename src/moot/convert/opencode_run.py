@@ -1,4 +1,4 @@
-"""`opencode run --format json`: a line for each finished part, the steps with their tokens told."""
+"""`opencode run --format json`: a line for each finished part, and for each step with its tokens."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
-__all__ = ["OpencodeRun"]
-
 
 class State(NamedTuple):
-    """Made of what JSON can hold."""
-
     said: Said
     session: str = ""
     reason: str = ""
@@ -30,8 +26,6 @@ class State(NamedTuple):
 
 
 class OpencodeRun:
-    """The translator."""
-
     name = "opencode-run"
     version = 1
 
@@ -42,52 +36,52 @@ class OpencodeRun:
         event = message_of(raw)
         if event is None:
             return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
-        saying, part = Saying(state.said), as_object(event.get("part"))
+        writer, part = Saying(state.said), as_object(event.get("part"))
         state = state._replace(session=as_text(event.get("sessionID")) or state.session)
         match event.get("type"):
             case "step_start":
-                saying.step()
+                writer.step()
                 state = state._replace(reason="")
             case "text":
-                saying.end_text()
-                saying.text("text", as_text(part.get("text")))
+                writer.end_text()
+                writer.text("text", as_text(part.get("text")))
             case "reasoning":
-                saying.end_text()
-                saying.text("reasoning", as_text(part.get("text")))
+                writer.end_text()
+                writer.text("reasoning", as_text(part.get("text")))
             case "tool_use":
-                _call(saying, part)
+                _call(writer, part)
             case "step_finish":
-                saying.end_step()
+                writer.end_step()
                 state = _counted(state, part)
             case "error":
                 state = state._replace(error=_failure(event.get("error")).to_json())
             case _:
                 pass
-        return state._replace(said=saying.said), saying.chunks
+        return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        saying = Saying(state.said)
-        saying.close(ended)
+        writer = Saying(state.said)
+        writer.close(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
-        # a refused permission ends the program behind a step that wanted to go on
+        # a refused permission ends the program after a step that was to continue
         if error is None and ended != "cancelled" and state.reason in ("", "tool-calls"):
             error = Failure("opencode ended before its answer was whole", "cut")
         reason = "error" if error is not None else state.reason if state.reason in FINISH_REASONS else "other"
         metadata: JsonObject = {"session": state.session} if state.session else {}
         if state.noise:
             metadata["noise_lines"] = state.noise
-        return saying.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
+        return writer.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
 
 
-def _call(saying: Saying, part: JsonObject) -> None:
+def _call(writer: Saying, part: JsonObject) -> None:
     state, id = as_object(part.get("state")), as_text(part.get("callID"))
-    given: Json = state.get("input") if state.get("input") is not None else {}
-    saying.call(id, as_text(part.get("tool")), given, as_text(state.get("title")))
+    arguments: Json = state.get("input") if state.get("input") is not None else {}
+    writer.call(id, as_text(part.get("tool")), arguments, as_text(state.get("title")))
     match state.get("status"):
         case "completed":
-            saying.output(id, as_text(state.get("output")))
+            writer.output(id, as_text(state.get("output")))
         case "error":
-            saying.output(id, as_text(state.get("error")), failed=True)
+            writer.output(id, as_text(state.get("error")), failed=True)
         case _:
             pass
 
@@ -109,6 +103,6 @@ def _counted(state: State, part: JsonObject) -> State:
 
 
 def _failure(error: Json) -> Failure:
-    """opencode names an error and puts what it is about in `data`."""
+    """Return the failure of an error, which opencode names and describes in `data`."""
     inside = as_object(as_object(error).get("data"))
     return failure({**as_object(error), **inside} if inside else error)

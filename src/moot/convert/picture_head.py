@@ -1,12 +1,10 @@
-"""What the first bytes of a picture say: its true media type, and how wide and high it is. Nothing is decoded."""
+"""Media type and dimensions of an image, from its first bytes. Nothing is decoded."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
 from typing import NamedTuple
-
-__all__ = ["Head", "head_of"]
 
 
 class Head(NamedTuple):
@@ -20,7 +18,7 @@ _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 
 
 def head_of(data: bytes) -> Head | None:
-    """None for what is no PNG, JPEG, GIF or WebP, or breaks off before it has said its size."""
+    """Return None if it is not PNG, JPEG, GIF or WebP, or is truncated before the dimensions."""
     for magic, read in _READERS.items():
         if data.startswith(magic):
             try:

@@ -1,4 +1,4 @@
-"""An exchange's chunks made again from its raw: the same fold as when it ran, whoever asks for it."""
+"""Rebuilding of an exchange's chunks from its raw events, with the same result as when it ran."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from moot.types.event import Event
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import Translator
 
-__all__ = ["Rebuilt", "rebuild"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a translator makes of an exchange."""
+    """The chunks of an exchange as a translator produces them."""
 
     chunks: tuple[tuple[Chunk, ...], ...]
-    """Of each raw event, in order."""
+    """One entry per raw event, in order."""
     closing: tuple[Chunk, ...]
     ending: Ending
 
 
 def rebuild(translator: Translator[Any], options: ExchangeOptions, raws: Sequence[Event], ended: Ended) -> Rebuilt:
-    """The fold over an exchange's raw events. Raises TranslatorFailed for a translator that breaks its seam's promise."""
+    """Translate the raw events of an exchange. Raise TranslatorFailed if the translator raises."""
     again = Again(translator, options)
     made = tuple(again.feed(event.raw or b"", event.body) for event in raws)
     closing, ending = again.close(ended)

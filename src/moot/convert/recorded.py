@@ -1,4 +1,4 @@
-"""A recording made whole: dense seqs, the chunks of its raw, the parts of its messages, an end for every run."""
+"""Completion of a recording: gapless seqs, chunks of its raw events, parts of its messages, an end for every run."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ from moot.types.message import Message
 from moot.types.recording import Recording
 from moot.types.run import TERMINAL, Run
 
-__all__ = ["completed"]
-
 UNFINISHED = "the recording ends before the run did"
 
 
 def completed(recording: Recording) -> Recording:
-    """The recording as a store takes it in. What is there already stays; raw events without chunks get them by their converter."""
+    """Return the recording in the form that a store imports. Existing fields are kept; raw events without chunks are translated."""
     exchanges = {exchange.id: exchange for exchange in recording.exchanges}
     events = _translated(recording.events, exchanges)
     unended = _unended(events, recording.runs)
-    events = _ended(events, unended, exchanges)
+    events = _with_ends(events, unended, exchanges)
     places = {event.seq: at for at, event in enumerate(events, 1)}
     numbered = tuple(event._replace(seq=at) for at, event in enumerate(events, 1))
     spans = _spans(numbered)
@@ -43,22 +41,22 @@ def completed(recording: Recording) -> Recording:
 
 
 def _exchanges(exchanges: Sequence[Exchange], events: Sequence[Event]) -> Iterator[Exchange]:
-    """Those of which there is something; one whose end is missing has none."""
-    told = {event.exchange for event in events}
+    """Yield the exchanges that have events."""
+    present = {event.exchange for event in events}
     ended = {event.exchange for event in events if event.kind == "exchange" and event.phase == "end"}
     for exchange in exchanges:
-        if exchange.id in told:
+        if exchange.id in present:
             yield exchange if exchange.id in ended else replace(exchange, ended=None)
 
 
 def _cut(run: Run, events: Sequence[Event]) -> Run:
-    """The run as far as its events go."""
+    """Return the run as far as its events go."""
     usage, cost, _ = totals(event for event in events if event.run == run.id)
     return replace(run, status="cancelled", error=None, usage=usage, cost=cost)
 
 
 def _translated(events: Sequence[Event], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Events with the chunks of their raw; those of an exchange whose converter has a new version all by the new one."""
+    """Add chunks to raw events. If an exchange's converter has a new version, all its events are translated by that version."""
     made = list(events)
     raws: dict[str, list[int]] = defaultdict(list)
     for at, event in enumerate(events):
@@ -84,13 +82,13 @@ def _close_anew(events: list[Event], exchange: str, closing: tuple[Chunk, ...]) 
 
 
 def _unended(events: Sequence[Event], runs: Sequence[Run]) -> list[Run]:
-    """Runs whose last event is not here."""
+    """Return the runs whose last event is missing."""
     found = {event.run for event in events if event.key == "run" and event.phase == "end"}
     return [run for run in runs if run.id not in found]
 
 
-def _ended(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
-    """With an end for each of these runs."""
+def _with_ends(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
+    """Add an end for each of these runs."""
     for run in unended:
         own = [event for event in events if event.run == run.id]
         if not own:
@@ -113,7 +111,7 @@ def _folded(events: Sequence[Event], exchanges: dict[str, Exchange]) -> Folder:
 
 
 def _spans(events: Sequence[Event]) -> dict[str, tuple[int, int]]:
-    """Run → the seqs of its first and last event."""
+    """Return run → the seqs of its first and last event."""
     spans: dict[str, tuple[int, int]] = {}
     for event in events:
         if event.run is not None:
@@ -137,7 +135,7 @@ def _run(run: Run, spans: dict[str, tuple[int, int]], events: Sequence[Event]) -
 
 
 def _ends(events: Sequence[Event]) -> dict[str, int]:
-    """Message → the seq of the last event that goes on with it."""
+    """Return message → the seq of the last event that extends it."""
     return {
         str(event.body.get("id")): event.seq
         for event in events

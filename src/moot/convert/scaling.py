@@ -1,4 +1,4 @@
-"""Makes a picture fit for a model: scaled down, or in another format. The only file that imports Pillow."""
+"""Image conversion for models: scaling, or another format. The only module that imports Pillow."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from PIL import Image, ImageOps
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 
-__all__ = ["bare", "fitted"]
-
 MOST_PIXELS = 120_000_000
-"""A picture of more is refused before it is decoded: a few kilobytes can stand for gigabytes."""
+"""A larger image is refused before it is decoded: a few kilobytes can expand to gigabytes."""
 
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _QUALITY = 85
@@ -24,46 +22,46 @@ _SMALLER = 0.75
 _TRIES = 16
 _ORIENTATION = 0x0112
 _LYING = (5, 6, 7, 8)
-"""Orientations (EXIF) that turn a picture on its side."""
+"""EXIF orientations that rotate an image by 90 degrees."""
 
-Image.MAX_IMAGE_PIXELS = None  # ours is looked at instead: Pillow's own speaks through warnings
+Image.MAX_IMAGE_PIXELS = None  # replaced by MOST_PIXELS, because Pillow only issues warnings
 
 
 @lru_cache(maxsize=8)
 def fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
-    """The picture as the limits allow it: its bytes, media type, width and height. The same bytes give the same picture.
+    """Convert the image to fit the limits. Return its bytes, media type, width and height. The result is deterministic.
 
-    Raises Refused for what is no picture, can't be read, or is too large to be decoded. Of a moving picture the first frame is taken.
+    Raise Refused if it is not an image, can't be read, or is too large to decode. Of an animation, the first frame is used.
     """
     try:
         return _fitted(data, limits)
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
-        raise Refused(f"it can't be read as a picture: {error}") from error
+        raise Refused(f"it can't be read as an image: {error}") from error
 
 
 def bare(data: bytes) -> tuple[bytes, str]:
-    """What a picture shows and nothing else that stood in its file, and its media type: no place, no camera, no comment, no profile.
+    """Return the image and its media type without metadata: no location, camera, comment or profile.
 
-    Raises Refused as `fitted` does. Of a moving picture the first frame is taken.
+    Raise Refused as `fitted` does. Of an animation, the first frame is used.
     """
     try:
         with Image.open(io.BytesIO(data), formats=_READ) as opened:
             if opened.size[0] * opened.size[1] > MOST_PIXELS:
-                raise Refused(f"it has {opened.size[0]} x {opened.size[1]} pixels, and at most {MOST_PIXELS:,} are decoded")
+                raise Refused(f"it has {opened.size[0]} x {opened.size[1]} pixels; the limit is {MOST_PIXELS:,}")
             photo = opened.format == "JPEG"
             turned = ImageOps.exif_transpose(opened)
         picture = turned.convert("RGBA" if turned.has_transparency_data else "RGB")
-        picture.info.clear()  # comments and profiles would be written again
+        picture.info.clear()  # comments and profiles would be written back
         return (_saved(picture, "JPEG", quality=_QUALITY), "image/jpeg") if photo else (_saved(picture, "PNG"), "image/png")
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
-        raise Refused(f"it can't be read as a picture: {error}") from error
+        raise Refused(f"it can't be read as an image: {error}") from error
 
 
 def _fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
     with Image.open(io.BytesIO(data), formats=_READ) as opened:
         width, height = opened.size
         if width * height > MOST_PIXELS:
-            raise Refused(f"it has {width} x {height} pixels, and at most {MOST_PIXELS:,} are decoded")
+            raise Refused(f"it has {width} x {height} pixels; the limit is {MOST_PIXELS:,}")
         wanted = min(1.0, math.sqrt(limits.max_pixels / (width * height)), limits.max_side / max(width, height))
         whole = (height, width) if opened.getexif().get(_ORIENTATION) in _LYING else (width, height)
         opened.draft("RGB", _times(opened.size, wanted))
@@ -78,7 +76,7 @@ def _fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
         for media_type, made in _encoded(smaller, limits):
             if 4 * math.ceil(len(made) / 3) <= limits.max_bytes:
                 return made, media_type, *size
-    raise Refused(f"it can't be made smaller than {limits.max_bytes:,} bytes")
+    raise Refused(f"it can't be reduced to {limits.max_bytes:,} bytes")
 
 
 def _times(size: tuple[int, int], factor: float) -> tuple[int, int]:
@@ -86,7 +84,7 @@ def _times(size: tuple[int, int], factor: float) -> tuple[int, int]:
 
 
 def _encoded(picture: Image.Image, limits: ImageLimits) -> list[tuple[str, bytes]]:
-    """The formats to try, the one that loses nothing first where a JPEG would lose what can be seen through."""
+    """Return the formats to try; the lossless one first if a JPEG would lose transparency."""
     made: list[tuple[str, bytes]] = []
     if "image/jpeg" not in limits.formats or picture.mode == "RGBA":
         made.append(("image/png", _saved(picture, "PNG")))

@@ -1,4 +1,4 @@
-"""JSON Schemas of tools, made small enough for a very small model: no references, no choices it need not make, every string bounded."""
+"""JSON Schemas of tools, reduced for a very small model: no references, no optional choices, every string bounded."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.provider import ToolDefinition
 
 REPLY_LENGTH = 800
-"""Characters of an answer."""
+"""Maximum length of an answer."""
 STRING_LENGTH = 200
-"""Characters of any other string."""
+"""Maximum length of any other string."""
 LONG_LENGTH = 1000
-"""Characters of a string that is a command or goes into a file."""
+"""Maximum length of a string that is a command or file content."""
 _LONG = frozenset({"command", "content", "old_text", "new_text"})
 _ALSO = {"shell": ("command",)}
-"""Tool → arguments that a small model is asked for though the tool does not require them."""
+"""Tool → optional arguments that a small model should fill in."""
 _ITEMS = 4
 _DEPTH = 6
 _KEPT = frozenset({"minimum", "maximum"})
@@ -24,14 +24,14 @@ _STRING: JsonObject = {"type": "string", "maxLength": STRING_LENGTH}
 
 
 def answer_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
-    """One alternative for each tool, `{"tool", "arguments"}`, and `{"reply"}`."""
+    """Return one alternative for each tool, `{"tool", "arguments"}`, and `{"reply"}`."""
     alternatives: list[Json] = [_object({"tool": {"const": tool.name}, "arguments": small_arguments(tool)}) for tool in tools]
     alternatives.append(_object({"reply": {"type": "string", "minLength": 1, "maxLength": REPLY_LENGTH}}))
     return {"anyOf": alternatives}
 
 
 def small_arguments(tool: ToolDefinition) -> JsonObject:
-    """The required arguments alone: a small model fills every blank it sees, mostly with nonsense."""
+    """Return the schema of the required arguments only: a small model fills in every field it sees, usually with nonsense."""
     root = tool.schema
     properties = _objects(root.get("properties"))
     names = _names(root.get("required"), properties) or [name for name in _ALSO.get(tool.name, ()) if name in properties]
@@ -62,7 +62,7 @@ def _small(schema: JsonObject, root: JsonObject, depth: int, called: str = "") -
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """The schema behind references and the first real choice of an anyOf; a cycle ends as it stands."""
+    """Follow references and the first non-null choice of an anyOf; stop in a cycle."""
     for _ in range(_DEPTH):
         reference, choices = schema.get("$ref"), schema.get("anyOf")
         if isinstance(reference, str):

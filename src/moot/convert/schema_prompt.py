@@ -1,4 +1,4 @@
-"""What a very small model is sent: a short system prompt with examples, and the end of the conversation as the JSON it would say itself."""
+"""The prompt of a very small model: a short system prompt with examples, and the end of the conversation as its own JSON."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from moot.types.part import Part, is_tool, text_of, tool_name
 from moot.types.provider import ToolDefinition
 
 SYSTEM_TOKENS = 480
-"""Of the system prompt, by our upward estimate; DESIGN section 1 allows 500."""
+"""Limit of the system prompt, by our high estimate; DESIGN section 1 allows 500."""
 HISTORY_TOKENS = 1_900
-"""Of all other messages, by our upward estimate, examples and the template's own tokens included; 2,000 are allowed."""
+"""Limit of all other messages, by our high estimate, including examples and the chat template; 2,000 are allowed."""
 STEPS = 3
-"""Model calls for one prompt: the last one is offered no tool, so it ends in an answer."""
+"""Maximum model calls for one prompt. The last one has no tools, so it ends in an answer."""
 _OWN_WORDS_TOKENS = 120
-"""Of a system prompt that comes from outside: a small model follows few words better than many."""
+"""Limit of a caller's own system prompt: a small model follows short instructions better than long ones."""
 _EXAMPLES_TOKENS = 420
 _QUESTION_TOKENS = 150
 _ONE_CALL = 3
 """Lines of a question with one call: the question, the call, its output."""
 _PER_MESSAGE = 6
-"""The chat template's own tokens around a message."""
+"""Tokens that the chat template adds to a message."""
 _OPENING = "You are moot, a helpful assistant."
 _FORM = "You answer with one JSON object: a tool call to look something up, or a reply."
 _RULES = (
@@ -44,21 +44,21 @@ _ACT = (
 )
 _TELL = "(Tell in one short sentence what came of it.)"
 _SELDOM = "ask_user"
-"""Offered without an example: shown one, the model asks back instead of looking."""
+"""Offered without an example: with one, the model asks back instead of looking."""
 _REPLIES = (("Hello, who are you?", "Hello! I am moot. How can I help you?"), ("What is 3 times 4?", "3 times 4 is 12."))
 _LINE_NUMBERS = re.compile(r"^[ ]*\d+\t", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message as the model gets it."""
+    """One message as the model sees it."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
-    """At most `SYSTEM_TOKENS`: the first paragraph of the caller's own words, then the tools and how to answer."""
+    """Build at most `SYSTEM_TOKENS`: the first paragraph of the caller's own instructions, then the tools and how to answer."""
     if not tools:
         return cut(own, SYSTEM_TOKENS)
     own = own.strip().partition("\n\n")[0]
@@ -69,22 +69,22 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
 
 
 def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
-    """A made-up conversation that shows each tool and two replies, as far as it fits; empty without tools.
+    """Return an example conversation that shows each tool and two replies, as far as it fits; empty without tools.
 
-    `settled` says that what was wished has been done, or denied: then it shows how that is told.
+    If `settled`, the action was done or denied, and the examples show how to report that.
     """
     if not tools:
         return []
     if tools[0].name in ACTING and settled:
         return [
-            line for said, told in OUTCOMES for line in (Line("user", f"{said}\n\n{_TELL}"), Line("assistant", _dumps({"reply": told})))
+            line for text, reply in OUTCOMES for line in (Line("user", f"{text}\n\n{_TELL}"), Line("assistant", _dumps({"reply": reply})))
         ]
     if tools[0].name in ACTING:
         return [line for tool in tools for question, given in EXAMPLES[tool.name] for line in _shown(tool.name, question, given)]
     own, *others = [_calls(tool) if tool.name != _SELDOM else [] for tool in tools]
     firsts = [calls[0] for calls in others if calls]
     replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
-    # what comes last weighs most: a call of the first tool, which is the one that most questions need
+    # the last example has the most influence: a call of the first tool, which most questions need
     ordered = [*firsts[:1], *replies[:1], *firsts[1:2], *replies[1:], *own[1:2], *firsts[2:], *own[:1]]
     shown: list[Line] = []
     room = _EXAMPLES_TOKENS
@@ -98,7 +98,7 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
 
 
 def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, room: int) -> list[Line]:
-    """The newest lines that fit `room`, oldest first; the last question and what its tools said are always among them."""
+    """Return the newest lines that fit `room`, oldest first; always including the last question and its tool outputs."""
     start = _question_at(messages)
     question = question_of(messages)
     as_json = bool(tools)
@@ -119,12 +119,12 @@ def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, roo
 
 
 def cost(lines: Sequence[Line]) -> int:
-    """Tokens of these lines by our upward estimate."""
+    """Return the tokens of these lines, by our high estimate."""
     return sum(map(_cost, lines))
 
 
 def is_settled(messages: Sequence[Message]) -> bool:
-    """Whether only an answer is wanted now: the steps are used up, or what the question names has been read."""
+    """Return True if only an answer is needed: the steps are used up, or the files named in the question have been read."""
     start = _question_at(messages)
     calls = _calls_since(messages, start)
     if len(calls) >= STEPS - 1 or any(tool_name(part) in ACTING for part in calls):
@@ -135,7 +135,7 @@ def is_settled(messages: Sequence[Message]) -> bool:
 
 
 def question_of(messages: Sequence[Message]) -> str:
-    """What the person said last."""
+    """Return the user's last message."""
     return text_of(messages[_question_at(messages)].parts) if messages else ""
 
 
@@ -151,7 +151,7 @@ def _tool_line(tool: ToolDefinition) -> str:
 
 
 def _calls(tool: ToolDefinition) -> list[tuple[str, str]]:
-    """The tool's examples as question and call: those that need no argument beyond what this model is offered."""
+    """Return the tool's examples as question and call: those that need only the arguments this model is offered."""
     properties = small_arguments(tool)["properties"]
     known = properties if isinstance(properties, dict) else {}
     found: list[tuple[str, str]] = []
@@ -169,8 +169,8 @@ def _lines(message: Message, as_json: bool) -> Iterator[Line]:
         yield Line("user", text if message.role == "user" else f"(Note: {text})")
         return
     for step in split_steps(message):
-        if said := text_of(step.steering):
-            yield Line("user", said)
+        if steering := text_of(step.steering):
+            yield Line("user", steering)
         for part in step.parts:
             if is_tool(part):
                 yield from _call_lines(part, as_json)
@@ -188,7 +188,7 @@ def _call_lines(part: Part, as_json: bool) -> Iterator[Line]:
 
 
 def _pointed(lines: list[Line], question: str, messages: Sequence[Message], names: Sequence[str]) -> list[Line]:
-    """The lines with the last one saying what is wanted now: a small model does what it read last."""
+    """Add what to do next to the last line: a small model follows what it read last."""
     if not lines or lines[-1].role != "user":
         return lines
     last = lines[-1].text
@@ -196,7 +196,7 @@ def _pointed(lines: list[Line], question: str, messages: Sequence[Message], name
         wished = wish_of(question)
         pointed = f"{last}\n{_hint(wished)}" if wished is not None and wished in names else _hinted(last)
     elif any(name in ACTING for name in names):
-        before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the wish, its call and the output, told in one
+        before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the request, its call and the output, as one line
         return [*before, Line("user", f"{cut(question, _QUESTION_TOKENS)}\n\n{last}\n\n{_TELL}")]
     elif is_settled(messages) or not (missing := _unread(question, messages)):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
@@ -219,13 +219,13 @@ def _path_of(part: Part) -> str:
 
 
 def _unread(question: str, messages: Sequence[Message]) -> str:
-    """The first file that the question names and no call has read; empty when there is none."""
+    """Return the first file that the question names and no call has read; empty if there is none."""
     read = {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
     return next((file for file in FILE.findall(question) if file not in read), "")
 
 
 def _hinted(question: str) -> str:
-    """The question with the file it names pointed out."""
+    """Return the question with a hint about the file it names."""
     file = FILE.search(question)
     return f"{question}\n{_hint('read_file', file[0])}" if file else question
 
@@ -235,7 +235,7 @@ def _hint(tool: str, file: str = "") -> str:
 
 
 def _fitted(lines: list[Line], room: int) -> list[Line]:
-    """The lines with the longest ones cut until all fit."""
+    """Truncate the longest lines until all fit."""
     limit = room
     while cost(lines) > room and limit > 1:
         limit = limit * 3 // 4

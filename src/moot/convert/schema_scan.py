@@ -1,4 +1,4 @@
-"""The one JSON object that a small model says, read while it streams: a reply's text, or a tool's name and arguments."""
+"""Incremental parser of the one JSON object that a small model writes: a reply's text, or a tool's name and arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 Mode: TypeAlias = Literal["start", "reply", "input", "plain", "after"]
-"""start: too little to tell · reply: inside the reply's string · input: inside the arguments · plain: no JSON of ours · after: done."""
+"""start: not decided yet · reply: inside the reply's string · input: inside the arguments · plain: not our JSON · after: done."""
 
 _LONGEST_START = 400
 _REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
@@ -18,31 +18,31 @@ _INPUT_MARK = re.compile(r'["\\{}\[\]]')
 
 
 class Scan(NamedTuple):
-    """Where the reading stands; made of what JSON can hold."""
+    """Parser state; JSON-serializable."""
 
     mode: Mode = "start"
     held: str = ""
-    """What was taken in and not given out: the beginning, half an escape, a surrogate that waits for its pair."""
+    """Buffered input: the beginning, an incomplete escape, or a surrogate that waits for its pair."""
     depth: int = 0
     quoted: bool = False
     escaped: bool = False
 
 
 class Found(NamedTuple):
-    """What some more text amounts to."""
+    """The result of feeding more text."""
 
     text: str = ""
-    """Of the answer."""
+    """Text of the answer."""
     tool: str = ""
     """The name of a tool, once."""
     input: str = ""
-    """Of the arguments, as JSON."""
+    """JSON of the arguments."""
     done: bool = False
     """The reply or the arguments are complete."""
 
 
 def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
-    """The next state, and what the text amounts to. Any split of a text gives the same in sum."""
+    """Return the next state and the result of the text. Results don't depend on how a text is split."""
     match scan.mode:
         case "start":
             return _start(scan.held + text)
@@ -57,7 +57,7 @@ def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 def rest(scan: Scan) -> str:
-    """Text that was still held when the answer ended: it was no object of ours, or ended in half an escape."""
+    """Return text still buffered at the end of the answer: it was not our object, or ended in an incomplete escape."""
     if scan.mode == "reply":
         return "\ufffd" if scan.held else ""
     return scan.held
@@ -75,7 +75,7 @@ def _start(text: str) -> tuple[Scan, Found]:
 
 
 def _may_become(text: str, literals: tuple[str, ...]) -> bool:
-    """Whether the text is the beginning of these pieces with blanks between them; an empty piece stands for a name."""
+    """Return True if the text can be the start of these literals with white space between them; an empty literal is any name."""
     inside = False
     for literal in literals:
         text = text if inside else text.lstrip()
@@ -93,7 +93,7 @@ def _may_become(text: str, literals: tuple[str, ...]) -> bool:
 
 
 def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
-    """Text of a JSON string, decoded as it comes; what is half an escape is held."""
+    """Decode a JSON string as it arrives; incomplete escapes are buffered."""
     text = scan.held + text
     out: list[str] = []
     position = 0
@@ -111,7 +111,7 @@ def _reply(scan: Scan, text: str) -> tuple[Scan, Found]:
 
 
 def _escape(text: str, at: int) -> tuple[str, int] | None:
-    """The character of the escape at that place and where it ends; None while more of it is to come."""
+    """Return the character of the escape at that position and where it ends; None if it is incomplete."""
     if at + 1 >= len(text):
         return None
     if text[at + 1] != "u":
@@ -134,7 +134,7 @@ def _escape(text: str, at: int) -> tuple[str, int] | None:
 
 
 def _unit(text: str, at: int) -> int | None:
-    """The number of a `\\uXXXX`; -1 when it is none; None while more of it is to come."""
+    """Return the code unit of a `\\uXXXX`; -1 if it is invalid; None if it is incomplete."""
     digits = text[at + 2 : at + 6]
     if re.fullmatch(r"[0-9a-fA-F]*", digits) is None:
         return -1
@@ -146,7 +146,7 @@ def _character(unit: int) -> str:
 
 
 def _input(scan: Scan, text: str) -> tuple[Scan, Found]:
-    """The arguments' object as it stands, up to its closing brace."""
+    """Return the text of the arguments object, up to its closing brace."""
     depth, quoted, escaped = scan.depth, scan.quoted, scan.escaped
     position = 0
     if escaped and text:

@@ -1,22 +1,22 @@
-"""How many tokens a text is at most, for models whose tokenizer is not at hand; and texts cut to a number of tokens."""
+"""Upper estimate of a text's tokens, for models whose tokenizer is not available; and truncation to a number of tokens."""
 
 from __future__ import annotations
 
 import re
 
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|[ \t]+|\n+|[^\x00-\x7f]|.", re.DOTALL)
-# letters that no word of a trained vocabulary holds in one piece: long words, clusters, rare pairs
+# letters that tokenizers split: long words, clusters, rare pairs
 _ODD = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiouy]{4}|[jqxz][^aeiou]|.{13}", re.IGNORECASE)
 _CUT = "\n[… cut …]\n"
 
 
 def tokens(text: str) -> int:
-    """An estimate that errs upward: about 1.6 times the truth for prose and code, 1.0 for noise (measured on Qwen2.5 and SmolLM2)."""
+    """Return an upper estimate: about 1.6 times the truth for prose and code, 1.0 for noise (measured on Qwen2.5 and SmolLM2)."""
     return sum(_piece(match[0]) for match in _PIECES.finditer(text))
 
 
 def cut(text: str, limit: int) -> str:
-    """The text when it has at most `limit` tokens, else its beginning and a quarter of its end, with the gap marked."""
+    """Return the text if it has at most `limit` tokens, else its beginning and a quarter of its end, with the gap marked."""
     if tokens(text) <= limit:
         return text
     room = limit - tokens(_CUT)

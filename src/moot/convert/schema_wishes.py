@@ -1,7 +1,7 @@
-"""What a person plainly tells a very small model to do: to run a command, to write a file, to replace a text.
+"""Detection of plain requests to act: to run a command, write a file or replace text.
 
-Such a model chooses wrongly among many tools, so it is offered a tool that changes something only where the person's own words ask for one,
-and then that one alone. Whether the call may happen is decided like any other's.
+A very small model chooses badly among many tools. So a tool with side effects is offered only if the user's message clearly asks for it,
+and then it is the only one. Whether the call may run is decided like any other.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ import re
 
 from moot.types.canonical import JsonObject
 
-__all__ = ["ACTING", "EXAMPLES", "FILE", "wish_of"]
-
-# a word that looks like a file's name; the hint made of it is what lets half a billion parameters choose the right tool
+# a word that looks like a file name; with this hint, half a billion parameters choose the right tool
 FILE = re.compile(r"(?<![\w/.:-])[\w/.-]*\w\w\.[A-Za-z]\w{0,5}\b(?!/)")
 ACTING = ("shell", "write_file", "edit_file")
-"""The tools that a wish may be for."""
+"""The tools that a request may ask for."""
 EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
     "shell": (
         ("run `ls -l docs`", {"command": "ls -l docs"}),
@@ -30,7 +28,7 @@ EXAMPLES: dict[str, tuple[tuple[str, JsonObject], ...]] = {
         ("In a.ini change size = 5 to size = 7", {"path": "a.ini", "edits": [{"old_text": "size = 5", "new_text": "size = 7"}]}),
     ),
 }
-"""Tool → wishes and the arguments that they stand for."""
+"""Tool → example requests and their arguments."""
 OUTCOMES: tuple[tuple[str, str], ...] = (
     ("run `make test`\n\nOutput of shell:\n3 passed in 0.2 s", "The tests were run: 3 passed."),
     (
@@ -39,9 +37,9 @@ OUTCOMES: tuple[tuple[str, str], ...] = (
     ),
     ("run `rm old.txt`\n\nOutput of shell:\nError: The user denied this call.", "You did not allow it, so nothing was done."),
 )
-"""What came of calls, and how it is told."""
+"""Example outcomes and how to report them."""
 _LONGEST = 600
-"""Characters; what is longer is no plain wish."""
+"""Longer messages are not plain requests."""
 _POLITE = re.compile(
     r"(?:(?:ok|okay|now|then|please|hey|moot|(?:can|could|would|will) you|i want you to|i(?:'d| would) like you to|use the shell to"
     r"|in the shell|go and)[ ,]+)*",
@@ -53,22 +51,22 @@ _WRITE = re.compile(r"(?:create|write|make|save|put|store|generate)\b", re.IGNOR
 _EDIT = re.compile(r"(?:replace|change|rename|substitute|swap|turn)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\s(?:by|with|to|into|for|->|→)\s", re.IGNORECASE)
 _NAMED = re.compile(r"(?<![\w/.])(?:[\w-]+/)*(?:\w[\w-]*)?\.[a-zA-Z][\w.-]{0,30}\b")
-"""A file's name where one is wanted: short ones too, and those that begin with a dot."""
+"""A file name where one is expected: also short ones, and those that start with a dot."""
 
 
 def wish_of(text: str) -> str | None:
-    """The tool that the words plainly ask for; None when they ask something, or for nothing of the kind."""
+    """Return the tool that the text plainly asks for, or None."""
     words = " ".join(text[: _LONGEST + 1].split())
     if len(words) > _LONGEST:
         return None
     words = words[_after(_POLITE, words) :]
     if _RUN.match(words):
         return "shell"
-    told = words[_after(_PLACE, words) :]
+    rest = words[_after(_PLACE, words) :]
     named = FILE.search(words) or _NAMED.search(words)
-    if named and _EDIT.match(told) and _INSTEAD.search(told):
+    if named and _EDIT.match(rest) and _INSTEAD.search(rest):
         return "edit_file"
-    return "write_file" if named and _WRITE.match(told) else None
+    return "write_file" if named and _WRITE.match(rest) else None
 
 
 def _after(pattern: re.Pattern[str], text: str) -> int:

@@ -1,4 +1,4 @@
-"""What a run took, read from its journal."""
+"""Usage and cost of a run, from its journal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from moot.types.event import Event
 from moot.types.exchange import Ending
 from moot.types.usage import Usage
 
-__all__ = ["totals"]
-
 
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
-    """Usage and nano-dollars over all attempts, and the model of the last; the cost is unknown as soon as one part of it is.
+    """Return usage and nano-dollars over all attempts, and the last model. The cost is None if any part of it is unknown.
 
-    An attempt that a crash cut off has taken nobody knows what: its tokens are in no sum, and its price makes the sum unknown.
+    The usage of an attempt that a crash interrupted is unknown: its tokens are not counted, and the cost is None.
     """
     usage, model = Usage(), ""
     costs: dict[str, int | None] = {}

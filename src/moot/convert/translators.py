@@ -1,4 +1,4 @@
-"""Which translator made an exchange's chunks, and the same work done again: raw events in, chunks out."""
+"""Lookup of the translator that produced an exchange's chunks, and translation of its raw events again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from moot.types.event import REFUSED, SENT, Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, converter_of
 from moot.types.provider import Hears, Translator
 
-__all__ = ["Again", "TranslatorFailed", "translator_of"]
-
 
 def translator_of(converter: str) -> Translator[Any] | None:
-    """The translator of that name as it is here, whatever its version; None where nobody has it, or the plugin that does is broken."""
+    """Return the installed translator of that name, in any version; None if there is none or its plugin is broken."""
     name = converter_of(converter).name
     try:
         # a package can't take over the name of a dialect
@@ -28,11 +26,11 @@ def translator_of(converter: str) -> Translator[Any] | None:
 
 
 class TranslatorFailed(Exception):
-    """A translator raised, which its seam forbids."""
+    """Raised if a translator raises, which its protocol forbids."""
 
 
 class Again:
-    """One exchange translated once more, event by event. What the translator raises comes as TranslatorFailed."""
+    """A second translation of one exchange, event by event. Errors of the translator are raised as TranslatorFailed."""
 
     def __init__(self, translator: Translator[Any], options: ExchangeOptions) -> None:
         self._translator = translator
@@ -43,7 +41,7 @@ class Again:
             raise _failed(translator, error) from error
 
     def feed(self, raw: Raw, body: Json = None) -> tuple[Chunk, ...]:
-        """The chunks of the next `raw` event, which came with that body."""
+        """Return the chunks of the next `raw` event, which had that body."""
         if body == REFUSED or (body == SENT and self._hears is None):
             return ()
         try:
@@ -56,7 +54,7 @@ class Again:
         return chunks
 
     def close(self, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        """The chunks behind the last event, and how the exchange ended."""
+        """Return the chunks after the last event, and the ending."""
         try:
             return self._translator.close(self._state, ended)
         except Exception as error:

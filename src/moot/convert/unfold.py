@@ -1,4 +1,4 @@
-"""A message as the fewest chunks that rebuild it: what a client gets that joins in the middle (DESIGN section 7)."""
+"""A message as the fewest chunks that rebuild it, for clients that join in the middle (DESIGN section 7)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ from moot.types.chunk import Chunk, start
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, tool_name
 
-__all__ = ["unfold", "unfold_parts"]
-
 _AS_THEY_STAND = frozenset({"file", "reasoning-file", "source-url", "source-document", "custom", "steering-message"})
 _INPUT_STATES = ("input-streaming", "input-available")
 _OUTPUT_STATES = ("output-available", "output-error")
 
 
 def unfold(message: Message) -> tuple[Chunk, ...]:
-    """One `start` with the message's id and metadata, then its parts; open ones are left open, and no error or finish follows.
+    """Return one `start` with the message's id and metadata, then its parts. Open parts stay open; no error or finish follows.
 
-    `fold_parts((), unfold(m)) == m.parts` for parts that a fold has made. Parts of a type no client knows are left out.
+    `fold_parts((), unfold(m)) == m.parts` for folded parts. Parts of unknown types are omitted.
     """
     return (start(message.id, message.metadata), *unfold_parts(message.parts))
 
 
 def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
-    """The chunks of the parts alone."""
+    """Yield the chunks of the parts alone."""
     calls = set[str]()
-    taken = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
+    used = {str(part.get("id")) for part in parts if part.get("state") == "streaming"}
     for index, part in enumerate(parts):
         kind = str(part.get("type"))
         if kind in ("text", "reasoning"):
-            yield from _spoken(kind, part, _part_id(part, index, taken))
+            yield from _spoken(kind, part, _part_id(part, index, used))
         elif is_tool(part):
             yield from _call(part, alone=str(part.get("toolCallId")) not in calls)
             calls.add(str(part.get("toolCallId")))
@@ -41,13 +39,13 @@ def unfold_parts(parts: tuple[Part, ...]) -> Iterator[Chunk]:
             yield part
 
 
-def _part_id(part: Part, index: int, taken: set[str]) -> str:
-    """The part's own id; a finished text has none, and gets one that no open part of the message answers to."""
+def _part_id(part: Part, index: int, used: set[str]) -> str:
+    """Return the part's id. A finished text has none, and gets one that no open part of the message uses."""
     id = part.get("id")
     if isinstance(id, str):
         return id
     made = f"part-{index}"
-    while made in taken:
+    while made in used:
         made += "+"
     return made
 
@@ -67,7 +65,7 @@ def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
 
 
 def _call(part: Part, *, alone: bool) -> Iterator[Chunk]:
-    """The chunks of a tool call. What an earlier state left on the part (an approval, a result's metadata) is sent where it came from."""
+    """Yield the chunks of a tool call, including what earlier states left on the part (an approval, a result's metadata)."""
     state = str(part.get("state"))
     if state == "output-error" and alone and _failed_at_once(part):
         yield _failed_input(part)
@@ -96,7 +94,7 @@ def _id(part: Part) -> JsonObject:
 
 
 def _head(part: Part) -> JsonObject:
-    """What every chunk that opens a call carries."""
+    """Return the fields common to all chunks that open a call."""
     head: JsonObject = {**_id(part), "toolName": tool_name(part)}
     if part.get("type") == "dynamic-tool":
         head["dynamic"] = True
@@ -109,7 +107,7 @@ def _head(part: Part) -> JsonObject:
 
 
 def _failed_at_once(part: Part) -> bool:
-    """Whether the call's input was refused: one chunk says it all."""
+    """Return True if the call's input was invalid: then one chunk is enough."""
     return "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
 
 
@@ -134,7 +132,7 @@ def _input_start(part: Part, *, encoded: bool) -> Chunk:
     if encoded and "inputEncoding" in part:
         chunk["inputEncoding"] = part["inputEncoding"]
     elif encoded and "rawInput" in part and part.get("input") == part["rawInput"]:
-        chunk["inputEncoding"] = "text"  # a failed output keeps the raw input and forgets how it was encoded
+        chunk["inputEncoding"] = "text"  # a failed output keeps the raw input without its encoding
     return chunk
 
 
@@ -156,7 +154,7 @@ def _approvals(part: Part) -> Iterator[Chunk]:
 
 
 def _result(part: Part) -> list[Chunk]:
-    """The chunk that brought the call's output; none when it has none."""
+    """Return the chunk of the call's output, or none."""
     chunk: Chunk = {}
     if "errorText" in part:
         chunk = {"type": "tool-output-error", **_id(part), "errorText": part["errorText"]}

@@ -1,4 +1,4 @@
-"""Chunks as a client of a certain major version of the AI SDK takes them: an unknown type or field kills its turn."""
+"""Chunks converted for a major version of the AI SDK: an unknown type or field ends the client's stream with an error."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Literal
 from moot.types.canonical import JsonObject
 from moot.types.chunk import FINISH_REASONS, Chunk, kind_of
 
-__all__ = ["Version", "fit", "for_version"]
-
 Version = Literal[6, 7]
 
 _DATA: dict[str, str] = {"steering-message": "data-steering"}
-"""Kinds of version 7 that tell a person something: an older client gets them as data."""
+"""Chunk types of version 7 that carry information: an older client gets them as data."""
 
 
 def for_version(chunks: Iterable[Chunk], version: Version) -> tuple[Chunk, ...]:
-    """The chunks that such a client would take, in order."""
+    """Return the chunks that such a client accepts, in order."""
     return tuple(fitted for chunk in chunks if (fitted := fit(chunk, version)) is not None)
 
 
 def fit(chunk: Chunk, version: Version) -> Chunk | None:
-    """The chunk without fields that such a client doesn't know, or told as data; None when it must not be sent at all.
+    """Return the chunk without fields unknown to the client, or as a data chunk; None if it must not be sent.
 
-    The chunk itself when nothing is to be done.
+    Returns the same object if nothing changes.
     """
     name = chunk.get("type")
     kind = kind_of(name) if isinstance(name, str) else None
@@ -49,7 +47,7 @@ def _as_data(chunk: Chunk) -> Chunk | None:
     if name is None:
         return None
     data: JsonObject = {field: value for field, value in chunk.items() if field not in ("type", "id")}
-    told: Chunk = {"type": name, "data": data}
+    converted: Chunk = {"type": name, "data": data}
     if isinstance(chunk.get("id"), str):
-        told["id"] = chunk["id"]
-    return told
+        converted["id"] = chunk["id"]
+    return converted

@@ -1,4 +1,4 @@
-"""Wire captures: lines `{dir, t, msg}` of both sides of a pipe, read by the translator of what went through it."""
+"""Wire captures: lines `{dir, t, msg}` of both sides of a connection, for the translator of its protocol."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 from moot.types.provider import Translator
 
-__all__ = ["AcpWire", "ClaudeWire", "CodexWire", "Wired", "is_ours", "message_in"]
-
 _OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
-"""What captures call the direction from us to the agent."""
+"""Names that captures use for the direction from moot to the agent."""
 
 
 def message_in(line: JsonObject) -> JsonObject | None:
-    """The message of a line of a wire capture; None when it is none."""
+    """Return the message in a line of a wire capture, or None."""
     message = line.get("msg")
     return message if isinstance(message, dict) and isinstance(line.get("dir"), str) else None
 
 
 def is_ours(line: JsonObject) -> bool:
-    """Whether we said it."""
+    """Return True if moot sent the message."""
     return line.get("dir") in _OURS
 
 
 class Wired:
-    """Another translator behind the lines of a wire capture; raw stays the line as it is in the file."""
+    """Adapter of a translator to the lines of a wire capture; raw stays the line of the file."""
 
     def __init__(self, inner: Translator[Any]) -> None:
         self.name = f"{inner.name}-wire"
@@ -45,23 +43,23 @@ class Wired:
         return self._inner.feed(state, _message(raw))
 
     def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
-        """As `Hears`."""
-        said = getattr(self._inner, "said", None)
-        return (state, ()) if said is None else said(state, _message(raw))
+        """Implement `Hears`."""
+        translate = getattr(self._inner, "said", None)
+        return (state, ()) if translate is None else translate(state, _message(raw))
 
     def close(self, state: Any, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         return self._inner.close(state, ended)
 
 
 class ClaudeWire(Wired):
-    """A wire capture of Claude Code's stream of JSON in both directions."""
+    """A wire capture of Claude Code's stream JSON in both directions."""
 
     def __init__(self) -> None:
         super().__init__(ClaudeCode())
 
 
 class CodexWire(Wired):
-    """A wire capture of Codex's app server."""
+    """A wire capture of the Codex app-server."""
 
     def __init__(self) -> None:
         super().__init__(CodexAppServer())
@@ -78,6 +76,6 @@ def _message(raw: Raw) -> Raw:
     try:
         line = loads_exact(raw.decode())
     except (ValueError, RecursionError):
-        return raw  # the translator says what it thinks of it
+        return raw  # the translator reports the problem
     message = message_in(line) if isinstance(line, dict) else None
     return raw if message is None else dumps(message) + b"\n"

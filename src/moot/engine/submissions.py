@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.guard.json_schema import check_schema
 from moot.plugins import AGENTS, TOOLS
 from moot.runtime.naming import first_line
 from moot.runtime.runtime import Runtime
@@ -37,6 +38,8 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
     _check_client_tools(settings)
+    if isinstance(schema := settings.get("schema"), dict):
+        await check_schema(schema)
     conversation = _conversation(prompt, existing, name, agent.agent_type, model)
     run = Run(
         id=new_id(),

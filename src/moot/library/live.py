@@ -13,10 +13,10 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import ValidationError
 
-from moot.convert.contract import check_answer
 from moot.convert.fold import in_history
 from moot.engine import Engine
 from moot.errors import Busy, MootError, NotFound, OutputContract, UsageError
+from moot.guard.json_schema import check_answer
 from moot.library.asking import OnApproval, OnQuestion, answer_to
 from moot.library.failures import failure_of
 from moot.library.options import NANO, Schema
@@ -234,8 +234,8 @@ class LiveRun(Generic[T]):
         self._failure = failure_of(run)
         if self._failure is None and self._following.schema is not None:
             try:
-                self._value = _value(self._message, self._following.schema)
-            except OutputContract as error:
+                self._value = await _value(self._message, self._following.schema)
+            except (OutputContract, UsageError) as error:
                 self._failure = error
 
     async def aclose(self) -> None:
@@ -245,15 +245,15 @@ class LiveRun(Generic[T]):
             await watch.aclose()
 
 
-def _value(message: Message, schema: Schema) -> Any:
-    """Raises OutputContract."""
+async def _value(message: Message, schema: Schema) -> Any:
+    """Return the answer as the schema's type. Raise OutputContract if it does not match."""
     if isinstance(schema, dict):
-        return check_answer(message, schema)
-    value = check_answer(message, {})
+        return await check_answer(message, schema)
+    value = await check_answer(message, {})
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        raise OutputContract(f"the answer does not fit {schema.__name__}: {error}", fix="Ask again, or with another model.") from error
+        raise OutputContract(f"The answer does not match {schema.__name__}: {error}", fix="Try again, or use another model.") from error
 
 
 def _was_denied(part: Part) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from moot.convert.contract import problems
 from moot.errors import UsageError
+from moot.guard.json_schema import find_problem
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.tool import Effect, Tool, ToolContext, ToolOutput, View
@@ -44,14 +44,20 @@ class ClientTool:
 
     async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
         given = cast("JsonObject", arguments.model_dump())
-        if (problem := next(problems(given, self.schema), None)) is not None:
-            return ToolOutput(f"the arguments do not fit: {problem}", error=True)
+        if problem := await self._problem(given):
+            return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
         told = await context.client_output(given)
         if "output" not in told:
             return ToolOutput(str(told.get("error") or "it failed"), error=True)
         output = told["output"]
         text = output if isinstance(output, str) else dumps(output).decode()
         return ToolOutput(text, output, structured=True)
+
+    async def _problem(self, arguments: JsonObject) -> str:
+        try:
+            return await find_problem(arguments, self.schema, "arguments")
+        except UsageError:  # the client's own schema can't be evaluated: the client gets the call and judges it
+            return ""
 
     def doing(self, arguments: BaseModel) -> View:
         return View(self.name, "run by the client")

@@ -1,4 +1,4 @@
-"""Where a run stands, read from its journal."""
+"""A run's position, read from its journal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(name: str, id: str = "c1") -> chunk.Chunk:
 STEP_END = Event("chunks", (chunk.FINISH_STEP,), phase="end", key="step:1")
 
 
-def test_a_fresh_run_stands_at_the_first_step() -> None:
+def test_a_fresh_run_is_at_the_first_step() -> None:
     position = locate([Event("chunks", (chunk.start("m"),), phase="start", key="run")])
     assert position.step == 1 and position.attempts == [] and not position.finished
 
@@ -62,13 +62,13 @@ def test_a_finished_step_without_calls_finishes_the_run() -> None:
     assert position.finished
 
 
-def test_a_step_whose_calls_were_handed_over_finishes_the_run() -> None:
+def test_a_step_whose_calls_were_passed_on_finishes_the_run() -> None:
     handed = STEP_END._replace(body=HANDED)
     position = locate([started(1, 0), said(1, 0, call("weather")), ended(1, 0, Ending("tool-calls")), handed])
     assert position.finished and position.step == 2
 
 
-def test_a_paused_answer_goes_on() -> None:
+def test_a_paused_answer_continues() -> None:
     paused = Ending("stop", "pause_turn", metadata={"continue": True})
     assert not locate([started(1, 0), ended(1, 0, paused), STEP_END]).finished
 
@@ -103,7 +103,7 @@ def test_limits_stop_the_run_with_the_key_that_raises_them() -> None:
 def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None:
     position = Position(endings=[Ending("stop")], costs=[None])
     stopped = over_limit(Limits(cost=5), position, 0)
-    assert stopped is not None and "not known" in stopped.message
+    assert stopped is not None and "unknown" in stopped.message
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[4]), 0) is None
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[5]), 0) is not None
 

@@ -1,4 +1,4 @@
-"""What the tests of the dialect openai-responses share: its events, and what comes of them there and back."""
+"""Shared by the tests of the dialect openai-responses: events and their translation."""
 
 from __future__ import annotations
 

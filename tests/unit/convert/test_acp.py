@@ -67,14 +67,14 @@ def test_a_recording_that_is_cut_anywhere_is_closed(path: Path) -> None:
 
 
 @recorded
-def test_the_state_is_made_of_what_json_can_hold(path: Path) -> None:
+def test_the_state_is_json_serializable(path: Path) -> None:
     made, given = translator(path), lines(path)
     _, _, _, state = fold(made, given)
     json.dumps(state)
 
 
 @pytest.mark.parametrize("path", [path for path in RECORDINGS if "-load" in path.name], ids=lambda path: path.name)
-def test_what_a_loaded_session_tells_again_is_no_answer(path: Path) -> None:
+def test_the_replay_of_a_loaded_session_is_not_part_of_the_answer(path: Path) -> None:
     given = lines(path)
     asked = next(at for at, (ours, line) in enumerate(given) if ours and b"session/prompt" in line)
     events, _, _, _ = fold(translator(path), given)
@@ -99,7 +99,7 @@ def test_a_permission_may_be_the_first_that_is_heard_of_a_call() -> None:
     assert (found["state"], found["input"], found["output"]) == ("output-available", {"command": "rm x"}, "gone")
 
 
-def test_a_refused_call_of_which_nothing_more_is_said_is_denied() -> None:
+def test_a_refused_call_without_further_updates_is_denied() -> None:
     found = call(permission(0, "c", title="rm x", kind="execute"), answer(0, "n"), DONE)
     assert found["state"] == "output-denied"
 
@@ -132,7 +132,7 @@ def test_outputs_on_the_way_replace_each_other() -> None:
     assert told == ["1\n", "1\n2\n", "1\n2\n3\n"]
 
 
-def test_a_long_output_on_the_way_is_not_told_again_for_every_line() -> None:
+def test_a_long_preliminary_output_is_not_repeated_for_every_line() -> None:
     growing = ["x" * 80 + "\n"] * 1000
     steps = [
         update("tool_call_update", toolCallId="c", status="in_progress", _meta={"terminal_output_delta": {"data": line}})
@@ -144,7 +144,7 @@ def test_a_long_output_on_the_way_is_not_told_again_for_every_line() -> None:
     assert told[-1] == "".join(growing) and sum(map(len, told)) < 8 * len(told[-1])
 
 
-def test_a_call_without_an_end_is_closed_with_what_it_had_said() -> None:
+def test_a_call_without_an_end_is_closed_with_its_output_so_far() -> None:
     begun = update("tool_call", toolCallId="c", status="in_progress", title="make", kind="execute")
     said = update("tool_call_update", toolCallId="c", status="in_progress", content=output("half"))
     cancelled = {"id": 2, "result": {"stopReason": "cancelled"}}
@@ -169,7 +169,7 @@ def test_the_output_is_found_where_an_agent_puts_it() -> None:
         assert call(begun, update("tool_call_update", toolCallId="c", status="completed", **fields), DONE)["output"] == words
 
 
-def test_a_change_of_a_file_is_told_as_a_diff() -> None:
+def test_a_file_change_is_shown_as_a_diff() -> None:
     diff = {"type": "diff", "path": "a.py", "oldText": "one\n", "newText": "two\n"}
     begun = update("tool_call", toolCallId="c", kind="edit", status="pending", content=[diff])
     found = call(begun, update("tool_call_update", toolCallId="c", status="completed", rawOutput="written"), DONE)
@@ -210,7 +210,7 @@ def test_a_sub_agents_words_and_calls_name_the_call_they_belong_to() -> None:
 # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_said_before_we_asked_and_of_other_sessions_is_no_answer() -> None:
+def test_updates_before_the_prompt_and_of_other_sessions_are_ignored() -> None:
     early = [text("early"), update("usage_update", used=5, size=10)]
     chunks, _ = chunks_of(
         Acp(), wire(Ours(BEGIN), INITIALIZED, *early, OPENED, *early, Ours(ASKED), text("other", session="x"), text("mine"), DONE)

@@ -143,7 +143,7 @@ def test_newer_models_think_by_a_word(name: str, effort: Any, thinking: Any, con
     assert body.get("thinking") == thinking and body.get("output_config") == config
 
 
-def test_a_turn_that_began_without_thinking_goes_on_without_it() -> None:
+def test_a_turn_started_without_thinking_continues_without_it() -> None:
     foreign = assistant(tool("output-available", output="1"))
     assert "thinking" not in request(GO, foreign, effort="high")
     assert "thinking" in request(GO, foreign, assistant(text_part("done")), GO, effort="high")

@@ -231,7 +231,7 @@ def test_mcp_calls_are_dynamic_and_keep_their_server() -> None:
     assert call["server_name"] == "srv" and result["is_error"] is False
 
 
-def test_a_paused_answer_is_gone_on_with() -> None:
+def test_a_paused_answer_is_continued() -> None:
     chunks, ending = translate(BEGIN, *SEARCH[:3], end("pause_turn"))
     assert ending.finish_reason == "stop" and ending.metadata["continue"] is True
     paused = assistant({"type": "step-start"}, *fold_parts((), chunks))

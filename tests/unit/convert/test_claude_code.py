@@ -68,7 +68,7 @@ def test_kinds_of_lines_that_give_no_chunk_are_all_known() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "no-session" not in name and "overloaded" not in name])
-def test_without_partial_messages_the_same_is_said_and_nothing_twice(name: str) -> None:
+def test_without_partial_messages_the_result_is_the_same(name: str) -> None:
     lines = lines_of(name)
     whole = [line for line in lines if json.loads(line)["type"] != "stream_event"]
 
@@ -124,7 +124,7 @@ def test_a_run_that_was_killed_says_what_its_calls_took_and_no_cost() -> None:
     assert ending.error is not None and ending.error.kind == "cut" and ending.finish_reason == "error"
 
 
-def test_an_interrupt_of_ours_is_no_failure() -> None:
+def test_our_own_interrupt_is_not_a_failure() -> None:
     lines = lines_of("interrupted.wire.jsonl")
     assert translate(lines, "cancelled")[1].error is None
     error = translate(lines, "eof")[1].error

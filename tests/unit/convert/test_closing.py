@@ -1,4 +1,4 @@
-"""What closes a broken stream."""
+"""The chunks that close a broken stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_whole_call_gets_one_output() -> None:
     assert settle_calls(closed, "again") == ()
 
 
-def test_what_a_call_has_shown_on_its_way_is_no_output() -> None:
+def test_preliminary_output_is_not_the_output() -> None:
     shown: Chunk = {"type": "tool-output-available", "toolCallId": "c2", "output": "half", "preliminary": True}
     parts = fold_parts((), (*OPEN, shown))
     closed = fold_parts(parts, settle_calls(parts, "cancelled"))

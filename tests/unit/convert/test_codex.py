@@ -155,12 +155,12 @@ def test_declined_calls_are_denied_and_written_files_named() -> None:
     assert [part["toolCallId"] for part in calls[1:]] == ["c1", "c2", "c1#1.0.0"], "Codex uses an id again in another turn"
 
 
-def test_what_a_resumed_session_took_before_is_not_counted_again() -> None:
+def test_earlier_usage_of_a_resumed_session_is_not_counted_again() -> None:
     _, ending, _ = translate(lines_of("resumed.wire.jsonl"))
     assert ending.usage == Usage(110, 20, 0, 0, 0)
 
 
-def test_what_sub_agents_took_is_counted_but_not_what_they_took_before() -> None:
+def test_usage_of_sub_agents_is_counted_without_earlier_usage() -> None:
     lines = lines_of("sub-agent.wire.jsonl")
     assert translate(lines)[1].usage == Usage(5 * 110, 5 * 20, 0, 0, 0)
     begun = [line for line in lines if b'"turn/started"' in line]
@@ -190,7 +190,7 @@ def test_both_streams_say_the_same_of_the_same_answer() -> None:
 # ── made up ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_failures_name_their_kind_and_tries_are_told() -> None:
+def test_failures_have_a_kind_and_retries_are_reported() -> None:
     retry = [notify("error", error={"message": f"Reconnecting... {n}/5"}, willRetry=True) for n in (1, 2)]
     last = notify("error", error={"message": "exceeded retry limit", "codexErrorInfo": "serverOverloaded"}, willRetry=False)
     ended = notify("turn/completed", turn={"id": "u", "status": "failed", "error": None})
@@ -199,7 +199,7 @@ def test_failures_name_their_kind_and_tries_are_told() -> None:
     assert ending.error is not None and (ending.error.kind, ending.error.message) == ("overloaded", "exceeded retry limit")
 
 
-def test_a_reconnection_that_worked_is_no_failure() -> None:
+def test_a_successful_reconnection_is_not_a_failure() -> None:
     lines = [
         *BEGUN,
         notify("error", error={"message": "stream lost"}, willRetry=False),
@@ -258,12 +258,12 @@ def test_a_sub_agents_words_and_calls_are_marked_and_no_text_of_the_answer() -> 
     assert call["toolMetadata"] == {"vendorId": "c", "codex": {"agent": "child", "exitCode": 0}}
 
 
-def test_what_was_missed_of_a_text_is_said_with_its_end() -> None:
+def test_missing_text_is_added_at_the_end_of_its_part() -> None:
     lines = [*BEGUN, notify("item/agentMessage/delta", itemId="i", delta="Hel"), item("agentMessage", text="Hello.")]
     assert "".join(str(chunk.get("delta", "")) for chunk in translate(lines)[0]) == "Hello."
 
 
-def test_a_commands_output_is_shown_while_it_runs_and_a_flood_of_it_is_not_told_twice() -> None:
+def test_a_commands_output_is_shown_while_it_runs_and_a_flood_is_not_repeated() -> None:
     pieces = [notify("item/commandExecution/outputDelta", itemId="c", delta="x" * 100 + "\n") for _ in range(2000)]
     begun = item("commandExecution", "c", done=False, command="yes")
     chunks = translate([*BEGUN, begun, *pieces], ended="cancelled")[0]
@@ -273,7 +273,7 @@ def test_a_commands_output_is_shown_while_it_runs_and_a_flood_of_it_is_not_told_
     check(chunks)
 
 
-def test_a_question_about_a_call_that_nobody_saw_shows_the_call() -> None:
+def test_an_approval_request_for_an_unknown_call_shows_the_call() -> None:
     asked = {"id": 0, "method": "item/commandExecution/requestApproval", "params": {"threadId": "t", "itemId": "c", "command": "ls"}}
     chunks, _, state = translate([*BEGUN, json.dumps(asked).encode()], tool_call_ids=("c",))
     assert call_id(state, "c") == "c#1.0.0" and call_id(state, "other") == "other"
@@ -316,7 +316,7 @@ PARAMS = st.fixed_dictionaries(
 
 
 @given(st.lists(st.binary(max_size=60) | st.sampled_from(LINES), max_size=30), ENDS)
-def test_whatever_is_lost_doubled_or_swapped_a_whole_message_comes_out(lines: list[bytes], ended: Ended) -> None:
+def test_lost_repeated_or_swapped_events_still_give_a_complete_message(lines: list[bytes], ended: Ended) -> None:
     for name in ("", "exec"):
         check(translate(lines, name, ended)[0])
 

@@ -29,7 +29,7 @@ def side(id: str, *said: tuple[str, str], cost: int | None = 5) -> Side:
     return Side(Conversation(id, model="m@p"), messages, runs)
 
 
-def test_the_same_prompts_stand_beside_each_other_with_what_they_took() -> None:
+def test_equal_prompts_are_paired_with_their_usage() -> None:
     found: Any = compared(side("a", ("hi", "Hello there."), ("more", "One.")), side("b", ("hi", "Hello you."), ("more", "One.")))
     first, second = found["pairs"]
     assert (first["prompt"], first["same"], second["same"], found["same"]) == ({"a": "hi", "b": "hi"}, False, True, False)

@@ -83,7 +83,7 @@ STREAMS = st.lists(CHUNKS, max_size=24)
 
 @given(STREAMS, STREAMS)
 @settings(max_examples=150, deadline=None)
-def test_a_fold_goes_on_from_stored_parts_as_if_never_stopped(first: list[Chunk], second: list[Chunk]) -> None:
+def test_a_fold_continues_from_stored_parts(first: list[Chunk], second: list[Chunk]) -> None:
     assert fold_parts(fold_parts((), first), second) == fold_parts((), [*first, *second])
 
 

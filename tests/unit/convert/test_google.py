@@ -154,7 +154,7 @@ def test_sources_are_named_once() -> None:
         ("", "error", "transport"),
     ],
 )
-def test_every_end_is_told_apart(finish: str, reason: str, kind: str | None) -> None:
+def test_every_kind_of_end_is_distinguished(finish: str, reason: str, kind: str | None) -> None:
     _, ending = translate(event({"text": "Half"}), event(finish=finish))
     assert ending.finish_reason == reason
     assert (ending.error.kind if ending.error else None) == kind

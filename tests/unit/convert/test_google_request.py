@@ -52,7 +52,7 @@ def test_the_body_has_what_was_asked_for() -> None:
     ("choice", "config"),
     [("none", {"mode": "NONE"}), ("required", {"mode": "ANY"}), ("=read", {"mode": "ANY", "allowedFunctionNames": ["read"]})],
 )
-def test_which_tools_are_called_can_be_told(choice: str, config: JsonObject) -> None:
+def test_the_tool_choice_is_sent(choice: str, config: JsonObject) -> None:
     tool = ToolDefinition("read", "Reads.", {"type": "object"})
     assert request(GO, tools=(tool,), tool_choice=choice)["toolConfig"] == {"functionCallingConfig": config}
     assert "toolConfig" not in request(GO, tools=(tool,))

@@ -122,7 +122,7 @@ def test_settings_schema_and_context_reach_the_body() -> None:
     assert "tools" not in request(GO, tools=(tool,), tool_choice="none")
 
 
-def test_pictures_are_bare_base64_and_what_is_no_picture_is_words() -> None:
+def test_images_are_bare_base64_and_other_files_are_text() -> None:
     picture: Part = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PIXEL}"}
     linked: Part = {"type": "file", "mediaType": "image/png", "url": "https://host/a.png"}
     sent = request(Message("u", "user", (text_part("look"), picture, linked)))["messages"][0]
@@ -151,12 +151,12 @@ def test_an_answer_without_its_last_line_is_cut() -> None:
     assert ending.error is not None and ending.error.kind == "transport" and ending.error.retryable
 
 
-def test_html_in_place_of_lines_is_told() -> None:
+def test_html_in_place_of_lines_is_reported() -> None:
     _, ending = translate(b"<html>\n", b"<h1>Bad gateway</h1>\n")
     assert ending.error is not None and "HTML" in ending.error.message
 
 
-def test_a_line_that_is_no_json_spoils_what_follows() -> None:
+def test_a_line_that_is_not_json_spoils_later_lines() -> None:
     translator = DIALECT.translator
     state, _ = translator.feed(translator.open(ExchangeOptions()), line(content="a"))
     state, _ = translator.feed(state, b'{"message": {\n')

@@ -109,7 +109,7 @@ def test_a_whole_call_in_one_delta_without_an_id_gets_one_of_ours() -> None:
     assert translate(call(0, "{}", name="read"), said("stop"))[1].finish_reason == "tool-calls"
 
 
-def test_calls_that_all_have_index_0_are_told_apart_by_id() -> None:
+def test_calls_that_all_have_index_0_are_distinguished_by_id() -> None:
     folded = parts(call(0, '{"a":1}', id="x", name="read"), call(0, '{"a":2}', id="y", name="read"), said("tool_calls"))
     assert [part["input"] for part in folded] == [{"a": 1}, {"a": 2}]
 
@@ -203,11 +203,11 @@ def test_done_alone_ends_an_answer() -> None:
     assert (ending.error, ending.finish_reason, chunks[-1]["type"]) == (None, "tool-calls", "tool-input-available")
 
 
-def test_hanging_up_is_no_failure() -> None:
+def test_hanging_up_is_not_a_failure() -> None:
     assert translate(said(content="half"), ended="cancelled")[1].error is None
 
 
-def test_a_body_that_is_no_stream_is_understood_or_named() -> None:
+def test_a_body_that_is_not_a_stream_is_parsed_or_reported() -> None:
     message = {
         "role": "assistant",
         "content": "hi",
@@ -285,7 +285,7 @@ def tool(state: str, id: str = "c", **fields: Any) -> Part:
         (tool("output-available", output="half", preliminary=True), "[interrupted; the output so far]\nhalf"),
         (tool("output-error", errorText="no such file"), "no such file"),
         (tool("output-denied", approval={"id": "p", "approved": False, "reason": "too dear"}), "The user denied this call: too dear"),
-        (tool("approval-requested"), "This call was not carried out: nobody approved it."),
+        (tool("approval-requested"), "This call was not carried out: no one approved it."),
         (tool("input-available"), "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_transcript_has_words_and_counts() -> None:
     assert said(b'{"text": "", "usage": {"type": "duration", "seconds": 3}}') == ""
 
 
-def test_what_is_no_answer_ends_so() -> None:
+def test_a_response_that_is_not_an_answer_is_a_failure() -> None:
     for body in (b"<html>", b""):
         assert ended(body).error is not None and ended(body).finish_reason == "error"
 

@@ -103,7 +103,7 @@ def test_fields_of_a_call_that_we_do_not_know_go_back_too() -> None:
     assert {"namespace": "files", "caller": {"type": "direct"}}.items() <= sent_back(added(0, **call), done(0, **call), end())[0].items()
 
 
-def test_calls_whose_pieces_interleave_are_told_apart() -> None:
+def test_interleaved_calls_are_kept_apart() -> None:
     pieces = [delta(0, "function_call_arguments", '{"a"'), delta(1, "function_call_arguments", '{"b"')]
     pieces += [delta(0, "function_call_arguments", ": 1}"), delta(1, "function_call_arguments", ": 2}")]
     raws = (added(0, **function("f", "")), added(1, **function("f", "", "fc_2", "call_2")), *pieces, end())
@@ -158,7 +158,7 @@ def test_reasoning_whose_words_were_interrupted_is_one_item_again() -> None:
     assert sent_back(*raws) == [reasoning("One two."), message("So.")]
 
 
-def test_what_was_never_streamed_is_read_from_the_end() -> None:
+def test_items_that_were_not_streamed_are_read_from_the_end_event() -> None:
     output = [reasoning("Hm."), message("Hello"), function("f", '{"a":1}')]
     for raws in ([end(output=output)], [done(at, **item) for at, item in enumerate(output)] + [end(output=output)]):
         assert [part["type"] for part in parts(*raws)] == ["step-start", "reasoning", "text", "tool-f"]
@@ -192,7 +192,7 @@ def test_a_refusal_is_text_that_ends_as_filtered() -> None:
         (b"", "error", "transport"),
     ],
 )
-def test_every_end_is_told_apart(last: bytes, reason: str, kind: str | None) -> None:
+def test_every_kind_of_end_is_distinguished(last: bytes, reason: str, kind: str | None) -> None:
     _, ending = translate(added(0, **message("")), delta(0, "output_text", "Half"), last)
     assert ending.finish_reason == reason
     assert (ending.error.kind if ending.error else None) == kind

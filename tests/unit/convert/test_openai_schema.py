@@ -106,7 +106,7 @@ def test_plain_text_and_other_json_are_shown_as_they_are():
         assert ending.finish_reason == "stop"
 
 
-def test_a_reply_that_is_cut_off_keeps_what_was_said():
+def test_a_truncated_reply_keeps_its_text():
     chunks, ending = translate(events(['{"reply":"half a sen'], reason=None), "cut")
     assert said(chunks) == "half a sen"
     assert chunks[-1]["type"] == "text-end"
@@ -375,7 +375,7 @@ def test_a_wish_for_a_tool_that_is_not_there_offers_nothing_that_acts():
     assert offered_in(request([user("run git status")], (READ, FIND))) == {"read_file", "find_files"}
 
 
-def test_what_was_done_is_not_done_again():
+def test_finished_work_is_not_repeated():
     done = assistant(call(1, "clean", tool="shell", command="git status"))
     assert offered_in(request([user("run git status"), done], ALL)) == set()
     denied = assistant({"type": "tool-shell", "toolCallId": "c1", "state": "output-denied", "input": {"command": "git status"}})

@@ -1,4 +1,4 @@
-"""Whoever made an exchange's chunks is found again by the name that the exchange has."""
+"""Lookup of an exchange's translator by its stored name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_every_converter_is_found_by_the_name_that_it_gives_itself(name: str) ->
     assert translator is not None and translator.name == name and translator.version >= 1
 
 
-def test_a_name_that_nobody_has_is_nobodys() -> None:
+def test_an_unknown_name_has_no_translator() -> None:
     assert translator_of("nobody/1") is None and translator_of("") is None
 
 

@@ -1,4 +1,4 @@
-"""What an agent's request is about, in the terms of moot's permissions; and the permission that it asks for."""
+"""The agent's requests in terms of moot's permissions, and its permission requests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.effect import Effect
 from moot.types.outside import Option, OutsideCall
 
-__all__ = ["Grants", "line_of", "permission", "shown_path"]
-
 _EFFECTS: dict[str, frozenset[Effect]] = {
     "read": frozenset({"read"}),
     "search": frozenset({"read"}),
@@ -24,7 +22,7 @@ _EFFECTS: dict[str, frozenset[Effect]] = {
     "execute": frozenset({"execute"}),
     "fetch": frozenset({"network"}),
 }
-"""Kind of a call → effects; of any other kind it may do anything."""
+"""Kind of call → effects. A call of any other kind may have every effect."""
 _ANYTHING: frozenset[Effect] = frozenset({"execute", "write", "network"})
 _LIKE = {"read": "read_file", "search": "search_files", "edit": "edit_file", "execute": "shell", "fetch": "fetch_url"}
 _COMMANDS = ("command", "cmd", "script")
@@ -34,7 +32,7 @@ _ADDRESSES = ("url", "uri")
 
 @dataclass(slots=True)
 class Grants:
-    """What was allowed as part of a call and is then asked of us: the file of an edit, the command of a terminal."""
+    """Permissions granted with a call for its later requests: the file of an edit, the command of a terminal."""
 
     paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Call and absolute path."""
@@ -42,14 +40,14 @@ class Grants:
     """Call and command line."""
 
     def add(self, call: OutsideCall, kind: str, places: list[str]) -> None:
-        """Remembers an allowed call, for as long as it has no output."""
+        """Remember an allowed call until it has its output."""
         if kind in ("edit", "delete", "move"):
             self.paths += [(call.tool_call, os.path.normpath(place)) for place in places]
         elif kind == "execute":
             self.commands.append((call.tool_call, call.subject))
 
     def has_path(self, state: State, path: str) -> bool:
-        """Whether a call that was allowed and runs is about that file."""
+        """Return True if an allowed, running call is about that file."""
         return any(place == os.path.normpath(path) and _runs(state, call) for call, place in self.paths)
 
     def has_command(self, state: State, line: str) -> bool:
@@ -63,9 +61,9 @@ def _runs(state: State, call: str) -> bool:
 def permission(
     state: State, asked: JsonObject, given: Json, options: tuple[Option, ...], directory: Path
 ) -> tuple[OutsideCall, str, list[str]] | None:
-    """The call that an agent asks about, its kind and the files it names; None when the message has no such call.
+    """Return the call that an agent asks about, its kind and the files it names, or None if the message has no such call.
 
-    `given` is the call's input as the message shows it, which is what is decided about.
+    `given` is the call's input as the message shows it, which is what is authorized.
     """
     call = call_of(state, str(asked.get("toolCallId", "")))
     if call is None:
@@ -74,7 +72,7 @@ def permission(
     places = _places(given, asked)
     arguments: JsonObject = dict(given) if isinstance(given, dict) else {"input": given}
     if asked.get("rawInput") in (None, {}) and call.diff:
-        arguments["diff"] = call.diff  # gemini tells what it would write here alone
+        arguments["diff"] = call.diff  # gemini shows what it would write only here
     subject = _subject(kind, arguments, call.title, places, directory)
     outside = OutsideCall(
         call.id,
@@ -89,9 +87,9 @@ def permission(
     return outside, kind, places
 
 
-def _places(given: Json, asked: JsonObject) -> list[str]:
-    """The files that a call names, in its input, its locations and its changes."""
-    fields = given if isinstance(given, dict) else {}
+def _places(arguments: Json, asked: JsonObject) -> list[str]:
+    """Return the files that a call names, in its input, locations and changes."""
+    fields = arguments if isinstance(arguments, dict) else {}
     found = [str(fields[name]) for name in _PATHS if isinstance(fields.get(name), str)]
     for name in ("locations", "content"):
         items = asked.get(name)
@@ -101,26 +99,26 @@ def _places(given: Json, asked: JsonObject) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _subject(kind: str, given: JsonObject, title: str, places: list[str], directory: Path) -> str:
-    """What rules match: a command line, a path, an address."""
+def _subject(kind: str, arguments: JsonObject, title: str, places: list[str], directory: Path) -> str:
+    """Return what rules match: a command line, a path or a URL."""
     for name in _COMMANDS if kind == "execute" else ():
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, str):
             return value
         if isinstance(value, list):
             return shlex.join(str(word) for word in value)
     if places and kind != "execute":
         return shown_path(places[0], directory)
-    address = next((str(given[name]) for name in _ADDRESSES if isinstance(given.get(name), str)), "")
+    address = next((str(arguments[name]) for name in _ADDRESSES if isinstance(arguments.get(name), str)), "")
     return address or title
 
 
 def shown_path(path: str, directory: Path) -> str:
-    """A path as a rule of moot's own tools would have it: relative where it lies below the directory."""
+    """Return a path in the form that rules for moot's own tools use: relative if it is below the directory."""
     whole = Path(os.path.normpath(directory / path))
     return str(whole.relative_to(directory)) if whole.is_relative_to(directory) else str(whole)
 
 
 def line_of(command: str, words: list[str]) -> str:
-    """A command with its words, as a shell would read it; a command that comes alone is taken as a line."""
+    """Return a command with its arguments, quoted for a shell. A command without arguments counts as a command line."""
     return shlex.join([command, *words]) if words else command

@@ -1,4 +1,4 @@
-"""Files that are read and written for an agent, behind the guard that holds moot's own tools too. Sync: for a worker thread."""
+"""Files read and written for an agent, with the same guard as for moot's own tools. Synchronous: for a worker thread."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from moot.agents.outside.rpc import INTERNAL, INVALID_PARAMS
 from moot.errors import MootError, NotFound
 from moot.guard.paths import Paths
 
-__all__ = ["NOT_FOUND", "read_text", "write_text"]
-
 NOT_FOUND = -32002
 LARGEST = 10_000_000
-"""Bytes of a file that is read."""
+"""Maximum number of bytes of a file that is read."""
 
 
 def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
-    """The text, or `limit` lines of it from `line`, which counts from 1. Raises Refuse."""
+    """Return the text, or `limit` lines of it starting at line `line`, from 1. Raise Refuse."""
     try:
         with paths.open_read(path) as stream:
             data = stream.read(LARGEST + 1)
@@ -32,7 +30,7 @@ def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Refuse(INVALID_PARAMS, f"{path} is no UTF-8 text") from error
+        raise Refuse(INVALID_PARAMS, f"{path} is not UTF-8 text") from error
     if line <= 1 and limit is None:
         return text
     first = max(line, 1) - 1
@@ -40,7 +38,7 @@ def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
 
 
 def write_text(paths: Paths, path: str, content: str) -> None:
-    """Puts the text in place of the file, all of it or nothing; missing folders are made. Raises Refuse."""
+    """Replace the file's content atomically; missing folders are created. Raise Refuse."""
     try:
         with paths.open_write(path) as stream:
             stream.write(content.encode("utf-8", "replace"))

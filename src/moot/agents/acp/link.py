@@ -1,4 +1,4 @@
-"""The pipe to an agent: every line recorded before anything is done about it, requests of both sides, and the interrupt."""
+"""The connection to an agent: every line is recorded before it is handled; requests of both sides, and interrupts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ from moot.convert import acp
 from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Link", "Refuse", "Serve", "unknown"]
-
 NOISE = 5_000
-"""Lines that are no message after which an agent is taken to be broken: they would fill the log."""
+"""Number of lines that are not messages after which an agent counts as broken: they would fill the log."""
 INTERRUPT = 0.6
-"""Seconds that an agent gets to end its answer when it is cancelled."""
+"""Seconds that an agent has to end its answer when it is cancelled."""
 QUIET, REPLAY = 0.3, 5.0
-"""Seconds without a line after which a loaded session has told all of it again; at most so many are waited for that."""
+"""Seconds of silence after which the replay of a loaded session is over, and the maximum time to wait for it."""
 
 
 class Refuse(Exception):
-    """What we answer to a request that we don't carry out."""
+    """The error response to a request that moot refuses."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -35,32 +33,32 @@ class Refuse(Exception):
 
 
 Serve = Callable[[Incoming], Awaitable[Json]]
-"""Carries out a request of the agent. Raises Refuse."""
+"""Handler of an agent's request. It may raise Refuse."""
 
 
 class Link:
-    """Speaks with one process for one exchange."""
+    """The connection to one process for one exchange."""
 
     def __init__(self, program: Program, turn: Turn, serve: Serve) -> None:
         self._program = program
         self._turn = turn
         self._serve = serve
         self._rpc = Rpc(self._send)
-        self._asked: list[Incoming] = []
-        """Permissions that nobody has answered."""
+        self._permissions: list[Incoming] = []
+        """Unanswered permission requests."""
         self._pumping = anyio.CancelScope(shield=True)
         self._over = False
         self._lines = 0
         self._news = anyio.Event()
-        """Set and renewed with each read."""
+        """Set and replaced with each read."""
 
     async def pump(self, group: TaskGroup) -> None:
-        """Reads until the agent closes its stdout or `stop` is called. Not to be interrupted: what comes of a cancel is read too."""
+        """Read until the agent closes its stdout or `stop` is called. Shielded from cancellation, to read what follows a cancel."""
         with self._pumping:
             try:
                 async with aclosing(self._program.reads()) as reads:
                     async for lines in reads:
-                        await self._turn.heard(*lines)
+                        await self._turn.record_received(*lines)
                         self._lines += len(lines)
                         for line in lines:
                             incoming = self._rpc.take(line)
@@ -70,9 +68,9 @@ class Link:
                         self._news = anyio.Event()
                         if self.state.noise > NOISE:
                             raise ProviderError(
-                                f"{self._program.argv[0]!r} writes to stdout what is no message: it is no ACP agent, or broken"
+                                f"{self._program.argv[0]!r} writes lines to stdout that are not messages: it is broken or not an ACP agent"
                             )
-                error = self._program.died("ended before its answer was whole", await self._program.ended())
+                error = self._program.died("exited before its answer was complete", await self._program.ended())
             except ProviderError as raised:
                 error = raised
             self._over = True
@@ -80,23 +78,23 @@ class Link:
             self._rpc.fail(error)
 
     def stop(self) -> None:
-        """Ends `pump`."""
+        """End `pump`."""
         self._pumping.cancel()
 
     @property
     def state(self) -> acp.State:
-        """What the translator knows."""
+        """Return the translator's state."""
         state = self._turn.state
         assert isinstance(state, acp.State)
         return state
 
     async def request(self, method: str, params: JsonObject, *, seconds: float | None = None) -> JsonObject:
-        """The result. Raises RpcRefused; ProviderError when the agent is gone, or nothing came in time."""
+        """Return the result. Raise RpcRefused, or ProviderError if the agent is gone or did not answer in time."""
         result = await self._rpc.request(method, params, seconds=seconds)
         return result if isinstance(result, dict) else {}
 
     async def quiet(self) -> None:
-        """Returns when the agent has said nothing for a while: some answer `session/load` before they tell the session again."""
+        """Wait until the agent is silent for a while: some answer `session/load` before they replay the session."""
         with anyio.move_on_after(REPLAY):
             while not self._over:
                 before = self._lines
@@ -105,21 +103,21 @@ class Link:
                     return
 
     async def interrupt(self, session: str) -> None:
-        """Has the agent end its answer, in its own way; returns when it has, or its time is over. Not to be interrupted."""
+        """Ask the agent to end its answer. Return when it has, or its time is over. Shielded from cancellation."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
-                for asked in tuple(self._asked):  # the protocol wants these answered so
-                    await self._rpc.reply(asked, {"outcome": {"outcome": "cancelled"}})
+                for request in tuple(self._permissions):  # the protocol requires this answer
+                    await self._rpc.reply(request, {"outcome": {"outcome": "cancelled"}})
                 await self._rpc.notify("session/cancel", {"sessionId": session})
                 while not self._over and not self.state.stop:
                     await self._news.wait()
             except ProviderError:
-                pass  # it is gone already
+                pass  # it has already exited
 
     async def _answer(self, incoming: Incoming) -> None:
         asks_a_person = incoming.method == "session/request_permission"
         if asks_a_person:
-            self._asked.append(incoming)
+            self._permissions.append(incoming)
         try:
             try:
                 result = await self._serve(incoming)
@@ -127,16 +125,16 @@ class Link:
                 await self._rpc.refuse(incoming, refusal.code, refusal.message)
             else:
                 if asks_a_person:
-                    self._asked.remove(incoming)
+                    self._permissions.remove(incoming)
                 await self._rpc.reply(incoming, result)
         except ProviderError:
-            pass  # it died while it waited; whoever reads its pipe says so
+            pass  # it died while waiting; the reader of its stdout reports that
 
     async def _send(self, line: bytes) -> None:
-        await self._turn.said(line)
+        await self._turn.record_sent(line)
         await self._program.write(line)
 
 
 def unknown(incoming: Incoming) -> Refuse:
-    """The answer to a method that we don't have."""
+    """Return the response to an unknown method."""
     return Refuse(METHOD_NOT_FOUND, f"Method not found: {incoming.method}")

@@ -1,4 +1,4 @@
-"""From a process that was just started to a session that can be asked: what each side can do, the session, its mode and model."""
+"""The handshake, from a process that was just started to an open session: capabilities, the session, its mode and model."""
 
 from __future__ import annotations
 
@@ -11,39 +11,37 @@ from moot.agents.outside.rpc import RpcRefused
 from moot.errors import ConfigError, ProviderError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Opened", "Wanted", "prepare"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the session is to be."""
+    """The requested session."""
 
     directory: str
     session: str = ""
-    """The one to go on with; empty = a new one."""
+    """The session to continue; empty for a new one."""
     planning: bool = False
     mode: str = ""
-    """Asked for by its own name."""
+    """Requested by its own name."""
     model: str = ""
     servers: tuple[JsonObject, ...] = ()
-    """MCP servers, as the protocol writes them."""
+    """MCP servers in the protocol's form."""
     patience: float = 120.0
-    """Seconds for each answer: programs are slow to start on a busy machine."""
+    """Seconds for each response: programs start slowly on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session that waits for its prompt."""
+    """A session ready for its prompt."""
 
     session: str
     takes: JsonObject
     """`promptCapabilities`"""
     fresh: bool
-    """It knows nothing of the conversation."""
+    """It does not have the conversation's history."""
 
 
 async def prepare(link: Link, agent: AcpAgent, wanted: Wanted) -> Opened:
-    """Raises ProviderError with what the agent said, and ConfigError for a mode or model that it has not."""
+    """Open the session. Raise ProviderError with the agent's message, or ConfigError for an unknown mode or model."""
     about: JsonObject = {
         "protocolVersion": VERSION,
         "clientCapabilities": {"fs": {"readTextFile": agent.files, "writeTextFile": agent.files}, "terminal": True},
@@ -62,16 +60,16 @@ async def prepare(link: Link, agent: AcpAgent, wanted: Wanted) -> Opened:
         answer = await _ask(link, agent, "session/new", place, "open a session", wanted, methods)
         session = str(answer.get("sessionId", ""))
         if not session:
-            raise ProviderError(f"{agent.name!r} opened a session and gave it no id", kind="protocol")
+            raise ProviderError(f"{agent.name!r} opened a session without an id", kind="protocol")
     await _set_mode(link, agent, wanted, session, answer)
     await _set_model(link, agent, wanted, session, answer)
     return Opened(session, _object(can, "promptCapabilities"), fresh)
 
 
 async def _old(link: Link, wanted: Wanted, place: JsonObject, can: JsonObject) -> tuple[str, JsonObject]:
-    """The session that the conversation has with this agent, and the answer to its opening; empty when it can't be had any more.
+    """Reopen the conversation's session with this agent. Return its id, empty if it is not available any more, and the response.
 
-    `session/resume` first: it tells nothing again. An agent may have it and not this session, and then still load it.
+    `session/resume` comes first, because it replays nothing. If the agent refuses it for this session, it may still load it.
     """
     if not wanted.session:
         return "", {}
@@ -97,9 +95,9 @@ async def _ask(link: Link, agent: AcpAgent, method: str, params: JsonObject, wha
 
 
 async def _set_mode(link: Link, agent: AcpAgent, wanted: Wanted, session: str, opened: JsonObject) -> None:
-    """Plan is the agent's own mode, so that it plans; in every other mode of moot's the agent asks, and our policy answers.
+    """Set the session's mode: the agent's own plan mode for plan, otherwise a mode in which it asks and moot's policy answers.
 
-    So a rule that denies holds in `auto` too, which it would not in an agent that asks no more.
+    So deny rules hold in `auto` too; an agent that stopped asking would ignore them.
     """
     modes = _object(opened, "modes")
     has = [str(mode.get("id")) for mode in _list(modes.get("availableModes")) if isinstance(mode, dict)]
@@ -113,7 +111,7 @@ async def _set_mode(link: Link, agent: AcpAgent, wanted: Wanted, session: str, o
     if mode is None or mode == current:
         return
     if modes:
-        await _ask(link, agent, "session/set_mode", {"sessionId": session, "modeId": mode}, f"go to its mode {mode!r}", wanted)
+        await _ask(link, agent, "session/set_mode", {"sessionId": session, "modeId": mode}, f"switch to mode {mode!r}", wanted)
     elif option is not None:
         await _set_option(link, agent, wanted, session, option, mode)
 
@@ -143,7 +141,7 @@ def _option(opened: JsonObject, name: str) -> JsonObject | None:
 
 
 def _values(option: JsonObject) -> list[str]:
-    """What may be chosen; groups of values are opened."""
+    """Return the values that may be chosen, including those in groups."""
     found: list[str] = []
     for value in _list(option.get("options")):
         if isinstance(value, dict):
@@ -152,7 +150,7 @@ def _values(option: JsonObject) -> list[str]:
 
 
 def _takes(server: JsonObject, can: JsonObject) -> bool:
-    """Whether the agent can reach an MCP server of that kind; stdio is what all can."""
+    """Return True if the agent can use an MCP server of that kind; all can use stdio."""
     kind = server.get("type")
     return kind is None or _object(can, "mcpCapabilities").get(str(kind)) is True
 

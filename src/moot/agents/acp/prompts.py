@@ -1,4 +1,4 @@
-"""A prompt as content blocks: text, and files in the forms that the agent says it takes."""
+"""Prompts as content blocks: text, and files in the forms that the agent accepts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["content_of"]
-
 _TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part], takes: JsonObject) -> list[Json]:
-    """The content blocks; `takes` are the agent's `promptCapabilities`. A file that it takes in no form is told of in words."""
+    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that it can't accept is described in text."""
     made: list[Json] = [{"type": "text", "text": text}]
     for part in parts:
         if part.get("type") == "file":
@@ -33,7 +31,7 @@ async def _file(context: RunContext, part: Part, takes: JsonObject) -> Json:
         return {"type": "resource_link", "uri": url, "name": name, "mimeType": media_type}
     data = await _data(context, url)
     if data is None:
-        return {"type": "text", "text": f"[{name}: {media_type}, can't be read any more]"}
+        return {"type": "text", "text": f"[{name}: {media_type}, is not available any more]"}
     kind = media_type.partition("/")[0]
     if kind in ("image", "audio") and takes.get(kind) is True:
         return {"type": kind, "mimeType": media_type, "data": b64encode(data).decode()}
@@ -48,7 +46,7 @@ async def _file(context: RunContext, part: Part, takes: JsonObject) -> Json:
 
 
 async def _data(context: RunContext, url: str) -> bytes | None:
-    """The bytes of a `blob:` or `data:` address; None for what leads nowhere."""
+    """Return the bytes of a `blob:` or `data:` URL, or None for a broken one."""
     if url.startswith("blob:"):
         try:
             return await context.ports.blobs.get(url.removeprefix("blob:"))

@@ -1,4 +1,4 @@
-"""MCP servers that an agent is handed, as the protocol writes them."""
+"""MCP servers in the protocol's form."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from moot.types.canonical import Json, JsonObject
 from moot.types.mcp import McpServer
 
-__all__ = ["handed"]
-
 
 def handed(server: McpServer) -> JsonObject:
-    """One entry of `mcpServers`."""
+    """Return one entry of `mcpServers`."""
     if server.command:
-        command = shutil.which(server.command) or server.command  # the protocol wants a whole path
+        command = shutil.which(server.command) or server.command  # the protocol requires an absolute path
         return {"name": server.name, "command": command, "args": list(server.args), "env": _pairs(server.env)}
     return {"type": server.protocol, "name": server.name, "url": server.url, "headers": _pairs(server.headers)}
 

@@ -1,4 +1,4 @@
-"""Runs any agent that speaks the Agent Client Protocol; see the room's own story for what is where."""
+"""The agent service `acp:NAME`: runs any agent that speaks the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -31,28 +31,26 @@ from moot.types.exchange import Ended, Failure
 from moot.types.message import Message
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Acp"]
-
 OPTIONS = ("mode", "model", "patience")
 WAY_OUT = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Variables of ours that every agent gets beside its own: how to reach its model."""
+"""Environment variables that every agent gets in addition to its own, to reach its model."""
 _TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EARLIER = 20_000
-"""Tokens of earlier messages that a session which does not know them is told of."""
+"""Tokens of earlier messages included for a session that does not have them."""
 
 
 def _double(*words: str) -> JsonObject:
-    """Options with which moot's own small agent is driven."""
+    """Return options that run moot's own test agent."""
     spec = find_spec("moot")
     folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
     return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "acp_agent.py"), *words]}
 
 
 class Acp:
-    """The agent service, for the agent of that name; one that the table does not know needs `options.command`."""
+    """The agent service for one agent; an agent that is not in the table needs `options.command`."""
 
     trials: Mapping[str, JsonObject] = {"answer": _double("echo"), "slow": _double("slow")}
 
@@ -61,7 +59,7 @@ class Acp:
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         last = ""
-        """The session of the turn before: a further one goes on in it."""
+        """The session of the previous turn, which the next one continues."""
 
         async def talk(said: Said) -> RunOutcome:
             nonlocal last
@@ -74,7 +72,7 @@ class Acp:
 
 
 class _Leg:
-    """One turn: a process from its start to its end."""
+    """One turn: a process from start to end."""
 
     def __init__(self, agent: AcpAgent, request: RunRequest, context: RunContext, said: Said, session: str) -> None:
         self._agent = agent
@@ -86,8 +84,8 @@ class _Leg:
         self.session = session
 
     async def run(self) -> RunOutcome:
-        """Raises MootError for what was wrong before the agent could say anything."""
-        wanted = await self._wanted()
+        """Run the turn. Raise MootError for errors before the agent's first message."""
+        wanted = await self._session_options()
         turn = await Turn.begin(
             self._request,
             self._context,
@@ -111,11 +109,11 @@ class _Leg:
             ending = await turn.close(ended, failure)
         return outcome_of(ending)
 
-    async def _wanted(self) -> Wanted:
-        """What the session is to be; which messages of the conversation it has not seen is known from here on."""
-        held = None if self.session else await self._context.session()
-        if held is not None and not held.moved:
-            self.session, self._unseen = held.id, held.unseen
+    async def _session_options(self) -> Wanted:
+        """Return the requested session. From here on it is known which messages it lacks."""
+        known_session = None if self.session else await self._context.session()
+        if known_session is not None and not known_session.moved:
+            self.session, self._unseen = known_session.id, known_session.unseen
         patience = self._request.agent.options.get("patience", 120)
         if isinstance(patience, bool) or not isinstance(patience, int | float) or patience <= 0:
             raise ConfigError(f"agents.{self._request.agent.name}.options.patience is {patience!r}; expected seconds, as in 120")
@@ -130,12 +128,12 @@ class _Leg:
         )
 
     def _model(self) -> str:
-        """The model that is asked for, by the agent's own name of it; empty = its own choice."""
+        """Return the requested model by the agent's own name; empty for its default."""
         wanted = self._request.run.model or text_of(self._request, "model") or self._request.agent.model
         return "" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted
 
     async def _converse(self, program: Program, turn: Turn, wanted: Wanted) -> Failure | None:
-        """Asks and has everything served until the answer is whole; why it is not, where it isn't."""
+        """Send the prompt and serve requests until the answer is complete. Return why it is not, or None."""
         async with anyio.create_task_group() as group:
             terminals = Terminals(group)
             serving = Serving(turn, self._request.conversation, directory_of(self._request), terminals)
@@ -156,9 +154,9 @@ class _Leg:
             opened = await prepare(link, self._agent, wanted)
             self.session = opened.session
             await self._context.set_session(opened.session)
-            unseen = await self._earlier() if opened.fresh else self._unseen
+            unseen = await self._earlier_messages() if opened.fresh else self._unseen
             words = told(unseen, self._said.text)
-            if opened.fresh:  # the protocol has no place for instructions
+            if opened.fresh:  # the protocol has no field for instructions
                 agent = self._request.agent
                 words = "\n\n".join(filter(None, (agent.instructions, agent.rules, words)))
             prompt = await content_of(self._context, words, self._said.parts, opened.takes)
@@ -171,7 +169,7 @@ class _Leg:
             return Failure.of(error)
         return None
 
-    async def _earlier(self) -> tuple[Message, ...]:
-        """What a new session has to be told: the conversation up to what was just said."""
+    async def _earlier_messages(self) -> tuple[Message, ...]:
+        """Return the messages that a new session needs: the conversation before the prompt."""
         history = await self._context.history(_EARLIER)
         return tuple(history[:-1] if history and history[-1].role == "user" else history)

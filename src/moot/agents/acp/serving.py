@@ -1,4 +1,4 @@
-"""What an agent wants of us while it answers: a permission, a file, a terminal. Nothing of it happens without moot's policy."""
+"""The agent's requests during a turn: permissions, files, terminals. Everything is subject to moot's policy."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ from moot.types.event import Event
 from moot.types.outside import OutsideCall
 from moot.types.part import is_tool
 
-__all__ = ["Serving"]
-
 Handler = Callable[[JsonObject], Awaitable[Json]]
 
 
 class Serving:
-    """Carries out the requests of one process."""
+    """Handler of the requests of one process."""
 
     def __init__(self, turn: Turn, conversation: Conversation, directory: Path, terminals: Terminals) -> None:
         self._turn = turn
@@ -54,7 +52,7 @@ class Serving:
         }
 
     async def __call__(self, incoming: Incoming) -> Json:
-        """The answer to a request. Raises Refuse."""
+        """Return the response to a request. Raise Refuse."""
         handler = self._handlers.get(incoming.method)
         if handler is None:
             raise unknown(incoming)
@@ -72,10 +70,10 @@ class Serving:
         return state
 
     async def _permission(self, params: JsonObject) -> Json:
-        asked, options = params.get("toolCall"), options_of(params.get("options"))
-        fields: JsonObject = asked if isinstance(asked, dict) else {}
+        request, options = params.get("toolCall"), options_of(params.get("options"))
+        fields: JsonObject = request if isinstance(request, dict) else {}
         found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
-        if found is None:  # of a session that is not the conversation's, or before anything was asked
+        if found is None:  # another session's, or before the prompt
             return {"outcome": {"outcome": "cancelled"}}
         call, kind, places = found
         answer = await self._turn.context.decide(call)
@@ -87,7 +85,7 @@ class Serving:
         return {"outcome": {"outcome": "selected", "optionId": option}}
 
     def _input(self, vendor_id: str) -> Json:
-        """The call's input as the message shows it."""
+        """Return the call's input as the message shows it."""
         ids = [call.id for call in self._state.calls if call.vendor_id == vendor_id]
         parts = [part for part in self._turn.context.message().parts if is_tool(part) and part.get("toolCallId") in ids[-1:]]
         return parts[-1].get("input") if parts else None
@@ -105,21 +103,21 @@ class Serving:
         own = ""
         if not self._grants.has_path(self._state, str(self._directory / path)):
             subject = shown_path(path, self._directory)
-            given: JsonObject = {"path": path, "content": content}
-            own = await self._allowed("write_text_file", "write_file", frozenset({"write"}), subject, given)
+            arguments: JsonObject = {"path": path, "content": content}
+            own = await self._allowed("write_text_file", "write_file", frozenset({"write"}), subject, arguments)
         await self._done(own, partial(files.write_text, self._paths, path, content), f"Wrote {path}.")
         return {}
 
     async def _done(self, own: str, work: Callable[[], str | None], words: str = "") -> str | None:
-        """Does it in a thread, which is waited for; a call of ours gets its output."""
+        """Do the work in a thread and wait for it. Add the output if moot made the call."""
         try:
             result = await to_thread.run_sync(work)
         except Refuse as refusal:
             if own:
-                await self._say(tool_error(own, refusal.message))
+                await self._emit(tool_error(own, refusal.message))
             raise
         if own:
-            await self._say(tool_output(own, words or result or ""))
+            await self._emit(tool_output(own, words or result or ""))
         return result
 
     # ── terminals ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +138,7 @@ class Serving:
         cwd = self._paths.resolve(str(params.get("cwd") or self._directory))
         id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=_count(params, "outputByteLimit"))
         if own:
-            await self._say(tool_output(own, f"Runs as {id}."))
+            await self._emit(tool_output(own, f"Runs as {id}."))
         return {"terminalId": id}
 
     async def _output(self, params: JsonObject) -> Json:
@@ -160,35 +158,35 @@ class Serving:
     def _known(self, params: JsonObject) -> str:
         id = _text(params, "terminalId")
         if id not in self._terminals:
-            raise Refuse(INVALID_PARAMS, f"there is no terminal {id!r}")
+            raise Refuse(INVALID_PARAMS, f"terminal {id!r} not found")
         return id
 
     # ── what no permission was asked for ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, given: JsonObject) -> str:
-        """Policy's yes to a request that belongs to no allowed call; the id of a call that was made up to show it, or nothing.
+    async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
+        """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
 
-        It is shown at the call that runs; where none does, a call of its own is. Raises Refuse.
+        It is shown at the running call, or else at a call of its own. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
-        own = "" if running else await self._begun(name, given)
+        own = "" if running else await self._start_call(name, arguments)
         answer = await self._turn.context.decide(
-            OutsideCall(running[-1] if running else own, name, subject, dumps(given), effects, subject, like=like)
+            OutsideCall(running[-1] if running else own, name, subject, dumps(arguments), effects, subject, like=like)
         )
         if answer.approved:
             return own
         if own:
-            await self._say(tool_denied(own))
-        raise Refuse(INTERNAL, answer.reason or "a person said no")
+            await self._emit(tool_denied(own))
+        raise Refuse(INTERNAL, answer.reason or "the user denied it")
 
-    async def _begun(self, name: str, given: JsonObject) -> str:
+    async def _start_call(self, name: str, arguments: JsonObject) -> str:
         self._own += 1
         id = f"moot.{self._turn.number}.{self._own}"
         head: JsonObject = {"toolCallId": id, "toolName": name, "providerExecuted": True, "dynamic": True}
-        await self._say({"type": "tool-input-available", **head, "input": given})
+        await self._emit({"type": "tool-input-available", **head, "input": arguments})
         return id
 
-    async def _say(self, *chunks: Chunk) -> None:
+    async def _emit(self, *chunks: Chunk) -> None:
         await self._turn.context.append(Event("chunks", chunks))
 
 

@@ -1,4 +1,4 @@
-"""Commands that are run for an agent: in groups of their own, their output kept to a size, all of them dead when the run ends."""
+"""Commands run for an agent: in process groups of their own, with limited output, all killed when the run ends."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from moot.guard.environment import child_environment, forbidden
 from moot.guard.processes import Child, spawn
 from moot.types.canonical import JsonObject
 
-__all__ = ["Terminals"]
-
 KEPT, MOST_KEPT = 1_000_000, 8_000_000
-"""Bytes of output that are kept where the agent does not say, and at most: the last ones."""
+"""Bytes of output kept by default, and at most. The last bytes are kept."""
 _READ = 1 << 16
 
 
@@ -32,7 +30,7 @@ class _Terminal:
         self._dropped = False
 
     async def read(self) -> None:
-        """Until it has ended and its pipe is closed, or nobody listens any more."""
+        """Read until it has ended and its pipe is closed, or reading is cancelled."""
         stdout = self.child.stdout
         assert stdout is not None
         while data := await stdout.read(_READ):
@@ -44,12 +42,12 @@ class _Terminal:
         self.ended.set()
 
     def told(self) -> JsonObject:
-        """Its output so far; whole characters only."""
+        """Return its output so far, without incomplete characters."""
         data = bytes(self._output)
         while self._dropped and data and data[0] & 0xC0 == 0x80:
             data = data[1:]
-        said: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
-        return {**said, "exitStatus": self.status()} if self.ended.is_set() else said
+        result: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
+        return {**result, "exitStatus": self.status()} if self.ended.is_set() else result
 
     def status(self) -> JsonObject:
         if self.code is None or self.code >= 0:
@@ -58,7 +56,7 @@ class _Terminal:
 
 
 class Terminals:
-    """Those of one process."""
+    """The terminals of one process."""
 
     def __init__(self, group: TaskGroup) -> None:
         self._group = group
@@ -66,11 +64,11 @@ class Terminals:
         self._made = 0
 
     async def create(self, command: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], keep: int | None) -> str:
-        """Runs it; its id. Raises Refused when it can't be started."""
+        """Run a command and return its terminal's id. Raise Refused if it can't be started."""
         argv = [command, *words]
         variables = {**child_environment(), **{name: value for name, value in env.items() if not forbidden(name)}}
         if not words and shutil.which(command, path=variables["PATH"]) is None:
-            argv = ["/bin/sh", "-c", command]  # some agents give a whole line as the command
+            argv = ["/bin/sh", "-c", command]  # some agents send a whole command line
         child = await spawn(argv, cwd=cwd, env=variables, stderr="stdout")
         terminal = _Terminal(child, min(KEPT if keep is None else keep, MOST_KEPT))
         self._made += 1
@@ -86,25 +84,25 @@ class Terminals:
         return self._terminals[id].told()
 
     async def wait(self, id: str) -> JsonObject:
-        """How it ended, once it has."""
+        """Wait for the end and return how it ended."""
         terminal = self._terminals[id]
         await terminal.ended.wait()
         return terminal.status()
 
     async def kill(self, id: str) -> None:
-        """Ends it; its output can still be had."""
+        """Kill it; its output stays available."""
         terminal = self._terminals[id]
         await terminal.child.kill(0)
         terminal.code = terminal.child.process.returncode
         terminal.ended.set()
 
     async def release(self, id: str) -> None:
-        """Ends it and forgets it."""
+        """Kill it and forget it."""
         await self.kill(id)
         del self._terminals[id]
 
     async def close(self) -> None:
-        """Ends all of them; not to be interrupted."""
+        """Kill all of them. Shielded from cancellation."""
         with anyio.CancelScope(shield=True):
             for id in tuple(self._terminals):
                 await self.release(id)

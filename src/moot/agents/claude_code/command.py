@@ -1,4 +1,4 @@
-"""How Claude Code is started: which program, with which words, in which environment."""
+"""The command line of Claude Code: its program, arguments and environment."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.mcp import McpServer
 from moot.types.run import RunRequest
 
-__all__ = ["INSTALL", "MODES", "Begins", "arguments_of", "environment_of", "handed", "kept_names", "model_of", "program"]
-
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
-"""Its own looser modes ask nobody, so no rule of moot would hold there: it asks about everything, and our policy says yes."""
+"""Its looser modes don't ask, so moot's rules would not apply. It asks about everything instead, and moot's policy answers."""
 SERVER = "moot"
-"""The name of the MCP server that our own tools are in."""
+"""The name of the MCP server that provides moot's tools."""
 
 _SPOKEN = (
     *("--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--include-partial-messages"),
@@ -31,25 +29,25 @@ _SPOKEN = (
 _KEPT = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "AWS_", "CLOUD_ML_", "VERTEX_", "GOOGLE_", "AZURE_", "OTEL_", "BASH_")
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 _OF_ANOTHER = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"})
-"""Set where moot itself is run by Claude Code."""
+"""Set if Claude Code runs moot."""
 _EFFORTS = frozenset({"low", "medium", "high", "max"})
 
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """Where a turn begins: in a new session, further on in one, or in a fork of one."""
+    """The start of a turn: a new session, an existing one, or a fork of one."""
 
     session: str = ""
     fork: bool = False
     at: str = ""
-    """The uuid of the line behind which the fork begins; empty = the session's end."""
+    """The uuid of the line after which the fork starts; empty for the session's end."""
 
 
 def program() -> str:
-    """The bundled program, else one on the PATH. Raises ConfigError."""
+    """Return the bundled program, else one on the PATH. Raise ConfigError."""
     found = find_spec("claude_agent_sdk")
     if found is None or found.origin is None:
-        raise ConfigError("the package 'claude-agent-sdk' is not installed, so there is no Claude Code", fix=INSTALL)
+        raise ConfigError("the package 'claude-agent-sdk' is not installed; it contains Claude Code", fix=INSTALL)
     bundled = Path(found.origin).parent / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
     if bundled.is_file():
         return str(bundled)
@@ -60,12 +58,12 @@ def program() -> str:
 
 
 def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins, *, serves: bool) -> tuple[str, ...]:
-    """The whole command line. `serves`: tools of ours are handed in."""
+    """Return the whole command line. `serves` means that moot provides tools."""
     words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
     if model := model_of(request):
         words += ["--model", model]
-    if told := "\n\n".join(text for text in (request.agent.instructions, request.agent.rules) if text):
-        words += ["--append-system-prompt", told]
+    if system_prompt := "\n\n".join(text for text in (request.agent.instructions, request.agent.rules) if text):
+        words += ["--append-system-prompt", system_prompt]
     steps = request.settings.get("max_steps")
     if turns := (steps if isinstance(steps, int) else 0) or request.agent.max_steps:
         words += ["--max-turns", str(turns)]
@@ -75,7 +73,7 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins
     if serves:
         server: JsonObject = {"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}}
         words += ["--mcp-config", dumps(server).decode()]
-    # with `=` a value that begins with a dash stays a value
+    # with `=`, a value may start with a dash
     if begins.session:
         words.append(f"--resume={begins.session}")
     if begins.session and begins.fork:
@@ -85,7 +83,7 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins
 
 
 def handed(servers: Sequence[McpServer]) -> JsonObject:
-    """Servers as Claude Code takes them."""
+    """Return MCP servers in Claude Code's form."""
     return {
         server.name: {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
         if server.command
@@ -95,21 +93,21 @@ def handed(servers: Sequence[McpServer]) -> JsonObject:
 
 
 def model_of(request: RunRequest) -> str:
-    """The model that is asked for, in the agent's own words; empty = its own choice."""
+    """Return the requested model by Claude Code's own name; empty for its default."""
     wanted = request.run.model or ("" if request.agent.model == "main" else request.agent.model)
     return wanted.rpartition("@")[0] if "@" in wanted else wanted
 
 
 def environment_of(launch: Launch) -> dict[str, str]:
-    """What is laid over a child's usual environment."""
-    given = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
+    """Return the variables added to a child's usual environment."""
+    variables = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        given["IS_SANDBOX"] = "1"  # as root it refuses to start in some modes where it does not know that it is in a container
-    return {**given, **launch.env}
+        variables["IS_SANDBOX"] = "1"  # as root it refuses some modes outside of a container
+    return {**variables, **launch.env}
 
 
 def kept_names(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The names of our own environment that it needs: its account, its settings, the way out."""
+    """Return the names of our environment variables that it needs: account, settings, network."""
     return tuple(
         name for name in environ if (name.startswith(_KEPT) or name.upper() in _PROXIES or name == "IS_SANDBOX") and name not in _OF_ANOTHER
     )

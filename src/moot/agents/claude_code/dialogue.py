@@ -1,6 +1,6 @@
-"""The control protocol of Claude Code for one turn: lines in and out, what it asks, how it is interrupted, when it is done.
+"""The control protocol of Claude Code for one turn: lines in and out, requests, interrupts, the end.
 
-Reading goes on under a cancel: the interrupt is its own way to stop, and it has a second for it.
+Reading continues during a cancel: the program is interrupted by a request of its own protocol, and has a second to stop.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ from moot.errors import MootError
 from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
 from moot.types.context import RunContext
 
-__all__ = ["Dialogue"]
-
 _GRACE = 1.0
-"""Seconds that it has to end once it is done, or interrupted."""
+"""Seconds that the program has to exit after its end or an interrupt."""
 _CONNECTING = 60.0
-"""Seconds that MCP servers get to be there; what is not goes on connecting beside the answer."""
+"""Seconds to wait for MCP servers; the others keep connecting during the answer."""
 _TASKS = frozenset({"local_agent", "local_workflow"})
 _TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _LOST = ("No conversation found with session ID", "No message found with message.uuid")
 
 
 class Dialogue:
-    """One process and one prompt. `run` returns when it is over, and raises what went wrong on our side."""
+    """One process and one prompt. `run` returns at the end, and raises errors on moot's side."""
 
     def __init__(self, context: RunContext, turn: Turn, program: Program, served: Served) -> None:
         self.results = 0
-        """How often it said that it has answered."""
+        """Number of results received."""
         self.session = ""
         self.lost = False
-        """Whether it doesn't know the session that it was to go on in."""
+        """The session to continue is unknown to the program."""
         self._context = context
         self._turn = turn
         self._program = program
@@ -49,26 +47,26 @@ class Dialogue:
         self._state: Json = None
         self._tasks: set[str] = set()
         self._open: dict[str, tuple[anyio.CancelScope, anyio.Event]] = {}
-        """Its requests that have no answer yet."""
+        """Its requests without a response."""
         self._requests = 0
         self._over = anyio.Event()
         self._answered = anyio.Event()
         """Set by the next result, and by the end."""
-        self._waits = ""
-        """The request whose answer is waited for."""
-        self._wanted: tuple[str, ...] = ()
-        """The MCP servers that it hands over."""
-        self._heard = anyio.Event()
-        """It came, or nothing comes any more."""
+        self._awaited_id = ""
+        """The request whose response is awaited."""
+        self._server_names: tuple[str, ...] = ()
+        """The MCP servers that moot provides."""
+        self._response_event = anyio.Event()
+        """The awaited response arrived, or the connection has ended."""
         self._reading = anyio.CancelScope(shield=True)
         self._failure: MootError | None = None
 
     async def run(self, prompt: JsonObject, servers: JsonObject) -> None:
-        """Hands over the MCP servers, says the prompt and answers until it is done. Cancelled, it interrupts first."""
+        """Provide the MCP servers, send the prompt and serve requests until the end. If cancelled, interrupt the program first."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._guarded, self._read, group)
+            group.start_soon(self._guard, self._read, group)
             try:
-                await self._guarded(self._begin, prompt, servers)
+                await self._guard(self._begin, prompt, servers)
                 await self._over.wait()
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
@@ -81,35 +79,35 @@ class Dialogue:
             raise self._failure
 
     async def _begin(self, prompt: JsonObject, servers: JsonObject) -> None:
-        await self._say(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
-        if servers:  # they are there before the prompt: what it finds then are its tools
+        await self._send_line(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
+        if servers:  # before the prompt, so that it starts with these tools
             request = self.request(subtype="mcp_set_servers", servers=servers)
-            self._waits, self._wanted = str(request["request_id"]), tuple(servers)
-            await self._say(request)
+            self._awaited_id, self._server_names = str(request["request_id"]), tuple(servers)
+            await self._send_line(request)
             with anyio.move_on_after(_CONNECTING):
-                await self._heard.wait()
-        await self._say(prompt)
+                await self._response_event.wait()
+        await self._send_line(prompt)
 
     async def _connected(self, message: JsonObject) -> None:
-        """The answer about the servers: says which are not there."""
+        """Handle the response about the servers: report those that are not connected."""
         response = as_object(message.get("response"))
-        if not self._waits or response.get("request_id") != self._waits:
+        if not self._awaited_id or response.get("request_id") != self._awaited_id:
             return
-        self._waits = ""
+        self._awaited_id = ""
         missing = as_object(as_object(response.get("response")).get("errors"))
-        if response.get("subtype") == "error":  # one that does not take servers in this way
-            missing = dict.fromkeys(self._wanted, response.get("error"))
+        if response.get("subtype") == "error":  # a version that does not accept servers this way
+            missing = dict.fromkeys(self._server_names, response.get("error"))
         for name, why in missing.items():
             await self._context.append(unreached(name, str(why or "")))
-        self._heard.set()
+        self._response_event.set()
 
     def request(self, **fields: Json) -> JsonObject:
-        """A request of ours."""
+        """Create a request of moot's."""
         self._requests += 1
         return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
 
-    async def _guarded(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Keeps what goes wrong on our side, so that it is raised once and as it is; the dialogue is over then."""
+    async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Store an error on moot's side, so that it is raised once and unwrapped; it ends the dialogue."""
         try:
             await work(*arguments)
         except MootError as error:
@@ -121,16 +119,16 @@ class Dialogue:
         with self._reading:
             async for lines in self._program.reads():
                 for batch in _batches(lines):
-                    await self._turn.heard(*batch)
+                    await self._turn.record_received(*batch)
                     for line in batch:
                         await self._act(line, group)
                 self._close_when_done()
         self._over.set()
         self._answered.set()
-        self._heard.set()
+        self._response_event.set()
 
     def _close_when_done(self) -> None:
-        """Lets it end when nothing more comes: a result ends a turn, but a sub-agent in the background wakes it for another."""
+        """Close stdin if nothing more will come: a result ends a turn, but a sub-agent in the background starts another."""
         if self.results and self._state in (None, "idle") and not self._tasks and not self._open:
             self._program.close_stdin()
             self._reading.deadline = min(self._reading.deadline, anyio.current_time() + _GRACE)
@@ -145,7 +143,7 @@ class Dialogue:
         match message.get("type"):
             case "control_request":
                 scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
-                group.start_soon(self._guarded, self._answer, _exactly(line, message), scope, over)
+                group.start_soon(self._guard, self._answer, _exactly(line, message), scope, over)
             case "control_response":
                 await self._connected(message)
             case "control_cancel_request":
@@ -188,17 +186,17 @@ class Dialogue:
                         answer = await self._served.answer(inner, call_id(self._turn.state, _call_meant(inner)))
                         response = _success(id, {"mcp_response": answer})
                     case other:
-                        response = _failure(id, f"moot does not know the request {other!r}")
+                        response = _failure(id, f"unknown request {other!r}")
             finally:
                 self._open.pop(id, None)
                 over.set()
-            await self._say(response)
+            await self._send_line(response)
         self._close_when_done()
 
     async def _withdraw(self, id: str) -> None:
-        """It does not wait for that answer any more; returns once that is in the log, for the call's output may be next."""
-        if (asked := self._open.get(id)) is not None:
-            scope, over = asked
+        """Handle a withdrawn request. Return once that is in the log, because the call's output may be next."""
+        if (request := self._open.get(id)) is not None:
+            scope, over = request
             scope.cancel()
             await over.wait()
 
@@ -213,22 +211,22 @@ class Dialogue:
             self._served.decided(id)
         return reply_to(request, answer)
 
-    async def _say(self, *messages: JsonObject) -> None:
+    async def _send_line(self, *messages: JsonObject) -> None:
         lines = [dumps(message) + b"\n" for message in messages]
-        await self._turn.said(*lines)
+        await self._turn.record_sent(*lines)
         for line in lines:
             await self._program.write(line)
 
     async def _interrupt(self) -> None:
         with anyio.move_on_after(_GRACE):
-            await self._guarded(self._say, self.request(subtype="interrupt"))
+            await self._guard(self._send_line, self.request(subtype="interrupt"))
             self._answered = anyio.Event()
             await self._answered.wait()
         self._reading.cancel()
 
 
 def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """The lines of one read, parted behind each that takes a question back: what follows may be the outcome of what was asked."""
+    """Split the lines of one read after each withdrawal of a question, because the next lines may contain its outcome."""
     begin = 0
     for at, line in enumerate(lines, 1):
         if b'"control_cancel_request"' in line or at == len(lines):
@@ -237,7 +235,7 @@ def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
 
 
 def _exactly(line: bytes, message: JsonObject) -> JsonObject:
-    """The message with every digit of its integers: arguments go back as they came."""
+    """Return the message with exact integers: arguments are sent back unchanged."""
     try:
         exact = loads_exact(line)
     except ValueError:
@@ -254,7 +252,7 @@ def _failure(id: str, words: str) -> JsonObject:
 
 
 def _call_meant(message: JsonObject) -> str:
-    """The id of the call that an MCP message is for."""
+    """Return the id of the call that an MCP message is for."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return str(meta.get("claudecode/toolUseId", "")) if isinstance(meta, dict) else ""

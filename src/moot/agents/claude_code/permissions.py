@@ -1,4 +1,4 @@
-"""A call that Claude Code asks about, as moot's policy and a person see it, and the answer in its words."""
+"""Permission requests of Claude Code as calls for moot's policy and the user, and the responses in its form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from moot.types.effect import Effect
 from moot.types.outside import Option, OutsideAnswer, OutsideCall
 from moot.types.tool import Tool
 
-__all__ = ["QUESTION", "call_of", "reply_to"]
-
 QUESTION = "AskUserQuestion"
 _YES, _NO = Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once")
 _HELD = "as long as this run lasts"
@@ -21,13 +19,13 @@ _EVERYTHING: frozenset[Effect] = frozenset({"read", "write", "execute", "network
 
 @dataclass(frozen=True, slots=True)
 class _Like:
-    """What a tool of Claude Code's does, in moot's terms."""
+    """The equivalent of a Claude Code tool in moot's terms."""
 
     effects: frozenset[Effect]
     subject: str = ""
     """The argument that rules match."""
     tool: str = ""
-    """The tool of moot that does the same."""
+    """The equivalent tool of moot."""
 
 
 def _like(*effects: Effect, subject: str = "", tool: str = "") -> _Like:
@@ -52,19 +50,19 @@ _TOOLS: Mapping[str, _Like] = {
 
 
 def call_of(request: JsonObject, id: str, own: Mapping[str, Tool]) -> OutsideCall:
-    """What `can_use_tool` asks; `id` is the call's in the message, `own` are tools of ours by the names that it has for them."""
+    """Return the call of a `can_use_tool` request. `id` is the call's id in the message, `own` are moot's tools by Claude Code's names."""
     name = str(request.get("tool_name", ""))
-    given = request.get("input")
-    arguments: JsonObject = given if isinstance(given, dict) else {}
+    value = request.get("input")
+    arguments: JsonObject = value if isinstance(value, dict) else {}
     like = _TOOLS.get(name, _Like(_EVERYTHING))
     subject = str(arguments.get(like.subject, "")) if like.subject else ""
     if (tool := own.get(name)) is not None:
         like, subject = _Like(tool.effects, tool=tool.name), subject_of(arguments)
-    said = request.get("title") or request.get("description") or request.get("display_name")
+    text = request.get("title") or request.get("description") or request.get("display_name")
     return OutsideCall(
         tool_call=id,
         name=name,
-        title=str(said or name),
+        title=str(text or name),
         arguments=dumps(arguments),
         effects=like.effects,
         subject=subject,
@@ -75,17 +73,17 @@ def call_of(request: JsonObject, id: str, own: Mapping[str, Tool]) -> OutsideCal
 
 
 def reply_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
-    """The answer as `can_use_tool` takes it."""
+    """Return the response to `can_use_tool`."""
     if not answer.approved:
-        return {"behavior": "deny", "message": answer.reason or "The person said no."}
-    given = request.get("input")
-    arguments: Json = loads_exact(answer.arguments) if answer.arguments is not None else given
+        return {"behavior": "deny", "message": answer.reason or "The user denied this call."}
+    value = request.get("input")
+    arguments: Json = loads_exact(answer.arguments) if answer.arguments is not None else value
     reply: JsonObject = {"behavior": "allow", "updatedInput": arguments if isinstance(arguments, dict) else {}}
     chosen = answer.option.id if answer.option is not None else ""
     number = chosen.removeprefix("suggestion-")
     suggestions = _suggestions(request)
     if number != chosen and number.isdecimal() and int(number) < len(suggestions):
-        # what stands for longer than a run is moot's to keep, so nothing is written into the agent's own settings
+        # moot stores lasting permissions itself, so nothing is written into the agent's own settings
         reply["updatedPermissions"] = [{**suggestions[int(number)], "destination": "session"}]
     return reply
 
@@ -96,13 +94,13 @@ def _suggestions(request: JsonObject) -> list[JsonObject]:
 
 
 def _suggested(request: JsonObject) -> tuple[Option, ...]:
-    """What it suggests to allow with a yes, as further options."""
+    """Return its suggestions of what to allow with a yes, as further options."""
     labels = [_label(item) for item in _suggestions(request)]
     return tuple(Option(f"suggestion-{at}", label, "allow_always") for at, label in enumerate(labels) if label)
 
 
 def _label(suggestion: JsonObject) -> str:
-    """In words; empty for what we can't tell in words, so nobody could say yes to it."""
+    """Return the label of a suggestion; empty for one that can't be described, so that it is not offered."""
     match suggestion.get("type"):
         case "addRules" if suggestion.get("behavior") == "allow":
             rules = suggestion.get("rules")

@@ -1,4 +1,4 @@
-"""What Claude Code is told of a prompt: its text, and its files as blocks of the Messages API."""
+"""Prompts for Claude Code: text, and files as blocks of the Messages API."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["content_of"]
-
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part]) -> Json:
-    """The text alone, or a list of blocks where files come with it. A file that it can't take is named in words."""
+    """Return the text, or a list of blocks if there are files. A file that it can't accept is described in text."""
     blocks: list[Json] = [block for part in parts if part.get("type") == "file" if (block := await _piece(context, part))]
     return [*blocks, {"type": "text", "text": text}] if blocks else text
 
@@ -45,7 +43,7 @@ def _link(part: Part, url: str, media_type: str) -> JsonObject:
 
 
 async def _encoded(context: RunContext, url: str) -> str | None:
-    """The bytes in base64; None for what lies elsewhere."""
+    """Return the bytes in base64, or None if they are stored elsewhere."""
     if url.startswith("blob:"):
         data = await context.ports.blobs.get(url.removeprefix("blob:"))
         return base64.b64encode(data).decode()

@@ -1,4 +1,4 @@
-"""Questions that Claude Code asks the person, as moot asks questions; the replies in its words."""
+"""Claude Code's questions to the user in moot's form, and the answers in its form."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import replace
 from moot.types.canonical import Json, JsonObject
 from moot.types.outside import OutsideAnswer, OutsideCall
 
-__all__ = ["answers_to", "asked_in"]
-
 
 def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
-    """The call with its questions in the shape of moot's own."""
+    """Return the call with its questions in moot's form."""
     questions: list[Json] = []
     for question in _questions(request):
         offered = question.get("options")
@@ -26,19 +24,19 @@ def asked_in(call: OutsideCall, request: JsonObject) -> OutsideCall:
 
 
 def answers_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
-    """The replies, by the texts of the questions."""
+    """Return the answers, keyed by the questions' texts."""
     if not answer.approved:
-        return {"behavior": "deny", "message": answer.reason or "The person did not answer."}
+        return {"behavior": "deny", "message": answer.reason or "The user did not answer."}
     replies = answer.value if isinstance(answer.value, list) else []
     answers: JsonObject = {}
     for question, reply in zip(_questions(request), replies, strict=False):
         texts = [str(text) for text in reply] if isinstance(reply, list) else [str(reply)]
         answers[str(question.get("question", ""))] = ", ".join(texts) or "(no answer)"
-    given = request.get("input")
-    return {"behavior": "allow", "updatedInput": {**(given if isinstance(given, dict) else {}), "answers": answers}}
+    arguments = request.get("input")
+    return {"behavior": "allow", "updatedInput": {**(arguments if isinstance(arguments, dict) else {}), "answers": answers}}
 
 
 def _questions(request: JsonObject) -> list[JsonObject]:
-    given = request.get("input")
-    asked = given.get("questions") if isinstance(given, dict) else None
-    return [question for question in asked if isinstance(question, dict)] if isinstance(asked, list) else []
+    arguments = request.get("input")
+    questions = arguments.get("questions") if isinstance(arguments, dict) else None
+    return [question for question in questions if isinstance(question, dict)] if isinstance(questions, list) else []

@@ -1,4 +1,4 @@
-"""The agent service `claude-code`: a turn from its prompt to its end."""
+"""The agent service `claude-code`: a turn from prompt to end."""
 
 from __future__ import annotations
 
@@ -27,21 +27,19 @@ from moot.types.message import Message
 from moot.types.outside import Session
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["ClaudeCode"]
-
 _EARLIER = 20_000
-"""Tokens of earlier messages that a new session is told of at most."""
+"""Maximum number of tokens of earlier messages included for a new session."""
 
 
 def _double(behaviour: str) -> JsonObject:
-    """Options with which a double of the program is driven."""
+    """Return options that run a test double of the program."""
     spec = find_spec("moot")
     folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
     return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "claude_program.py"), behaviour]}
 
 
 class ClaudeCode:
-    """Runs agents of type `claude-code`. Its options: `command`, `args`, `env`."""
+    """The agent service for `claude-code`. Its options: `command`, `args`, `env`."""
 
     trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
 
@@ -50,20 +48,20 @@ class ClaudeCode:
 
 
 class _Leg:
-    """What the turns of one leg share: the session that they are made in."""
+    """State shared by the turns of one leg: their session."""
 
     def __init__(self, request: RunRequest, context: RunContext) -> None:
         self._request = request
         self._context = context
         self._session = request.run.agent_session_id or ""
-        """Of this run's own earlier turns."""
+        """Set by this run's own earlier turns."""
 
     async def run(self) -> RunOutcome:
         return await run_leg(self._request, self._context, self._talk)
 
     async def _talk(self, said: Said) -> RunOutcome:
         tools = own_tools(self._request.agent)
-        begins, prompt = await self._beginning(said)
+        begins, prompt = await self._session_start(said)
         turn = await Turn.begin(
             self._request,
             self._context,
@@ -78,7 +76,7 @@ class _Leg:
         try:
             dialogue, failure = await self._process(turn, said, begins, prompt, Served(self._context, tools, said.number))
             if dialogue.lost and begins.session:
-                prompt = told(await self._earlier(), said.text)
+                prompt = told(await self._earlier_messages(), said.text)
                 dialogue, failure = await self._process(turn, said, Begins(), prompt, Served(self._context, tools, said.number))
             self._session = dialogue.session or self._session
             ended = "eof" if dialogue.results else "cut"
@@ -93,7 +91,7 @@ class _Leg:
         return outcome_of(ending)
 
     async def _process(self, turn: Turn, said: Said, begins: Begins, prompt: str, served: Served) -> tuple[Dialogue, Failure | None]:
-        """One process for the prompt; how it failed where it did not answer at all."""
+        """Run one process for the prompt. Return the failure if it did not answer at all."""
         request, context = self._request, self._context
         launch = launch_of(request, (program(),)) if "command" not in request.agent.options else launch_of(request, ())
         words = arguments_of(request, launch, context.mode, begins, serves=bool(served.tools))
@@ -108,19 +106,19 @@ class _Leg:
             )
             if dialogue.results:
                 return dialogue, None
-            return dialogue, Failure.of(runs.died("ended before it answered", await runs.ended()))
+            return dialogue, Failure.of(runs.died("exited before it answered", await runs.ended()))
 
-    async def _beginning(self, said: Said) -> tuple[Begins, str]:
-        """Where the turn begins, and its prompt with what that session has not seen."""
+    async def _session_start(self, said: Said) -> tuple[Begins, str]:
+        """Return where the turn starts, and the prompt with the messages that its session lacks."""
         if self._session:
             return Begins(self._session), said.text
         session = await self._context.session()
         if session is None:
-            return Begins(), told(await self._earlier(), said.text)
+            return Begins(), told(await self._earlier_messages(), said.text)
         return Begins(session.id, session.moved, _place(session)), told(session.unseen, said.text)
 
-    async def _earlier(self) -> list[Message]:
-        """The branch before the prompt."""
+    async def _earlier_messages(self) -> list[Message]:
+        """Return the branch before the prompt."""
         messages = await self._context.history(_EARLIER)
         while messages and messages[-1].role == "user":
             messages = messages[:-1]
@@ -128,7 +126,7 @@ class _Leg:
 
 
 def _place(session: Session) -> str:
-    """The line of the session that ends the answer which the branch goes on from."""
+    """Return the line of the session that ends the answer which the branch continues."""
     steps = session.last.metadata.get("steps")
     last: Json = steps[-1] if isinstance(steps, list) and steps else None
     facts: JsonObject = last if isinstance(last, dict) else {}

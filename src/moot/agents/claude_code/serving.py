@@ -1,6 +1,6 @@
-"""moot's own tools for Claude Code: an MCP server whose messages ride in the control protocol.
+"""moot's tools for Claude Code: an MCP server whose messages are embedded in the control protocol.
 
-A call was decided when the agent asked whether it may make it; one that it makes without asking is decided here.
+A call is authorized when the agent asks for permission; a call made without asking is authorized here.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.context import Parked, Result, RunContext, Unknown
 from moot.types.tool import Tool, ToolOutput
 
-__all__ = ["Served", "own_tools"]
-
 _PROTOCOL = "2025-06-18"
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
-_ASKS = "this tool asks a person something, which it can't do from here"
-_UNKNOWN = "moot was stopped while this ran; nobody knows whether it took effect, and it was not repeated"
+_ASKS = "this tool asks the user a question, which is not possible here"
+_UNKNOWN = "moot was stopped while this call ran; whether it took effect is unknown, and it was not repeated"
 
 
 def own_tools(agent: Agent) -> dict[str, Tool]:
-    """The tools that the agent names, by the names that Claude Code has for them. Raises UsageError for a name that is no tool."""
+    """Return moot's tools that the agent names, by their names in Claude Code. Raise UsageError for an unknown tool."""
     tools = [tool_named(name) for name in agent.tools or ()]
     return {f"mcp__{SERVER}__{tool.name}": tool for tool in tools if agent.role == "write" or tool.effects <= {"read"}}
 
 
 class Served:
-    """The server of one turn."""
+    """The MCP server of one turn."""
 
     def __init__(self, context: RunContext, tools: Mapping[str, Tool], number: int) -> None:
         self.tools = tools
@@ -42,11 +40,11 @@ class Served:
         self._decided: set[str] = set()
 
     def decided(self, id: str) -> None:
-        """A call by its id in the message was allowed."""
+        """Record that a call, by its id in the message, was allowed."""
         self._decided.add(id)
 
     async def answer(self, message: JsonObject, call_id: str) -> JsonObject:
-        """The answer to one JSON-RPC message; to a notification an empty result, as the control protocol wants one."""
+        """Return the response to one JSON-RPC message; a notification gets an empty result, which the control protocol requires."""
         params = message.get("params")
         result = await self._result(str(message.get("method", "")), params if isinstance(params, dict) else {}, call_id)
         return {"jsonrpc": "2.0", "id": message.get("id"), **result} if "id" in message else {"jsonrpc": "2.0", "result": {}}
@@ -66,14 +64,14 @@ class Served:
             case _ if method.startswith("notifications/"):
                 return {"result": {}}
             case _:
-                return {"error": {"code": _METHOD_NOT_FOUND, "message": f"{method!r} is not known here"}}
+                return {"error": {"code": _METHOD_NOT_FOUND, "message": f"{method!r} is not supported"}}
 
     async def _call(self, params: JsonObject, call_id: str) -> JsonObject:
-        name, given = str(params.get("name", "")), params.get("arguments")
+        name, value = str(params.get("name", "")), params.get("arguments")
         tool = self.tools.get(f"mcp__{SERVER}__{name}")
         if tool is None:
-            return {"error": {"code": _INVALID_PARAMS, "message": f"there is no tool named {name!r}"}}
-        arguments: JsonObject = given if isinstance(given, dict) else {}
+            return {"error": {"code": _INVALID_PARAMS, "message": f"tool {name!r} not found"}}
+        arguments: JsonObject = value if isinstance(value, dict) else {}
         if call_id not in self._decided:
             request: JsonObject = {"tool_name": f"mcp__{SERVER}__{name}", "input": arguments}
             answer = await self._context.decide(call_of(request, call_id, self.tools))

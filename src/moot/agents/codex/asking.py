@@ -1,4 +1,4 @@
-"""What Codex asks before it does something, as calls to decide; and what was decided, in its own words."""
+"""Codex's approval requests as calls to authorize, and the decisions in its own form."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.effect import Effect
 from moot.types.outside import Option, OptionKind, OutsideAnswer, OutsideCall
 
-__all__ = ["Wish", "item_asked", "wish_of"]
-
 _ACCEPT = Option("accept", "Yes", "allow_once")
-_SESSION = Option("acceptForSession", "Yes, for as long as this session lasts", "allow_always")
-_DECLINE = Option("decline", "No, and go on without it", "reject_once")
+_SESSION = Option("acceptForSession", "Yes, for this session", "allow_always")
+_DECLINE = Option("decline", "No, continue without it", "reject_once")
 _CANCEL = Option("cancel", "No, and stop", "reject_once")
 _ALIKE, _NETWORK = "acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment"
 
 
 class Wish(NamedTuple):
-    """Something that is asked: what is to be decided, and how the answer is given back."""
+    """An approval request: the call to authorize, and how the answer is returned."""
 
     call: OutsideCall
     reply: Callable[[OutsideAnswer], Json]
 
 
 def wish_of(method: str, params: JsonObject, item: JsonObject, tool_call: str) -> Wish | None:
-    """What a request of Codex asks about; None for what moot answers by itself. `item` is what was seen of the call before."""
+    """Return the call that a request asks about, or None for one that moot answers itself. `item` is the call's item as seen before."""
     match method:
         case "item/commandExecution/requestApproval":
             return _command(params, item, tool_call)
@@ -43,11 +41,13 @@ def wish_of(method: str, params: JsonObject, item: JsonObject, tool_call: str) -
 
 
 def item_asked(params: JsonObject, items: Mapping[str, JsonObject]) -> str:
-    """The id of the item that a request is about; empty = none that was seen. A call of an MCP server's tool is known by what it calls."""
+    """Return the id of the item that a request is about; empty if unknown. An MCP tool call is identified by its tool and arguments."""
     if id := as_text(params.get("itemId")):
         return id
-    asked = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})
-    return next((id for id, item in items.items() if (item.get("server"), item.get("tool"), item.get("arguments") or {}) == asked), "")
+    wanted_call = (params.get("serverName"), _meta(params).get("tool_name"), _meta(params).get("tool_params") or {})
+    return next(
+        (id for id, item in items.items() if (item.get("server"), item.get("tool"), item.get("arguments") or {}) == wanted_call), ""
+    )
 
 
 def _command(params: JsonObject, item: JsonObject, tool_call: str) -> Wish:
@@ -72,7 +72,7 @@ def _command(params: JsonObject, item: JsonObject, tool_call: str) -> Wish:
 
 
 def _decisions(params: JsonObject) -> list[tuple[Option, Json]]:
-    """What may be answered: what Codex lists as available, and always a plain no that lets it go on."""
+    """Return the possible answers: those that Codex lists, and always a plain no that lets it continue."""
     listed = as_list(params.get("availableDecisions")) or ["accept", "acceptForSession", "cancel"]
     found: list[tuple[Option, Json]] = []
     for decision in listed:
@@ -95,7 +95,7 @@ def _option(decision: Json) -> Option | None:
         rule = as_object(as_object(fields[_NETWORK]).get("network_policy_amendment"))
         action, host = as_text(rule.get("action")), as_text(rule.get("host"))
         kind: OptionKind = "allow_always" if action == "allow" else "reject_always"
-        return Option(f"{_NETWORK}:{action}", f"{'Yes' if action == 'allow' else 'No'}, and always so for {host}", kind)
+        return Option(f"{_NETWORK}:{action}", f"{'Yes' if action == 'allow' else 'No'}, always for {host}", kind)
     return None
 
 
@@ -142,7 +142,7 @@ def _permissions(params: JsonObject, tool_call: str) -> Wish:
 def _server_tool(params: JsonObject, tool_call: str) -> Wish:
     meta = _meta(params)
     name = f"mcp__{as_text(params.get('serverName'))}__{as_text(meta.get('tool_name'))}"
-    lasting = {"session": _SESSION, "always": Option("always", "Yes, and always, in Codex's own settings", "allow_always")}
+    lasting = {"session": _SESSION, "always": Option("always", "Yes, always (stored in Codex's settings)", "allow_always")}
     persists = {lasting[as_text(word)]: word for word in as_list(meta.get("persist")) if as_text(word) in lasting}
     arguments = dumps(meta.get("tool_params") or {})
     call = OutsideCall(

@@ -16,32 +16,30 @@ from moot.types.canonical import JsonObject
 from moot.types.context import RunContext
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Codex"]
-
 HINT = "npm install --global @openai/codex"
 NEEDS = (
     *("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Variables of ours that Codex needs: where its files lie, who it is, how it gets out."""
+"""Our environment variables that Codex needs: folders, account, network."""
 
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 APPROVALS = ("untrusted", "on-request", "never")
 _BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
-"""Codex asks in every mode about what it does not know to be harmless, so that the rules of moot hold; the mode answers then."""
+"""In every mode Codex asks about what it does not consider harmless, so that moot's rules apply; then moot's mode answers."""
 _TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 
 
 def _double(behaviour: str) -> JsonObject:
-    """Options with which a double of the program is driven."""
+    """Return options that run a test double of the program."""
     spec = find_spec("moot")
     folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
     return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "codex_program.py"), behaviour]}
 
 
 class Codex:
-    """Codex as it is: its own model, login, settings and tools. Its options: `command`, `args`, `env`, `sandbox`, `approval`."""
+    """Codex with its own model, login, settings and tools. Its options: `command`, `args`, `env`, `sandbox`, `approval`."""
 
     trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
 
@@ -62,7 +60,7 @@ def _program(launch: Launch, request: RunRequest) -> Program:
 
 
 async def _plan(request: RunRequest, context: RunContext) -> Plan:
-    """How this run is to be made. Raises ConfigError."""
+    """Return how to start this run. Raise ConfigError."""
     agent, options = request.agent, request.settings
     wanted = request.run.model or agent.model
     effort = str(options.get("effort") or agent.effort or "")

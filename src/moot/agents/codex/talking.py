@@ -1,4 +1,4 @@
-"""One turn of Codex: the handshake, its session begun, resumed or forked, the turn, and its end."""
+"""One turn of Codex: the handshake, its session started, resumed or forked, the turn, and its end."""
 
 from __future__ import annotations
 
@@ -29,14 +29,12 @@ from moot.types.message import Message
 from moot.types.outside import Session
 from moot.types.run import RunOutcome, RunRequest
 
-__all__ = ["Plan", "Talk"]
-
 HANDSHAKE = 60.0
-"""Seconds that an answer to one of our requests may take: Codex answers at once, and does its work behind."""
+"""Seconds for a response to our requests: Codex responds at once and works afterwards."""
 _CONNECTING = 30.0
-"""Seconds that MCP servers get to be there."""
+"""Seconds to wait for MCP servers."""
 INTERRUPT = 1.0
-"""Seconds that it gets to stop by itself."""
+"""Seconds that Codex has to stop after an interrupt."""
 
 _ANSWERS: dict[str, Json] = {
     "mcpServer/elicitation/request": {"action": "decline", "content": None},
@@ -44,16 +42,16 @@ _ANSWERS: dict[str, Json] = {
     "execCommandApproval": {"decision": "denied"},
     "applyPatchApproval": {"decision": "denied"},
 }
-"""What is asked and moot has nobody to put it to: a no, in each one's words."""
+"""Requests that moot can't show to a user, and the refusal in each one's form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a run is to be made."""
+    """The parameters of a run."""
 
     directory: str
     model: str
-    """Empty = Codex's own choice."""
+    """Empty for Codex's default."""
     effort: str
     sandbox: str
     approval: str
@@ -62,18 +60,18 @@ class Plan:
     servers: tuple[McpServer, ...] = ()
 
     def session(self) -> JsonObject:
-        """What a session is begun, resumed and forked with."""
+        """Return the parameters for starting, resuming and forking a session."""
         facts: JsonObject = {"cwd": self.directory, "sandbox": self.sandbox, "approvalPolicy": self.approval}
         if self.model:
             facts["model"] = self.model
         if self.instructions:
             facts["developerInstructions"] = self.instructions
         if self.servers:
-            facts["config"] = {"mcp_servers": {server.name: _handed(server) for server in self.servers}}
+            facts["config"] = {"mcp_servers": {server.name: _server_config(server) for server in self.servers}}
         return facts
 
     def asked(self) -> JsonObject:
-        """What each turn is begun with beside its input."""
+        """Return the parameters of each turn, except its input."""
         facts: JsonObject = {}
         if self.effort:
             facts["effort"] = self.effort
@@ -83,7 +81,7 @@ class Plan:
 
 
 class Talk:
-    """Held once: everything that passes is in the log, whatever becomes of it."""
+    """One turn; use it once. Every line is recorded in the log, whatever happens to it."""
 
     def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: Said) -> None:
         self._request = request
@@ -93,20 +91,20 @@ class Talk:
         self._said = said
         self._rpc = Rpc(self._send, envelope={})
         self._items: dict[str, JsonObject] = {}
-        self._asked: dict[str, anyio.CancelScope] = {}
-        """What is being decided, by the id of the question: Codex may go on without an answer."""
+        self._pending: dict[str, anyio.CancelScope] = {}
+        """Pending decisions by the id of the request: Codex may continue without an answer."""
         self._servers: dict[str, str] = {}
-        """MCP server → how far it is."""
+        """MCP server → its startup status."""
         self._news = anyio.Event()
-        """Set and renewed with each word about one."""
+        """Set and replaced with each change of a status."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
-        """Of its session and turn, once they have begun."""
+        """Ids of its session and turn, once they have started."""
         self._turn: Turn
 
     async def hold(self) -> RunOutcome:
-        """The turn's outcome. Cancelled, it has Codex stop first."""
+        """Run the turn and return its outcome. If cancelled, ask Codex to stop first."""
         prompt = await told_parts(self._context, self._said.parts)
         self._turn = await Turn.begin(
             self._request, self._context, CodexAppServer(), number=self._said.number, prompt=prompt.text.encode(), model=self._plan.model
@@ -128,7 +126,7 @@ class Talk:
         return outcome_of(self._turn.ending)
 
     async def _work(self, prompt: Told) -> None:
-        """Raises ProviderError when it did not come to its end, and groups of what came of the store."""
+        """Run the turn. Raise ProviderError if it did not reach its end, and exception groups with errors of the store."""
         failed: ProviderError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, group)
@@ -143,39 +141,39 @@ class Talk:
     # ── what we say ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _send(self, line: bytes) -> None:
-        await self._turn.said(line)
+        await self._turn.record_sent(line)
         await self._program.write(line)
 
     async def _speak(self, prompt: Told) -> None:
         about: JsonObject = {"name": "moot", "title": "moot", "version": __version__}
         await self._rpc.request("initialize", {"clientInfo": about, "capabilities": None}, seconds=HANDSHAKE)
         await self._rpc.notify("initialized")
-        session, unseen = await self._go_on()
+        session, unseen = await self._open_session()
         await self._context.set_session(session)
         text = told(unseen, prompt.text)
         pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
         pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
         self._ids = (session, "")
         await self._connected()
-        begun = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
-        self._ids = (session, as_text(as_object(as_object(begun).get("turn")).get("id")))
+        started = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
+        self._ids = (session, as_text(as_object(as_object(started).get("turn")).get("id")))
         await self._over.wait()
         if self._cut is not None:
             raise self._cut
 
-    async def _go_on(self) -> tuple[str, Sequence[Message]]:
-        """The session to go on in, and what of the conversation it has not seen."""
+    async def _open_session(self) -> tuple[str, Sequence[Message]]:
+        """Return the session to continue, and the messages that it lacks."""
         known = await self._context.session()
         if known is not None:
             try:
                 return await self._known(known), known.unseen
             except RpcRefused:
-                pass  # it is not there any more, or can't be forked where that is wanted: begin anew, with all that was said
-        begun = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
+                pass  # it no longer exists or can't be forked: start a new one with the whole history
+        started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
         before = list(await self._context.history(LIMIT // 4))
         if before and before[-1].role == "user":
             before.pop()
-        return _id_of(begun), before if self._said.number == 1 else ()
+        return _id_of(started), before if self._said.number == 1 else ()
 
     async def _known(self, session: Session) -> str:
         facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}
@@ -188,10 +186,10 @@ class Talk:
     # ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self, group: TaskGroup) -> None:
-        """Records and heeds every line until it ends."""
+        """Record and handle every line until the end."""
         try:
             await self._read(group)
-            raise self._program.died("ended before its answer did", await self._program.ended())
+            raise self._program.died("exited before its answer was complete", await self._program.ended())
         except ProviderError as error:
             self._cut = error
             self._rpc.fail(error)
@@ -201,7 +199,7 @@ class Talk:
     async def _read(self, group: TaskGroup | None) -> None:
         async with aclosing(self._program.reads()) as reads:
             async for lines in reads:
-                await self._turn.heard(*lines)
+                await self._turn.record_received(*lines)
                 for line in lines:
                     if (incoming := self._rpc.take(line)) is not None:
                         self._heed(incoming, group)
@@ -221,7 +219,7 @@ class Talk:
         elif incoming.method == "mcpServer/startupStatus/updated":
             self._server(as_text(params.get("name")), params, group)
         elif incoming.method == "serverRequest/resolved":
-            scope = self._asked.get(str(params.get("requestId")))
+            scope = self._pending.get(str(params.get("requestId")))
             if scope is not None:
                 scope.cancel()
         elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
@@ -235,7 +233,7 @@ class Talk:
         self._news = anyio.Event()
 
     async def _connected(self) -> None:
-        """Waits for the servers that were handed over: what is not there when it asks its model is no tool of this turn."""
+        """Wait for the provided servers: one that is not ready before the model call is missing in this turn."""
         names = [server.name for server in self._plan.servers]
         with anyio.move_on_after(_CONNECTING):
             while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
@@ -243,30 +241,30 @@ class Talk:
 
     async def _answer(self, incoming: Incoming) -> None:
         item = item_asked(incoming.params, self._items)
-        wish = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
-        if wish is None:
+        request = wish_of(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
+        if request is None:
             await self._answer_alone(incoming)
             return
         with anyio.CancelScope() as scope:
-            self._asked[str(incoming.id)] = scope
-            answer = await self._context.decide(wish.call)
-            del self._asked[str(incoming.id)]
-            await self._reply(incoming, wish.reply(answer))
+            self._pending[str(incoming.id)] = scope
+            answer = await self._context.decide(request.call)
+            del self._pending[str(incoming.id)]
+            await self._reply(incoming, request.reply(answer))
 
     async def _reply(self, incoming: Incoming, result: Json) -> None:
         try:
             await self._rpc.reply(incoming, result)
         except ProviderError:
-            return  # it is gone, which whoever listens to it finds and tells
+            return  # it has exited, which the reader reports
 
     async def _answer_alone(self, incoming: Incoming) -> None:
         if incoming.method in _ANSWERS:
             await self._reply(incoming, _ANSWERS[incoming.method])
         else:
-            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"moot does not know {incoming.method}")
+            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"unknown method {incoming.method}")
 
     async def _interrupt(self) -> None:
-        """Has it stop by itself; what it still says is kept."""
+        """Ask it to stop by itself; what it still sends is recorded."""
         session, turn = self._ids
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
@@ -277,19 +275,19 @@ class Talk:
             except BaseExceptionGroup as errors:
                 if errors.split(MootError)[1] is not None:
                     raise
-                # it is gone, which is as good
+                # it has exited
 
 
 def _id_of(begun: Json) -> str:
-    """Raises ProviderError for an answer without a session."""
+    """Return the session's id. Raise ProviderError if the response has none."""
     id = as_text(as_object(as_object(begun).get("thread")).get("id"))
     if not id:
-        raise ProviderError("Codex began no session, or told of it in words that moot does not know", kind="protocol")
+        raise ProviderError("Codex did not start a session, or its response has an unknown form", kind="protocol")
     return id
 
 
-def _handed(server: McpServer) -> JsonObject:
-    """As a configuration of Codex has it."""
+def _server_config(server: McpServer) -> JsonObject:
+    """Return an MCP server in the form of Codex's configuration."""
     if server.command:
         return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
     return {"url": server.url, "http_headers": dict(server.headers)}

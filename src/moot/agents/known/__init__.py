@@ -1,13 +1,7 @@
-"""Outside agents that can be run by name alone: what they are called, what finds them, what installs them.
+"""Outside agents that run without configuration: their names, detection and installation.
 
-One file of plain facts for each agent service (`KNOWN`, a tuple of `KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`.
-They are read to list agents, so they import nothing of what drives them.
-
-| file | what it holds |
-|---|---|
-| `acp.py` | the agents of `acp:NAME`, with what they are started with and where they part from each other |
-| `claude_code.py`, `codex.py` | the agents of those services |
-| `finding.py` | configured and known agents by name, and whether each can be run here |
+Each agent service has one file of plain data (`KNOWN`, a tuple of `KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Listing
+agents imports them, so they import nothing that drives an agent.
 """
 
 __all__: list[str] = []

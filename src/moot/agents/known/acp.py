@@ -1,6 +1,6 @@
-"""Agents that speak the Agent Client Protocol: how each is started, and where it parts from the others. Plain facts, one row each.
+"""Agents that speak the Agent Client Protocol: how each is started, and how it differs from the others. Plain data, one row each.
 
-Those marked *seen* were driven by moot's own tests; the others are as their makers describe them.
+Those marked *seen* are covered by moot's own tests; the others follow their documentation.
 """
 
 from __future__ import annotations
@@ -9,33 +9,31 @@ from dataclasses import dataclass
 
 from moot.types.agent import KnownAgent
 
-__all__ = ["ACP_AGENTS", "KNOWN", "AcpAgent", "facts_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class AcpAgent:
     """One row."""
 
     name: str
-    """As in `acp:NAME`, and what `-a` takes."""
+    """The name in `acp:NAME` and for `-a`."""
     description: str = ""
     command: tuple[str, ...] = ()
     install: str = ""
     login: str = ""
-    """The agent's own command by which a person logs in."""
+    """The agent's own login command."""
     keeps: tuple[str, ...] = ()
-    """Variables of our environment that it gets: its own keys and places, which it needs to reach its model."""
+    """Our environment variables that it gets: its keys and URLs."""
     method: str = ""
-    """The `authenticate` method that it wants called before a session is opened; empty = none."""
+    """The `authenticate` method to call before a session is opened; empty for none."""
     files: bool = True
-    """Whether it is told that we read and write files for it."""
+    """Offer the agent to read and write files through moot."""
     asking: tuple[str, ...] = ("default", "ask", "build")
-    """Its modes in which it asks before it acts, the first that it has is taken; a mode that is none of them is left as it is."""
+    """Its modes in which it asks before it acts, in order of preference. In any other mode it is left unchanged."""
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
     """Its modes in which it only reads and plans."""
 
     def known(self) -> KnownAgent:
-        """As every list of agents shows it."""
+        """Return the row for lists of agents."""
         return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1])
 
 
@@ -51,7 +49,7 @@ ACP_AGENTS = (
         "opencode auth login",
         keeps=(*_MODEL_KEYS, *_PLACES, "OPENCODE_CONFIG"),
     ),
-    AcpAgent(  # seen; with file access offered it can't make a new file: it reads that first, and takes "not found" for a failure
+    AcpAgent(  # seen; with file access it can't create a file: it reads it first, and treats "not found" as a failure
         "gemini",
         "Gemini CLI, over ACP",
         ("gemini", "--acp"),
@@ -147,5 +145,5 @@ KNOWN = tuple(agent.known() for agent in ACP_AGENTS)
 
 
 def facts_of(name: str) -> AcpAgent:
-    """The row of that name; for any other agent the usual, with no command."""
+    """Return the row of that name, or defaults without a command for any other agent."""
     return next((agent for agent in ACP_AGENTS if agent.name == name), AcpAgent(name))

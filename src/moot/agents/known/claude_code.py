@@ -1,4 +1,4 @@
-"""Claude Code: the program lies in the wheel of its own kit."""
+"""Claude Code: the program is in the wheel of its SDK."""
 
 from __future__ import annotations
 

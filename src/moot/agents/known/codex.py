@@ -1,4 +1,4 @@
-"""Codex: a program of npm."""
+"""Codex: an npm package."""
 
 from __future__ import annotations
 

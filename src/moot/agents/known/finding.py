@@ -1,4 +1,4 @@
-"""Agents by name: those of the configuration, and outside agents that need none."""
+"""Lookup of agents by name: those in the configuration, and outside agents that need no configuration."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from moot.plugins import KNOWN_AGENTS
 from moot.types.agent import Agent, KnownAgent
 from moot.types.canonical import JsonObject
 
-__all__ = ["Presence", "agent_called", "agents_here", "known_agents", "presence_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Whether an agent's program is on this machine."""
+    """The availability of an agent's program on this machine."""
 
     ready: bool
     program: str = ""
-    """Where it is; empty for moot's own agents, and for what comes as a Python package."""
+    """Path of the program; empty for moot's own agents and for Python packages."""
     missing: str = ""
-    """What is absent, in words."""
+    """A description of what is missing."""
     install: str = ""
-    """The line that brings it."""
+    """The command that installs it."""
 
     def to_json(self) -> JsonObject:
         return {"ready": self.ready, "program": self.program, "missing": self.missing, "install": self.install}
 
 
 def known_agents() -> dict[str, KnownAgent]:
-    """Every outside agent that can be run by name alone, installed or not."""
+    """Return every outside agent that runs without configuration, installed or not."""
     tables: list[tuple[KnownAgent, ...]] = [KNOWN_AGENTS.load(name) for name in KNOWN_AGENTS.names()]
     return {known.name: known for table in tables for known in table}
 
 
 def agent_called(settings: Settings, name: str) -> Agent | None:
-    """The agent of that name, the configuration's first; None when nobody knows it."""
+    """Return the agent of that name, or None. The configuration takes precedence."""
     if (agent := settings.agents.get(name)) is not None:
         return agent
     if name == "default":
@@ -50,13 +48,13 @@ def agent_called(settings: Settings, name: str) -> Agent | None:
 
 
 def agents_here(settings: Settings) -> dict[str, Agent]:
-    """The agents that a person may choose from: the configuration's, and the known ones whose program is here."""
+    """Return the agents to choose from: those of the configuration, and known ones whose program is installed."""
     known = {name: entry.agent() for name, entry in known_agents().items() if _presence(entry, ()).ready}
     return {"default": Agent(), **settings.agents, **{name: agent for name, agent in known.items() if name not in settings.agents}}
 
 
 def presence_of(agent: Agent, environ: Mapping[str, str] = os.environ) -> Presence:
-    """Whether the agent's program is here. What nobody knows anything about is taken to be ready: its run will say."""
+    """Return the availability of the agent's program. An unknown agent counts as available; its run reports errors."""
     known = next((entry for entry in known_agents().values() if entry.agent_type == agent.agent_type), None)
     command = agent.options.get("command")
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
@@ -64,7 +62,7 @@ def presence_of(agent: Agent, environ: Mapping[str, str] = os.environ) -> Presen
         return _presence(known, words, environ)
     program = _found(words[:1], environ)
     if words and not program:
-        return Presence(False, missing=f"{words[0]!r} is not on the PATH", install=f"agents.{agent.name}.options.command names it")
+        return Presence(False, missing=f"{words[0]!r} is not on the PATH", install=f"Set agents.{agent.name}.options.command.")
     return Presence(True, program)
 
 

@@ -1,14 +1,12 @@
-"""The answers that agents take, by kind: what is chosen is never chosen by an id or a label."""
+"""The answers that agents offer, matched by kind, never by id or label."""
 
 from __future__ import annotations
 
 from moot.types.canonical import Json
 from moot.types.outside import Option, OptionKind, OutsideAnswer
 
-__all__ = ["YES_NO", "chosen", "options_of"]
-
 YES_NO = (Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once"))
-"""For an agent that knows no more."""
+"""For an agent that offers no options."""
 
 _WORDS: dict[str, OptionKind] = {
     "allow_once": "allow_once",
@@ -19,7 +17,7 @@ _WORDS: dict[str, OptionKind] = {
 
 
 def options_of(offered: Json) -> tuple[Option, ...]:
-    """Options as ACP writes them (`optionId`, `name`, `kind`); those of an unknown kind are left out: nobody knows what they allow."""
+    """Parse ACP options (`optionId`, `name`, `kind`). Options of unknown kinds are omitted, because their effect is unknown."""
     found: list[Option] = []
     for item in offered if isinstance(offered, list) else []:
         if isinstance(item, dict) and (kind := _WORDS.get(str(item.get("kind")))) is not None:
@@ -29,7 +27,7 @@ def options_of(offered: Json) -> tuple[Option, ...]:
 
 
 def chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
-    """The id of the option to give back; None when the agent offered none that says this, so the call is to be refused or left."""
+    """Return the id of the option that matches the answer, or None if the agent offers none: then the call must be refused."""
     if answer.option is not None:
         return answer.option.id
     kinds: tuple[OptionKind, ...] = ("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")

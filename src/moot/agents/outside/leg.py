@@ -1,7 +1,7 @@
-"""A leg of an outside agent: a turn for what was asked, and one more for each thing that is said meanwhile.
+"""A leg of an outside agent: a turn for the prompt, and another one for each message that arrives meanwhile.
 
-Nothing is done twice: a turn has a start in the journal before its process begins and an end behind it, and one that a crash cut off is
-not run again by itself, for nobody knows what it has done. The run ends then, and its session is what the next prompt goes on in.
+Nothing runs twice: the journal has a turn's start before its process starts and an end after it. A turn that a crash interrupted is not
+run again, because what it has done is unknown. The run then ends, and the next prompt continues its session.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ from moot.types.part import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange, Took
 
-__all__ = ["CUT_OFF", "Said", "Talk", "note_child", "outcome_of", "run_leg"]
-
-CUT_OFF = "the agent was cut off, and it does not run again by itself: nobody knows what it has done"
+CUT_OFF = "the agent was interrupted and is not run again automatically, because what it has done is unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a turn is about."""
+    """The input of a turn."""
 
     parts: tuple[Part, ...]
-    """What the person said: text, and files."""
+    """The user's message: text and files."""
     number: int
-    """Of the run's turns, from 1."""
+    """Number of the turn in its run, from 1."""
 
     @property
     def text(self) -> str:
@@ -42,16 +40,16 @@ class Said:
 
 
 Talk = Callable[[Said], Awaitable[RunOutcome]]
-"""Runs one turn to its end, exchange and process included. It raises MootError or returns a failed outcome; both end the run."""
+"""Callback that runs one turn to its end, with exchange and process. A MootError or a failed outcome ends the run."""
 
 
 def key_of(number: int) -> str:
-    """The journal's name of a turn."""
+    """Return the journal key of a turn."""
     return f"agent:{number}"
 
 
 async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOutcome:
-    """Has the agent say all that is wanted of it, from where the journal stands."""
+    """Run all turns that are needed, from the journal's position on."""
     number = 0
     outcome = RunOutcome("finished")
     while True:
@@ -78,31 +76,31 @@ async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOu
 
 
 async def note_child(context: RunContext, number: int, child: Child) -> None:
-    """Puts down which process works for the turn, so that it can be ended after a crash of ours."""
+    """Record the turn's process in the journal, so that it can be killed after a crash of moot."""
     await context.append(Event("journal", key=f"{key_of(number)}.0", body={"pgid": child.group, "started": child.started}), sync=True)
     point("agent.noted")
 
 
 def outcome_of(ending: Ending) -> RunOutcome:
-    """A closed turn as the leg's outcome."""
+    """Return the leg's outcome for a closed turn."""
     if ending.error is not None:
         return RunOutcome("failed", "error", ending.error)
     return RunOutcome("finished", ending.finish_reason)
 
 
 async def _said(context: RunContext, *, first: bool) -> tuple[Part, ...]:
-    """What the turn is about: the prompt, or what was said since the last step and nobody has answered."""
+    """Return the turn's input: the prompt, or unanswered messages since the last step."""
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
         return prompts[-1].parts if prompts else ()
     await _take_steers(context)
-    said: list[Part] = []
+    unanswered: list[Part] = []
     for part in reversed(context.message().parts):
         if part.get("type") == "step-start":
             break
         if part.get("type") == "steering-message":
-            said.append(part)
-    return tuple(piece for part in reversed(said) for piece in _pieces(part))
+            unanswered.append(part)
+    return tuple(piece for part in reversed(unanswered) for piece in _pieces(part))
 
 
 def _pieces(part: Part) -> Sequence[Part]:
@@ -111,7 +109,7 @@ def _pieces(part: Part) -> Sequence[Part]:
 
 
 async def _take_steers(context: RunContext) -> None:
-    """Takes in what was said meanwhile, at the border of a turn: a finished run goes on for it."""
+    """Add the messages that arrived meanwhile, between turns: a finished run continues for them."""
     items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
     if not items:
         return
@@ -142,13 +140,13 @@ async def _take_down(cut: Unknown) -> None:
 
 
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
-    """After `kill -9` the exchange has a start and no end: it is closed with what its raw lines say is open."""
+    """Close the exchange of an interrupted process, which has a start but no end, from its raw lines."""
     exchange = exchange_id(request.run.id, number, 0)
     events = [event for event in await context.journal() if event.exchange == exchange]
-    begun = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
-    if begun is None:
+    started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
+    if started is None:
         return
-    cut = Cut(exchange, str(begun.get("converter")), _options(number, begun.get("options")))
+    cut = Cut(exchange, str(started.get("converter")), _options(number, started.get("options")))
     for event in events:
         cut.take(event)
     if cut.is_open:

@@ -1,4 +1,4 @@
-"""What a configuration says of an outside agent: `agents.NAME.options`, checked with words that name the place."""
+"""`agents.NAME.options` of an outside agent, with errors that name the place in the configuration."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from moot.errors import ConfigError
 from moot.types.canonical import JsonObject
 from moot.types.run import RunRequest
 
-__all__ = ["Launch", "choice_of", "directory_of", "launch_of", "text_of", "words_of"]
-
 SHARED = frozenset({"command", "args", "env"})
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How the program is started."""
+    """The command line and environment of a program."""
 
     command: tuple[str, ...]
-    """Its words, with `args` behind them."""
+    """The command line, including `args`."""
     env: dict[str, str] = field(default_factory=dict[str, str])
-    """Laid over what a child of ours gets."""
+    """Added to the environment of a child process."""
 
 
 def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:
-    """What `options` say; `command` stands where they don't. Raises ConfigError, for a name that is neither shared nor `known` too."""
+    """Parse the options; `command` is the default. Raise ConfigError, also for a name that is neither shared nor `known`."""
     options = request.agent.options
     strangers = sorted(options.keys() - SHARED - set(known))
     if strangers:
@@ -45,7 +43,7 @@ def _environment(request: RunRequest, options: JsonObject) -> dict[str, str]:
 
 
 def words_of(request: RunRequest, name: str) -> tuple[str, ...]:
-    """A list of words; () when it is not there. Raises ConfigError."""
+    """Return a list of strings; empty if it is missing. Raise ConfigError."""
     value = request.agent.options.get(name, [])
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return tuple(str(word) for word in value)
@@ -53,7 +51,7 @@ def words_of(request: RunRequest, name: str) -> tuple[str, ...]:
 
 
 def text_of(request: RunRequest, name: str) -> str:
-    """A text; empty when it is not there. Raises ConfigError."""
+    """Return a string; empty if it is missing. Raise ConfigError."""
     value = request.agent.options.get(name, "")
     if isinstance(value, str):
         return value
@@ -61,7 +59,7 @@ def text_of(request: RunRequest, name: str) -> str:
 
 
 def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
-    """One of these; empty when it is not there. Raises ConfigError."""
+    """Return one of the choices; empty if it is missing. Raise ConfigError."""
     value = text_of(request, name)
     if value and value not in among:
         raise ConfigError(f"{_place(request, name)} is {value!r}; expected one of: {', '.join(among)}")
@@ -69,7 +67,7 @@ def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
 
 
 def directory_of(request: RunRequest) -> Path:
-    """Where the agent works."""
+    """Return the agent's working directory."""
     return Path(request.conversation.directory or ".").absolute()
 
 

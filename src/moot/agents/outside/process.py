@@ -1,4 +1,4 @@
-"""An outside agent's process: lines out of it, lines into it, what it complains of, and its end within a second."""
+"""An outside agent's process: lines out, lines in, its stderr, and its end within a second."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ from moot.guard.environment import child_environment
 from moot.guard.processes import Child, spawn
 from moot.guard.terminal import clean
 
-__all__ = ["Program"]
-
 READ = 256 * 1024
-"""Bytes that are read at once, and so what one append of the log holds at most, a longer line aside."""
+"""Maximum number of bytes of one read, and so of one append to the log, except for longer lines."""
 LONGEST = 32 * 1024 * 1024
-"""Bytes of one line; a longer one ends the run, for nobody could keep it whole."""
+"""Maximum length of a line in bytes; a longer one ends the run, because it could not be stored whole."""
 COMPLAINT = 500
-"""Characters of what it says on stderr that are told: the last."""
+"""Number of characters from the end of stderr that are reported."""
 BEAT = 0.03
-"""Seconds between two reads: what comes in many small pieces is stored and shown in fewer. What comes after a silence is read at once."""
+"""Seconds between two reads: output in many small pieces is stored and shown in fewer. After a silence, output is read at once."""
 GRACE = 1.0
-"""Seconds from the wish that it ends to its end."""
+"""Seconds from the request to exit to a kill."""
 
 
 class Program:
-    """One running agent. Entered, it runs; left, it and all that it started are dead, whatever happened inside.
+    """One running agent, as a context manager. On exit, it and all its children are dead.
 
-    Left without an error it has a second to end by itself.
+    On exit without an error, it has a second to end by itself.
     """
 
     def __init__(
@@ -46,9 +44,9 @@ class Program:
         keeps: Sequence[str] = (),
         longest: int = LONGEST,
     ) -> None:
-        """`env` is laid over what children of ours get, `keeps` are further names of our own environment that this program needs.
+        """`env` is added to the usual environment of children; `keeps` are additional names of our own environment that it needs.
 
-        `hint` is how a missing program is installed, `longest` the bytes that a line may have.
+        `hint` is how to install a missing program, `longest` the maximum length of a line in bytes.
         """
         self.argv = tuple(argv)
         self._cwd = cwd
@@ -60,14 +58,14 @@ class Program:
         self._group: TaskGroup | None = None
         self._child: Child | None = None
         self._writing = anyio.Lock()
-        self._held = bytearray()
-        """The beginning of a line whose end has not come; kept, so that a reading that was cancelled can be taken up."""
+        self._buffer = bytearray()
+        """The start of an incomplete line; stored here, so that a cancelled read can be continued."""
 
     async def __aenter__(self) -> Program:
-        """Raises ConfigError when there is no such program, Refused when it can't be started."""
+        """Start the program. Raise ConfigError if it does not exist, Refused if it can't be started."""
         name = self.argv[0]
         if not self._cwd.is_dir():
-            raise ConfigError(f"the directory {str(self._cwd)!r} is not there, so {name!r} can't work in it")
+            raise ConfigError(f"the working directory {str(self._cwd)!r} of {name!r} does not exist")
         if shutil.which(name, path=self._env.get("PATH")) is None and not (self._cwd / name).is_file():
             raise ConfigError(f"the program {name!r} is not installed, or not on the PATH", fix=self._hint)
         self._child = await spawn(self.argv, cwd=self._cwd, env=self._env, stdin="pipe")
@@ -79,10 +77,10 @@ class Program:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
         assert self._group is not None
         try:
-            if kind is None:  # it may still have something to put down
+            if kind is None:  # it may still have something to save
                 self.close_stdin()
                 await self.ended()
-        finally:  # a cancel may come while it is waited for
+        finally:  # a cancel may arrive during the wait
             await self.child.kill(0)
             self._group.cancel_scope.cancel()
             passed = await self._group.__aexit__(kind, error, trace)
@@ -90,72 +88,72 @@ class Program:
 
     @property
     def child(self) -> Child:
-        """Its process group, for the journal."""
+        """Return its process group, for the journal."""
         assert self._child is not None, "it was not started"
         return self._child
 
     async def reads(self) -> AsyncGenerator[tuple[bytes, ...], None]:
-        """Each read's whole lines, with their ends; joined they are what it wrote. A last line without an end comes alone.
+        """Yield the complete lines of each read, with their line ends. A last line without an end comes alone.
 
-        Ends when it closes its stdout. Raises ProviderError for a line that has no end for too long, which comes first.
+        Ends when the agent closes its stdout. Raise ProviderError after a line over the limit.
         """
         stdout = self.child.stdout
         assert stdout is not None
-        held = self._held
+        buffer = self._buffer
         while data := await stdout.read(READ):
             due = anyio.current_time() + BEAT
             whole, newline, rest = data.rpartition(b"\n")
             if not newline:
-                held += data
-                if len(held) > self._longest:
-                    yield (bytes(held),)
+                buffer += data
+                if len(buffer) > self._longest:
+                    yield (bytes(buffer),)
                     raise ProviderError(f"{self.argv[0]!r} sent a line of more than {self._longest} bytes", kind="protocol")
-                continue  # the rest of a long line is not waited for
-            held += whole
-            lines = bytes(held).split(b"\n")
-            held[:] = rest
+                continue  # the rest of a long line is available at once
+            buffer += whole
+            lines = bytes(buffer).split(b"\n")
+            buffer[:] = rest
             yield tuple([line + b"\n" for line in lines])
             await anyio.sleep(max(0.0, due - anyio.current_time()))
-        if held:
-            tail = bytes(held)
-            held.clear()
+        if buffer:
+            tail = bytes(buffer)
+            buffer.clear()
             yield (tail,)
 
     async def write(self, line: bytes) -> None:
-        """Sends a line with its end. Raises ProviderError when it does not listen any more."""
+        """Write a line. Raise ProviderError if the agent has closed its stdin."""
         stdin = self.child.stdin
         assert stdin is not None
         try:
             async with self._writing:
                 stdin.write(line)
                 await stdin.drain()
-        except (ConnectionError, RuntimeError) as error:  # uvloop raises RuntimeError for a transport that is closed
+        except (ConnectionError, RuntimeError) as error:  # uvloop raises RuntimeError for a closed transport
             raise self.died("stopped listening") from error
 
     def close_stdin(self) -> None:
-        """Says that nothing more comes; most agents end then."""
+        """Close stdin; most agents exit then."""
         if self.child.stdin is not None:
             self.child.stdin.close()
 
     async def ended(self, seconds: float = GRACE) -> int | None:
-        """Its exit code, negative for a signal; None when it still runs after that time."""
+        """Return its exit code, negative for a signal, or None if it still runs after that time."""
         with anyio.move_on_after(seconds):
             return await self.child.wait()
         return None
 
     def died(self, how: str, code: int | None = None) -> ProviderError:
-        """The failure of a program that is gone, in words, with what it complained of last."""
+        """Return the failure of a program that has exited, with the end of its stderr."""
         ending = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
-        said = self.complaint()
-        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {said}' if said else ''}", kind="transport")
+        text = self.complaint()
+        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {text}' if text else ''}", kind="transport")
 
     def complaint(self) -> str:
-        """The last of what it said on stderr, fit for a terminal and on few lines."""
+        """Return the end of its stderr, safe for a terminal."""
         text = clean(bytes(self._complaint).decode("utf-8", "replace")).strip()
         return text if len(text) <= COMPLAINT else f"…{text[-COMPLAINT + 1 :]}"
 
     async def _listen(self) -> None:
-        """Reads stderr for as long as it runs, so that it never waits for us; keeps the tail."""
+        """Read stderr while it runs, so that it never blocks; keep the tail."""
         stderr = self.child.stderr
         assert stderr is not None
         while data := await stderr.read(1 << 16):

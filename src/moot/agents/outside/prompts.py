@@ -1,4 +1,4 @@
-"""What a person said, as an agent can be told: words, and pictures as `data:` URLs."""
+"""Prompts for agents: text, and images as `data:` URLs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from moot.errors import MootError
 from moot.types.context import RunContext
 from moot.types.part import Part
 
-__all__ = ["Told", "told_parts"]
-
 _TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 _LONGEST = 200_000
-"""Bytes of a text file that are put into the prompt."""
+"""Maximum size of a text file included in the prompt, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Words first, pictures in their order."""
+    """The text, and the images in order."""
 
     text: str
     pictures: tuple[str, ...] = ()
 
 
 async def told_parts(context: RunContext, parts: tuple[Part, ...]) -> Told:
-    """The parts of a prompt: files of text are put in, others that are no pictures are named."""
+    """Convert the parts of a prompt: text files are included, files other than images are only named."""
     words: list[str] = []
     pictures: list[str] = []
     for part in parts:
@@ -51,11 +49,11 @@ async def _file(context: RunContext, part: Part, words: list[str], pictures: lis
     elif kind.startswith(_TEXT):
         words.append(f"[the file {name}]\n{data[:_LONGEST].decode('utf-8', 'replace')}")
     else:
-        words.append(f"[the file {name}, {len(data)} bytes, which can't be shown here]")
+        words.append(f"[the file {name}, {len(data)} bytes, not shown]")
 
 
 async def _bytes(context: RunContext, url: str) -> bytes | None:
-    """None for what lies elsewhere: nothing is fetched here."""
+    """Return the bytes, or None if they are stored elsewhere; nothing is fetched."""
     if url.startswith("blob:"):
         return await context.ports.blobs.get(url.removeprefix("blob:"))
     if url.startswith("data:"):

@@ -1,4 +1,4 @@
-"""JSON-RPC on lines, both directions. It neither reads nor writes by itself: lines are handed in, and what it says is handed out."""
+"""JSON-RPC over lines, in both directions, without I/O: lines are passed in, and messages are passed to a callback."""
 
 from __future__ import annotations
 
@@ -10,35 +10,33 @@ import anyio
 from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
-__all__ = ["INTERNAL", "INVALID_PARAMS", "METHOD_NOT_FOUND", "Incoming", "Rpc", "RpcRefused"]
-
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 _WORDS = 500
-"""Characters of the other side's words that an error repeats."""
+"""Maximum length of the other side's message in an error."""
 
 
 class RpcRefused(ProviderError):
-    """The other side answered with an error."""
+    """An error response from the other side."""
 
     def __init__(self, method: str, error: Json) -> None:
-        said: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
-        words = str(said.get("message", ""))[:_WORDS]
-        super().__init__(f"{method} was refused: {words or 'without a word'}", kind="protocol")
-        self.rpc_code = code if isinstance(code := said.get("code"), int) else 0
-        self.data = said.get("data")
+        details: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
+        words = str(details.get("message", ""))[:_WORDS]
+        super().__init__(f"{method} was refused: {words or 'no reason given'}", kind="protocol")
+        self.rpc_code = code if isinstance(code := details.get("code"), int) else 0
+        self.data = details.get("data")
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What the other side wants: a request, which must be answered, or a notification."""
+    """A message of the other side: a request, which must be answered, or a notification."""
 
     method: str
     params: JsonObject
     id: Json = None
-    """None = a notification."""
+    """None for a notification."""
     asks: bool = False
-    """Whether it is a request."""
+    """True for a request, False for a notification."""
 
 
 @dataclass(slots=True)
@@ -50,10 +48,10 @@ class _Pending:
 
 
 class Rpc:
-    """One connection. `send` takes a whole line: whoever gives it records it before it is written."""
+    """One connection. `send` gets a complete line, which the caller records before it is written."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]], *, envelope: JsonObject | None = None) -> None:
-        """`envelope` are the fields that each message of ours begins with; None = `{"jsonrpc": "2.0"}`, which Codex does not want."""
+        """`envelope` are the first fields of each message we send; None means `{"jsonrpc": "2.0"}`, which Codex does not accept."""
         self._send = send
         self._envelope: JsonObject = {"jsonrpc": "2.0"} if envelope is None else envelope
         self._pending: dict[int, _Pending] = {}
@@ -61,7 +59,7 @@ class Rpc:
         self._failed: ProviderError | None = None
 
     async def request(self, method: str, params: Json = None, *, seconds: float | None = None) -> Json:
-        """The result. Raises RpcRefused; ProviderError when the connection ended, or nothing came within `seconds`."""
+        """Return the result. Raise RpcRefused, or ProviderError if the connection ended or `seconds` passed."""
         if self._failed is not None:
             raise self._failed
         self._last += 1
@@ -80,23 +78,23 @@ class Rpc:
         return pending.result
 
     async def notify(self, method: str, params: Json = None) -> None:
-        """Says something that wants no answer."""
+        """Send a notification."""
         await self._say({"method": method, **_params(params)})
 
     async def reply(self, to: Incoming, result: Json) -> None:
-        """Answers a request."""
+        """Answer a request."""
         await self._say({"id": to.id, "result": result})
 
     async def refuse(self, to: Incoming, code: int, message: str) -> None:
-        """Answers a request with an error."""
+        """Answer a request with an error."""
         await self._say({"id": to.id, "error": {"code": code, "message": message}})
 
     def take(self, line: bytes) -> Incoming | None:
-        """What the other side wants with this line; None for an answer to us, which is handed on, and for what is no JSON-RPC."""
+        """Return the request or notification in a line; None for responses, which are delivered, and for other lines."""
         try:
             message = loads(line)
         except ValueError:
-            return None  # noise: programs print to stdout what belongs to stderr
+            return None  # noise: some programs print to stdout what belongs on stderr
         if not isinstance(message, dict):
             return None
         method = message.get("method")
@@ -108,7 +106,7 @@ class Rpc:
 
     def _answered(self, message: JsonObject) -> None:
         id = message.get("id")
-        if isinstance(id, str) and id.isdecimal() and len(id) < 16:  # some answer with "2" what was asked as 2
+        if isinstance(id, str) and id.isdecimal() and len(id) < 16:  # some answer request 2 with the id "2"
             id = int(id)
         pending = self._pending.get(id) if isinstance(id, int) else None
         if pending is None or pending.done.is_set():
@@ -120,7 +118,7 @@ class Rpc:
         pending.done.set()
 
     def fail(self, error: ProviderError) -> None:
-        """The connection is over: whoever waits for an answer is told, and so is whoever asks from here on."""
+        """End the connection: raise the error for all pending and later requests."""
         self._failed = error
         for pending in self._pending.values():
             if not pending.done.is_set():

@@ -1,4 +1,4 @@
-"""MCP servers that an outside agent is handed, and their keys, which neither a command line nor the log may hold."""
+"""MCP servers provided to an outside agent, and their keys, which neither a command line nor the log may contain."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from moot.types.canonical import dumps
 from moot.types.event import Event
 from moot.types.mcp import McpServer
 
-__all__ = ["hiding", "unreached"]
-
 
 def unreached(name: str, why: str) -> Event:
-    """A note in the answer: a server that was to be handed over is not there."""
+    """Return a note in the answer that an MCP server is not available."""
     text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached"
     return Event("chunks", (chunk.data("note", {"text": text}, id=f"mcp:{name}"),))
 
 
 def hiding(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
-    """What a line of ours to the agent is in the log: without the values of variables and headers, as JSON has them."""
+    """Return a function that removes the values of variables and headers from our lines, for the log."""
     values = {value for server in servers for value in (*server.env.values(), *server.headers.values()) if len(value) >= SHORTEST}
     secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True)]
 

@@ -1,4 +1,4 @@
-"""Earlier messages as text, for a session of an outside agent that has not seen them. Pure."""
+"""Earlier messages as text, for a session of an outside agent that lacks them. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from moot.types.canonical import dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of, tool_name
 
-__all__ = ["told"]
-
 LIMIT = 60_000
-"""Characters of earlier messages that are told; the oldest go first."""
+"""Maximum number of characters of earlier messages; the oldest are omitted first."""
 PIECE = 2_000
-"""Characters of one call's arguments or output."""
+"""Maximum number of characters of a call's arguments or output."""
 
-_BEFORE = "What was said before in this conversation, which you have not seen yet:"
-_NOW = "That was the conversation so far. Now this is asked:"
-_LEFT_OUT = "[earlier messages are left out]"
+_BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
+_NOW = "End of the earlier messages. The new message:"
+_LEFT_OUT = "[earlier messages omitted]"
 
 
 def told(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT) -> str:
-    """The prompt, with the messages before it in words; the prompt alone when there are none."""
+    """Return the prompt with the earlier messages as text; the prompt alone if there are none."""
     texts: list[str] = []
     left = limit
     for message in reversed(messages):
@@ -51,8 +49,8 @@ def _part(part: Part) -> str:
         return str(part.get("text", ""))
     if not is_tool(part):
         return ""
-    said = part.get("errorText") or part.get("output") or part.get("state")
-    return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(said)}]"
+    output = part.get("errorText") or part.get("output") or part.get("state")
+    return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(output)}]"
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""One turn of an outside agent: an exchange of the log, with every line of both directions and what the translator makes of them."""
+"""One turn of an outside agent: an exchange of the log with every line of both directions and the translator's chunks."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ from moot.types.provider import Hears, Translator
 from moot.types.run import RunRequest
 from moot.types.store import CloseExchange, OpenExchange
 
-__all__ = ["Turn"]
-
 _PATIENCE = 2.0
-"""Seconds that closing may take when everything else is being cancelled."""
+"""Seconds that closing may take while everything else is being cancelled."""
 
 
 class Turn:
-    """Made by `begin`, ended by `close`; between them `heard` and `said`, from any task, each committed on return."""
+    """A turn, started by `begin` and ended by `close`. `record_received` and `record_sent` may be called from any task."""
 
     def __init__(self, request: RunRequest, context: RunContext, translator: Translator[Any], exchange: Exchange, number: int) -> None:
         self.request = request
         self.context = context
         self.number = number
-        """Of the run's turns, from 1."""
+        """Number of the turn in its run, from 1."""
         self.exchange = exchange
         self.ending: Ending | None = None
-        """Once it is closed."""
+        """Set when it is closed."""
         self._translator = translator
         self._hears = translator if isinstance(translator, Hears) else None
         self._state = translator.open(exchange.options)
@@ -45,7 +43,7 @@ class Turn:
         self._hidden = hiding(request.servers)
         self._began = context.ports.now()
         self._first = 0
-        """When it first said or did something; 0 = not yet."""
+        """Time of its first visible output; 0 if there is none yet."""
 
     @classmethod
     async def begin(
@@ -59,7 +57,7 @@ class Turn:
         model: str = "",
         extra: JsonObject | None = None,
     ) -> Turn:
-        """Opens the exchange. `prompt` is what the agent is told; `extra` is for the translator, as plain JSON."""
+        """Open the exchange. `prompt` is the agent's input; `extra` is passed to the translator, as plain JSON."""
         service = request.run.agent_type
         ids = tuple(str(part.get("toolCallId")) for part in context.message().parts if is_tool(part))
         exchange = Exchange(
@@ -74,9 +72,9 @@ class Turn:
             options=ExchangeOptions(f"{number}.0", number, ids, extra or {}),
             request={"pieces": [(await context.ports.blobs.put(prompt, "text/plain")).sha256]},
         )
-        told: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
-        # the model is the agent's own: `model@provider` there would become the conversation's
-        body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": told}
+        translator_options: JsonObject = {"tool_call_ids": list[Json](ids), "extra": exchange.options.extra}
+        # the model is the agent's own: `model@provider` would become the conversation's model
+        body: JsonObject = {**start_body(exchange, ""), "converter": exchange.converter, "options": translator_options}
         head = Event("exchange", exchange=exchange.id, phase="start", key=llm_key(number, 0), body=body)
         await context.append(head, changes=(OpenExchange(exchange),))
         point("agent.begun")
@@ -84,20 +82,20 @@ class Turn:
 
     @property
     def state(self) -> Any:
-        """The translator's, as far as the lines go that were committed or are about to be."""
+        """Return the translator's state, including the lines being committed."""
         return self._state
 
-    async def heard(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Records what one read brought, each line with its end, in one append; the chunks that it made. Not to be interrupted."""
+    async def record_received(self, *lines: Raw) -> tuple[Chunk, ...]:
+        """Record the lines of one read, each with its end, in one append. Return their chunks. Shielded from cancellation."""
         return await self._record(lines, sent=False)
 
-    async def said(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """The same for lines of ours, without the keys of MCP servers; call it before they are written. They must hold no other secret."""
+    async def record_sent(self, *lines: Raw) -> tuple[Chunk, ...]:
+        """Record our lines, without the keys of MCP servers, before they are written. They must contain no other secret."""
         return await self._record(tuple(map(self._hidden, lines)), sent=True)
 
     async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> tuple[Chunk, ...]:
         chunks: tuple[Chunk, ...] = ()
-        with anyio.CancelScope(shield=True):  # what the translator has seen must be in the log
+        with anyio.CancelScope(shield=True):  # the log must contain what the translator has seen
             async with self._order:
                 chunks = await self._append([self._event(line, sent=sent) for line in lines])
                 point("agent.line")
@@ -120,7 +118,7 @@ class Turn:
         return chunks
 
     async def close(self, ended: Ended, failure: Failure | None = None) -> Ending:
-        """Closes what is open and writes the exchange's end, once; not to be interrupted. `failure` stands over what the vendor said."""
+        """Close what is open and write the exchange's end, once. Shielded from cancellation. `failure` overrides the vendor's."""
         if self.ending is not None:
             return self.ending
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):

@@ -1,20 +1,8 @@
-"""Moot as a model for other programs: what they ask, in their words, and what they are told, in theirs. Pure, as all of `convert/`.
+"""Moot as a model for other programs, in the dialects that they speak. Pure, like all of `convert/`.
 
-A request of a foreign dialect (OpenAI chat completions, OpenAI responses,
-Anthropic messages) becomes an `Asked`, which is the same for all of them; the chunks of a run become `Change`s of a few
-pieces (text, reasoning, calls of the caller's own tools), and each dialect writes those, streamed or whole. The stream joined is the
-whole answer.
-
-| file | what it holds |
-|---|---|
-| `asked.py` | `Asked`: what another program wants of a model |
-| `fields.py` | the fields of somebody else's JSON, read with words for what is wrong |
-| `drafts.py` | a caller's messages on their way to ours |
-| `chat_request.py`, `responses_request.py`, `messages_request.py` | a request of each dialect |
-| `telling.py` | chunks, or stored parts, as the pieces that a caller is told |
-| `chat_answer.py`, `responses_answer.py`, `messages_answer.py` | the pieces in each dialect, streamed and whole |
-| `refusals.py` | errors as each vendor's clients know them |
-| `digests.py` | which earlier answer a caller goes on from, by what it sends back |
+A request of any dialect (OpenAI chat completions, OpenAI responses, Anthropic messages) becomes an `Asked`. The chunks of a run become
+`Change`s of a few pieces (text, reasoning, calls of the caller's own tools), which each dialect writes as a stream or as a whole answer.
+The joined stream equals the whole answer.
 """
 
 __all__: list[str] = []

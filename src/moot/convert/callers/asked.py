@@ -1,4 +1,4 @@
-"""What another program wants of a model, whatever dialect it says it in."""
+"""The request of another program to a model, independent of the dialect."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from moot.types.message import Message
 from moot.types.model import ModelSettings
 from moot.types.provider import ToolDefinition
 
-__all__ = ["OUTPUT", "Asked"]
-
 OUTPUT = "data-tool-output"
-"""A part of a user message: what came of a call whose answer the caller does not repeat."""
+"""Type of a user part: the output of a call whose answer the caller did not repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     model: str
     messages: tuple[Message, ...]
-    """All that the caller sent, oldest first; without ids. Outputs of calls stand in the answers that made the calls."""
+    """All messages that the caller sent, oldest first, without ids. Outputs are on the calls of the answers that made them."""
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
-    """The caller's own, which it carries out itself."""
+    """The caller's own tools, which it runs itself."""
     settings: ModelSettings = field(default_factory=ModelSettings)
     stream: bool = False
     stream_usage: bool = False
-    """Whether a stream of chat completions ends with the counts."""
+    """Send usage at the end of a chat completions stream."""
     after: str = ""
-    """The answer that `messages` come behind, by the id that the caller was given; empty = `messages` are all there is."""
+    """Id of the earlier answer that `messages` continue; empty if `messages` are the whole history."""
     conversation: str = ""
-    """The conversation that the call is to land in, by the caller's own name; empty = found by what is sent, else new."""
+    """Conversation to use, by the caller's name; empty to find it by content or create one."""

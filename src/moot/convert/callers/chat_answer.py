@@ -1,6 +1,6 @@
-"""An answer in OpenAI chat completions (reference: OpenAI API, the chat completion object and its chunk).
+"""Answers in OpenAI chat completions (reference: OpenAI API, the chat completion object and its chunk).
 
-Reasoning goes into `reasoning_content`, the field that DeepSeek began with and that most clients of this dialect read.
+Reasoning goes into `reasoning_content`, which DeepSeek introduced and most clients of this dialect read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject
 from moot.types.usage import Usage
 
-__all__ = ["ChatAnswer", "chat_completion"]
-
 _REASONS = {"length": "length", "content-filter": "content_filter", "tool-calls": "tool_calls"}
 
 
@@ -23,7 +21,6 @@ class _Facts:
     id: str
     model: str
     created: int
-    """Seconds since the epoch."""
 
     def chunk(self, delta: JsonObject, reason: str | None = None) -> JsonObject:
         choice: JsonObject = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -31,7 +28,7 @@ class _Facts:
 
 
 class ChatAnswer:
-    """Writes the stream: each frame's data, in order. The dialect's frames have no event names."""
+    """Writer of the stream: the data of each frame, in order. The dialect's frames have no event names."""
 
     def __init__(self, id: str, model: str, created: int, *, usage: bool = False) -> None:
         self._facts = _Facts(f"chatcmpl-{id}", model, created)
@@ -45,7 +42,7 @@ class ChatAnswer:
         return [self._facts.chunk(delta) for change in changes if (delta := self._delta(change))]
 
     def end(self, outcome: Outcome) -> list[JsonObject]:
-        """What comes before `[DONE]`; of a failed run the error alone."""
+        """Return the frames before `[DONE]`; for a failed run only the error."""
         if outcome.error is not None:
             return [completion_error(outcome.error)]
         frames = [self._facts.chunk({}, _reason(outcome, calls=bool(self._calls)))]
@@ -75,7 +72,7 @@ class ChatAnswer:
 
 
 def chat_completion(id: str, model: str, created: int, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
-    """The whole answer of a run that did not fail."""
+    """Return the whole answer of a successful run."""
     text = "".join(piece.text for piece in pieces if piece.kind == "text")
     reasoning = "".join(piece.text for piece in pieces if piece.kind == "reasoning")
     calls: list[Json] = [_whole_call(piece) for piece in pieces if piece.kind == "call"]
@@ -107,7 +104,7 @@ def _reason(outcome: Outcome, *, calls: bool) -> str:
 
 
 def _usage(usage: Usage) -> JsonObject | None:
-    """None when nobody counted."""
+    """Return the usage, or None if it is unknown."""
     if usage.input is None and usage.output is None:
         return None
     sent, made = usage.input or 0, usage.output or 0

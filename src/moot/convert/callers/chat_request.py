@@ -1,4 +1,4 @@
-"""A request for OpenAI chat completions (reference: OpenAI API, create chat completion)."""
+"""Requests for OpenAI chat completions (reference: OpenAI API, create chat completion)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["AUDIO", "OBJECT", "read_chat", "schema_of"]
-
 AUDIO = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 OBJECT: JsonObject = {"type": "object"}
-"""What `json_object` asks for: any object."""
+"""The schema for `json_object`: any object."""
 
 
 def read_chat(body: Json) -> Asked:
-    """What the body asks for. Raises UsageError for what can't be served; what is only a hint (seed, penalties, tiers) is passed over."""
+    """Parse the body. Raise UsageError for unsupported fields; hints (seed, penalties, tiers) are ignored."""
     fields = Fields(body)
     _refuse(fields)
     drafts = Drafts()
@@ -42,11 +40,11 @@ def read_chat(body: Json) -> Asked:
 
 def _refuse(fields: Fields) -> None:
     if fields.value.get("n") not in (None, 1):
-        raise unfit("n", "one answer is given for each call", fix="make more calls")
-    fields.refuse("functions", "is the old way; tools takes its place")
-    fields.refuse("logprobs", "is not given here")
-    fields.refuse("audio", "answers are text")
-    fields.refuse("web_search_options", "is not offered here; an agent may have a tool for it")
+        raise unfit("n", "only 1 is supported", fix="make more calls")
+    fields.refuse("functions", "is deprecated and not supported; use tools")
+    fields.refuse("logprobs", "is not supported")
+    fields.refuse("audio", "is not supported; answers are text")
+    fields.refuse("web_search_options", "is not supported; use an agent with a web search tool")
 
 
 def _settings(fields: Fields) -> ModelSettings:
@@ -64,7 +62,7 @@ def _settings(fields: Fields) -> ModelSettings:
 
 
 def schema_of(form: Fields, *, nested: bool) -> JsonObject | None:
-    """The JSON Schema that the answer must fit; chat completions wrap it once more than responses do."""
+    """Return the JSON Schema that the answer must match. Chat completions nest it one level deeper than responses."""
     match form.one_of("type", ("text", "json_object", "json_schema")):
         case "json_schema":
             form = form.fields("json_schema") if nested else form
@@ -82,13 +80,13 @@ def _choice(fields: Fields) -> str:
         return "" if word == "auto" else word
     chosen = fields.fields("tool_choice")
     if chosen.text("type") != "function":
-        raise unfit(chosen.path("type"), "only function is known")
+        raise unfit(chosen.path("type"), "only 'function' is supported")
     return f"={chosen.fields('function').needed('name')}"
 
 
 def _tool(tool: Fields) -> ToolDefinition:
     if tool.text("type", "function") != "function":
-        raise unfit(tool.path("type"), f"tools of type {tool.text('type')!r} are not taken; only function")
+        raise unfit(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; use 'function'")
     function = tool.fields("function")
     name = tool_name_of(function.needed("name"), function.path("name"))
     schema = function.fields("parameters").value or {"type": "object", "properties": {}}
@@ -110,26 +108,26 @@ def _message(drafts: Drafts, message: Fields) -> None:
 
 
 def _assistant(drafts: Drafts, message: Fields) -> None:
-    message.refuse("function_call", "is the old way; tool_calls takes its place")
+    message.refuse("function_call", "is deprecated and not supported; use tool_calls")
     reasoning, text = message.text("reasoning_content"), _text(message)
     parts: list[Part] = [{"type": "reasoning", "text": reasoning, "state": "done"}] if reasoning else []
     drafts.answer([*parts, text_part(text)] if text else parts)
     for call in message.objects("tool_calls"):
         if call.text("type", "function") != "function":
-            raise unfit(call.path("type"), "only function is known")
+            raise unfit(call.path("type"), "only 'function' is supported")
         function = call.fields("function")
         drafts.call(call.needed("id"), function.needed("name"), function.text("arguments"), function.path("name"))
 
 
 def _text(message: Fields) -> str:
-    """The text of a message, given whole or in pieces."""
+    """Return the text of a message, given whole or in pieces."""
     if not isinstance(message.value.get("content"), list):
         return message.text("content")
     texts: list[str] = []
     for piece in message.objects("content"):
         kind = piece.needed("type")
         if kind not in ("text", "refusal"):
-            raise unfit(piece.path("type"), f"{kind!r} can't stand here; only text")
+            raise unfit(piece.path("type"), f"{kind!r} is not allowed here; only text")
         texts.append(piece.text(kind))
     return "".join(texts)
 
@@ -166,7 +164,7 @@ def _piece(piece: Fields) -> Part:
             return file_part(f"data:{kind};base64,{audio.needed('data')}", audio.path("data"))
         case "file":
             file = piece.fields("file")
-            file.refuse("file_id", "files are not kept here; send file_data")
+            file.refuse("file_id", "stored files are not supported; send file_data")
             return file_part(file.needed("file_data"), file.path("file_data"), name=file.text("filename"))
         case other:
             raise unfit(piece.path("type"), f"{other!r} is not one of text, image_url, input_audio, file")

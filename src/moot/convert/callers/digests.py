@@ -1,7 +1,7 @@
-"""Which earlier answer a caller goes on from. Most dialects send the whole history each time and no name for it, so it is known by its
-content: every message has a digest over itself and all before it.
+"""Recognition of the earlier answer that a request continues. Most dialects send the whole history without an id, so it is identified by
+content: every message has a digest over itself and all messages before it.
 
-The system prompt is left out (it often holds the time), and so is white space; reasoning too, which callers mostly do not send back.
+The system prompt is excluded, because it often contains the time, as are white space and reasoning, which most callers don't send back.
 """
 
 from __future__ import annotations
@@ -15,31 +15,29 @@ from moot.types.canonical import Json, dumps
 from moot.types.message import Message
 from moot.types.part import Part, is_tool, text_of
 
-__all__ = ["Digests", "answer_digest", "digests"]
-
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """Of a history."""
+    """The digests of a history."""
 
     each: list[str]
-    """Of each message; an answer's as it was when it was given, without the outputs of its calls."""
+    """One per message; for an answer as it was given, without the outputs of its calls."""
     before: list[str]
-    """Of all that stands before each message."""
+    """One per message, over everything before it."""
     total: str
 
 
 def digests(messages: Sequence[Message]) -> Digests:
-    """The digests of what a caller sent."""
+    """Return the digests of the messages that a caller sent."""
     found: list[str] = []
     earlier: list[str] = []
     before = ""
     for message in messages:
         earlier.append(before)
         if message.role == "assistant":
-            given = answer_digest(before, pieces_of(message.parts, lambda _: True))
-            found.append(given)
-            before = _digest(given, *_outputs(message.parts))
+            answer = answer_digest(before, pieces_of(message.parts, lambda _: True))
+            found.append(answer)
+            before = _digest(answer, *_outputs(message.parts))
         elif message.role == "user":
             before = _digest(before, *_said(message.parts))
             found.append(before)
@@ -49,10 +47,10 @@ def digests(messages: Sequence[Message]) -> Digests:
 
 
 def answer_digest(before: str, pieces: Iterable[Piece]) -> str:
-    """The digest of an answer to what has the digest `before`."""
-    told = list(pieces)
-    text = "".join(piece.text for piece in told if piece.kind == "text")
-    calls = [f"{piece.id} {piece.name}" for piece in told if piece.kind == "call"]
+    """Return the digest of an answer after the history with the digest `before`."""
+    answer = list(pieces)
+    text = "".join(piece.text for piece in answer if piece.kind == "text")
+    calls = [f"{piece.id} {piece.name}" for piece in answer if piece.kind == "call"]
     return _digest(before, "assistant", _plain(text), *calls)
 
 
@@ -63,7 +61,7 @@ def _said(parts: Sequence[Part]) -> list[str]:
 
 
 def _outputs(parts: Sequence[Part]) -> list[str]:
-    """Nothing when no call has an output: then it is the answer as it was given."""
+    """Return the outputs of the calls; empty if no call has one, which is the answer as given."""
     calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
     return [f"{part.get('toolCallId')} {_json(part.get('output', part.get('errorText')))}" for part in calls]
 

@@ -1,4 +1,4 @@
-"""A caller's messages on their way to ours: outputs find the calls that they answer, files are looked at, nothing is fetched."""
+"""Conversion of a caller's messages: outputs are matched to their calls, files are checked, nothing is fetched."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Role
 from moot.types.part import Part, text_part
 
-__all__ = ["EFFORTS", "Drafts", "file_part", "tool_name_of"]
-
 EFFORTS = {"none": "none", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}
-"""A foreign word for how hard to think, and ours."""
+"""Reasoning effort in the callers' dialects → moot's."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
 _DATA = re.compile(r"data:[\w.+-]+/[\w.+*-]+(;[\w=.+-]+)*;base64,", re.ASCII)
 
 
 class Drafts:
-    """Messages as they are read, oldest first."""
+    """The messages read so far, oldest first."""
 
     def __init__(self, *, after: bool = False) -> None:
         self._after = after
-        """An earlier answer, which is not repeated, may have made calls that are answered here."""
+        """The request continues an earlier answer, whose calls may be answered here."""
         self._system: list[str] = []
         self._drafts: list[tuple[Role, list[Part]]] = []
         self._calls: dict[str, Part] = {}
@@ -39,7 +37,7 @@ class Drafts:
         return tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts)
 
     def instruct(self, text: str) -> None:
-        """What a system message says: what stands before everything else is the system prompt, the rest keeps its place."""
+        """Add a system message: before all other messages it becomes the system prompt, otherwise it keeps its position."""
         if not text:
             return
         if self._drafts:
@@ -48,18 +46,18 @@ class Drafts:
             self._system.append(text)
 
     def say(self, parts: Sequence[Part]) -> None:
-        """A user's message."""
+        """Add a user message."""
         if parts:
             self._drafts.append(("user", list(parts)))
 
     def answer(self, parts: Sequence[Part] = (), *, join: bool = False) -> None:
-        """An assistant's message; with `join` the last one goes on, when it is the last and none of its calls is answered yet."""
+        """Add an assistant message; with `join`, extend the last one if none of its calls has an output yet."""
         if not (join and self._drafts and self._drafts[-1][0] == "assistant" and not self._answered()):
             self._drafts.append(("assistant", []))
         self._drafts[-1][1].extend(parts)
 
     def call(self, id: str, name: str, arguments: Json, where: str) -> None:
-        """A call that the last assistant's message makes; `arguments` as an object, or as the text of one."""
+        """Add a call to the last assistant message; `arguments` are an object or JSON text."""
         if not id:
             raise unfit(where, "the call has no id")
         part: Part = {"type": f"tool-{tool_name_of(name, where)}", "toolCallId": id, "state": "input-available"}
@@ -68,7 +66,7 @@ class Drafts:
         self._calls[id] = part
 
     def output(self, id: str, output: Json, where: str, *, error: bool = False) -> None:
-        """What came of a call."""
+        """Add the output of a call."""
         call = self._calls.get(id)
         fields: JsonObject = {"errorText": _words(output)} if error else {"output": output}
         if call is not None:
@@ -76,21 +74,21 @@ class Drafts:
         elif self._after:
             self.say([{"type": OUTPUT, "data": {"toolCallId": id, **fields}}])
         else:
-            raise unfit(where, f"no call with the id {id!r} stands before its output")
+            raise unfit(where, f"no call with the id {id!r} precedes this output")
 
     def _answered(self) -> bool:
         return any("output" in part or "errorText" in part for part in self._drafts[-1][1])
 
 
 def tool_name_of(name: str, where: str) -> str:
-    """The name of a tool as it was given. Raises UsageError for one that no model takes."""
+    """Return the name. Raise UsageError if no model would accept it."""
     if _NAME.fullmatch(name) is None:
-        raise unfit(where, f"{name[:80]!r} is no name for a tool: letters, digits, _ and - alone, at most 128")
+        raise unfit(where, f"{name[:80]!r} is not a valid tool name; use at most 128 letters, digits, _ and -")
     return name
 
 
 def file_part(url: str, where: str, *, media_type: str = "", name: str = "", detail: str = "") -> Part:
-    """A file as a part. Only `data:` and http(s) addresses are taken: any other would mean something here and not to the caller."""
+    """Return a file as a part. Only `data:` and http(s) URLs are accepted: others would refer to this machine, not the caller's."""
     if url.startswith("data:"):
         if _DATA.match(url) is None:
             raise unfit(where, "expected data:MEDIA/TYPE;base64,…")
@@ -111,7 +109,7 @@ def _arguments(arguments: Json) -> Json:
     try:
         return read_arguments(arguments)
     except ValueError:
-        return arguments  # what the model wrote, as it wrote it
+        return arguments  # the model's output, unchanged
 
 
 def _words(output: Json) -> str:

@@ -1,4 +1,4 @@
-"""The fields of somebody else's JSON, read one by one; what does not fit is a UsageError that says where."""
+"""Validated access to the fields of a foreign JSON object. An invalid field raises UsageError with its path."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Fields", "unfit"]
-
 
 def unfit(where: str, words: str, *, fix: str = "") -> UsageError:
-    """The error for a field that can't be used."""
+    """Return the error for an invalid field."""
     return UsageError(f"{where}: {words}" if where else words, fix=fix)
 
 
 class Fields:
-    """An object of the request. A field that is null counts as left out."""
+    """An object of the request. A field that is null counts as omitted."""
 
     def __init__(self, value: Json, where: str = "") -> None:
         if not isinstance(value, dict):
@@ -25,7 +23,7 @@ class Fields:
         self.where = where
 
     def path(self, name: str) -> str:
-        """Where the field stands, for errors."""
+        """Return the path of a field, for errors."""
         return f"{self.where}.{name}" if self.where else name
 
     def text(self, name: str, default: str = "") -> str:
@@ -37,7 +35,7 @@ class Fields:
         return value
 
     def needed(self, name: str) -> str:
-        """A text that may not be left out or empty."""
+        """Return a required string that is not empty."""
         if self.value.get(name) is None:
             raise unfit(self.path(name), "is missing")
         text = self.text(name)
@@ -56,12 +54,12 @@ class Fields:
         return float(value)
 
     def count(self, name: str) -> int | None:
-        """A whole number from 1."""
+        """Return a positive integer."""
         value = self.value.get(name)
         if value is None:
             return None
         if type(value) is not int or not 1 <= value <= 1 << 31:
-            raise unfit(self.path(name), "expected a whole number above 0")
+            raise unfit(self.path(name), "expected a positive integer")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -73,7 +71,7 @@ class Fields:
         return value
 
     def fields(self, name: str) -> Fields:
-        """The object there; an empty one when it is left out."""
+        """Return the object in a field; an empty one if it is omitted."""
         value = self.value.get(name)
         return Fields({} if value is None else value, self.path(name))
 
@@ -86,12 +84,12 @@ class Fields:
         return value
 
     def objects(self, name: str) -> Iterator[Fields]:
-        """The objects of a list."""
+        """Yield the objects of a list."""
         for at, item in enumerate(self.items(name)):
             yield Fields(item, f"{self.path(name)}[{at}]")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts, or one text in its place."""
+        """Return a list of strings; a single string counts as a list of one."""
         value = self.value.get(name)
         found = [value] if isinstance(value, str) else self.items(name)
         if any(not isinstance(item, str) for item in found):
@@ -105,7 +103,7 @@ class Fields:
         return value
 
     def refuse(self, name: str, why: str) -> None:
-        """Raises when the field is there and says something: it would be passed over otherwise."""
+        """Raise UsageError if the field has a value, because it would be ignored otherwise."""
         if self.value.get(name) not in (None, False, [], {}):
             raise unfit(self.path(name), why)
 

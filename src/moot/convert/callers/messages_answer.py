@@ -1,6 +1,6 @@
-"""An answer in Anthropic messages (reference: Claude API, messages and streaming messages).
+"""Answers in Anthropic messages (reference: Claude API, messages and streaming messages).
 
-Blocks of this dialect come one after the other: what is said while another block is open waits until that one has ended.
+Blocks of this dialect are sequential: changes of another block wait until the open one has ended.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.usage import Usage
 
-__all__ = ["MessagesAnswer", "message_answer"]
-
 _REASONS = {"length": "max_tokens", "content-filter": "refusal", "tool-calls": "tool_use"}
 
 
 class MessagesAnswer:
-    """Writes the stream: each frame's data, whose `type` is its event's name."""
+    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
 
     def __init__(self, id: str, model: str, *, thinking: bool) -> None:
         self._id = id
         self._model = model
         self._thinking = thinking
-        self._waiting: dict[int, list[Change]] = {}
-        """Changes of pieces whose turn has not come, by piece."""
+        self._pending: dict[int, list[Change]] = {}
+        """Changes of pieces that are not open yet, by piece."""
         self._current: int | None = None
         self._blocks = 0
         self._calls = False
@@ -41,24 +39,24 @@ class MessagesAnswer:
             if change.piece.kind == "reasoning" and not self._thinking:
                 continue
             self._calls = self._calls or change.piece.kind == "call"
-            self._waiting.setdefault(change.at, []).append(change)
+            self._pending.setdefault(change.at, []).append(change)
             frames += self._flush()
         return frames
 
     def end(self, outcome: Outcome) -> list[JsonObject]:
-        """The end of a message; of a failed run the error alone."""
+        """Return the end of a message; for a failed run only the error."""
         if outcome.error is not None:
             return [message_error(outcome.error)]
         delta: JsonObject = {"stop_reason": _reason(outcome, calls=self._calls), "stop_sequence": None}
         return [{"type": "message_delta", "delta": delta, "usage": _usage(outcome.usage)}, {"type": "message_stop"}]
 
     def _flush(self) -> list[JsonObject]:
-        """What can be told now: of the open block, and of the next ones once it has ended."""
+        """Return the frames that can be sent: of the open block, and of the next ones once it has ended."""
         frames: list[JsonObject] = []
-        while self._waiting:
+        while self._pending:
             if self._current is None:
-                self._current = min(self._waiting)
-            ready = self._waiting.pop(self._current, [])
+                self._current = min(self._pending)
+            ready = self._pending.pop(self._current, [])
             for change in ready:
                 frames += self._frames(change)
             if not ready or ready[-1].what != "close":
@@ -85,7 +83,7 @@ class MessagesAnswer:
 
 
 def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcome, *, thinking: bool) -> JsonObject:
-    """The whole answer of a run that did not fail; `thinking` = the caller has asked to see it."""
+    """Return the whole answer of a successful run. `thinking` means that the caller asked for it."""
     shown = [piece for piece in pieces if thinking or piece.kind != "reasoning"]
     content: list[Json] = [_block(piece) for piece in shown]
     return {
@@ -139,7 +137,7 @@ def _block(piece: Piece) -> JsonObject:
 
 
 def _input(text: str) -> Json:
-    """The arguments as the object that this dialect has; what is no JSON is wrapped, so that nothing of it is lost."""
+    """Return the arguments as an object, which this dialect requires. Invalid JSON is wrapped, so that nothing is lost."""
     try:
         value = loads(text or "{}")
     except ValueError:
@@ -155,7 +153,7 @@ def _reason(outcome: Outcome, *, calls: bool) -> str:
 
 
 def _usage(usage: Usage) -> JsonObject:
-    """Input counts without what the cache gave or took; 0 where nobody counted, for this dialect has no word for that."""
+    """Return the usage, with input excluding cached tokens. Unknown counts are 0, because this dialect has no null."""
     read, written = usage.cache_read or 0, usage.cache_write or 0
     return {
         "input_tokens": max((usage.input or 0) - read - written, 0),

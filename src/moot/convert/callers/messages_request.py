@@ -1,4 +1,4 @@
-"""A request for Anthropic messages (reference: Claude API, create a message)."""
+"""Requests for Anthropic messages (reference: Claude API, create a message)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["read_messages"]
-
 _BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
 _THINKING = ("enabled", "disabled", "adaptive")
 
 
 def read_messages(body: Json, *, counting: bool = False) -> Asked:
-    """What the body asks for. Raises UsageError for what can't be served; what is only a hint is passed over.
+    """Parse the body. Raise UsageError for unsupported fields; hints are ignored.
 
-    `counting` is for a request that only wants its tokens counted: it has no `max_tokens`.
+    `counting` is for a request that only counts tokens: it has no `max_tokens`.
     """
     fields = Fields(body)
-    fields.refuse("mcp_servers", "is not taken here; an agent may have them")
-    fields.refuse("container", "is not offered here")
+    fields.refuse("mcp_servers", "is not supported; configure MCP servers for an agent")
+    fields.refuse("container", "is not supported")
     if not counting and fields.count("max_tokens") is None:
         raise unfit("max_tokens", "is missing")
     drafts = Drafts()
@@ -96,7 +94,7 @@ def _choice(choice: Fields) -> str:
 
 def _tool(tool: Fields) -> ToolDefinition:
     if tool.text("type", "custom") != "custom":
-        raise unfit(tool.path("type"), f"tools of type {tool.text('type')!r} are not offered here; only the caller's own")
+        raise unfit(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; only the caller's own tools are")
     schema = tool.fields("input_schema").value or {"type": "object", "properties": {}}
     return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
 
@@ -118,7 +116,7 @@ def _message(drafts: Drafts, message: Fields) -> None:
 
 
 def _block(message: Fields) -> Fields:
-    """A message's text as the block that it stands for."""
+    """Return a message's text as a text block."""
     return Fields({"type": "text", "text": message.text("content")}, message.path("content"))
 
 
@@ -139,7 +137,7 @@ def _assistant(drafts: Drafts, blocks: list[Fields]) -> None:
             case "tool_use":
                 drafts.call(block.needed("id"), block.needed("name"), block.fields("input").value, block.path("name"))
             case other:
-                raise unfit(block.path("type"), f"blocks of type {other!r} are not taken here")
+                raise unfit(block.path("type"), f"block type {other!r} is not supported")
 
 
 def _thought(text: str, name: str, proof: str) -> Part:
@@ -164,7 +162,7 @@ def _piece(block: Fields) -> Part:
         case "document":
             return _source(block, "application/pdf")
         case other:
-            raise unfit(block.path("type"), f"blocks of type {other!r} are not taken here")
+            raise unfit(block.path("type"), f"block type {other!r} is not supported")
 
 
 def _source(block: Fields, kind: str) -> Part:

@@ -1,11 +1,9 @@
-"""Errors as the clients of each vendor know them: a status, and the object that they read (references: OpenAI and Claude API, errors)."""
+"""Errors in each vendor's form: a status and an error object (references: OpenAI and Claude API, errors)."""
 
 from __future__ import annotations
 
 from moot.types.canonical import JsonObject
 from moot.types.exchange import Failure
-
-__all__ = ["STATUSES", "code_of", "completion_error", "message_error", "status_of"]
 
 STATUSES = {
     "rate_limit": 429,
@@ -25,7 +23,7 @@ STATUSES = {
     "limit": 400,
     "cancelled": 409,
 }
-"""By the kind of a failure; what a provider did that is none of the caller's doing is a 502."""
+"""Failure kind → status. Failures of a provider that the caller did not cause are 502."""
 
 _COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
 _MESSAGE = {
@@ -48,23 +46,23 @@ _CODES = {
 
 
 def status_of(failure: Failure) -> int:
-    """The HTTP status of an answer that has not begun."""
+    """Return the HTTP status of an answer that has not started."""
     return STATUSES.get(failure.kind, 502)
 
 
 def code_of(failure: Failure) -> str:
-    """The word of a failure that a program may go by; the vendor's own where there is one."""
+    """Return the failure's code for programs: the vendor's own if there is one."""
     return _CODES.get(failure.kind, failure.kind)
 
 
 def completion_error(failure: Failure) -> JsonObject:
-    """The body of a refusal, and the frame of a stream that breaks off."""
+    """Return the error body, which is also the frame of a stream that fails."""
     status = status_of(failure)
     kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": code_of(failure)}}
 
 
 def message_error(failure: Failure) -> JsonObject:
-    """The same for Anthropic's clients, as the body and as the event `error`."""
+    """Return the same for Anthropic's clients, as the body and as the event `error`."""
     kind = _MESSAGE.get(status_of(failure), "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

@@ -1,4 +1,4 @@
-"""An answer in OpenAI responses (reference: OpenAI API, the response object and its streaming events)."""
+"""Answers in OpenAI responses (reference: OpenAI API, the response object and its streaming events)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from moot.convert.callers.telling import Change, Outcome, Piece
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.usage import Usage
 
-__all__ = ["Head", "ResponsesAnswer", "response_answer", "response_begun"]
-
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a response repeats of its request, and its own facts."""
+    """The fields of a response that repeat its request, and its own facts."""
 
     id: str
-    """Of the run."""
+    """The run's id."""
     model: str
     created: int
-    """Seconds since the epoch."""
     asked: Asked | None = None
-    """None = an answer that is looked up later: what was asked with it is not repeated."""
+    """None for an answer that is fetched later: the request's fields are not repeated."""
 
 
 class ResponsesAnswer:
-    """Writes the stream: each frame's data, whose `type` is its event's name."""
+    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
 
     def __init__(self, head: Head) -> None:
         self._head = head
@@ -96,7 +93,7 @@ class ResponsesAnswer:
                 return [self._of("response.function_call_arguments.done", change, name=piece.name, arguments=piece.text)]
 
     def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
-        """A frame about one item."""
+        """Return a frame about one item."""
         return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
 
     def _frame(self, type: str, **fields: Json) -> JsonObject:
@@ -106,7 +103,7 @@ class ResponsesAnswer:
 
 
 def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
-    """The whole answer, of a failed run too: this dialect has a place for what was said before the failure."""
+    """Return the whole answer, also of a failed run: this dialect can hold what came before the failure."""
     if outcome.error is not None:
         error: JsonObject = {"code": code_of(outcome.error), "message": outcome.error.advice()}
         return _response(head, "failed", pieces, error=error, usage=outcome.usage)
@@ -115,7 +112,7 @@ def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> Js
 
 
 def response_begun(head: Head, pieces: Sequence[Piece]) -> JsonObject:
-    """An answer that is still being given."""
+    """Return an answer that is still in progress."""
     return _response(head, "in_progress", pieces)
 
 
@@ -123,8 +120,8 @@ def _response(
     head: Head, status: str, pieces: Sequence[Piece], *, error: JsonObject | None = None, why: str | None = None, usage: Usage | None = None
 ) -> JsonObject:
     done = "in_progress" if status == "in_progress" else "completed"
-    asked = head.asked or Asked(head.model, ())
-    settings = asked.settings
+    request = head.asked or Asked(head.model, ())
+    settings = request.settings
     return {
         "id": f"resp_{head.id}",
         "object": "response",
@@ -132,18 +129,18 @@ def _response(
         "status": status,
         "error": error,
         "incomplete_details": {"reason": why} if why else None,
-        "instructions": asked.system or None,
+        "instructions": request.system or None,
         "max_output_tokens": settings.max_tokens,
         "model": head.model,
         "output": [_item(head.id, at, piece, done) for at, piece in enumerate(pieces)],
         "parallel_tool_calls": settings.parallel_calls,
-        "previous_response_id": asked.after or None,
+        "previous_response_id": request.after or None,
         "reasoning": {"effort": settings.effort, "summary": None},
         "store": True,
         "temperature": settings.temperature,
-        "text": {"format": _format(asked)},
+        "text": {"format": _format(request)},
         "tool_choice": _choice(settings.tool_choice),
-        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in asked.tools],
+        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in request.tools],
         "top_p": settings.top_p,
         "truncation": "disabled",
         "usage": None if usage is None else _usage(usage),
@@ -170,17 +167,17 @@ def _item_id(run: str, at: int, piece: Piece) -> str:
 
 
 def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
-    """A piece as an item of the output, at its beginning or its end."""
-    id, begun = _item_id(run, at, piece), status == "in_progress"
+    """Return a piece as an item of the output, at its start or its end."""
+    id, started = _item_id(run, at, piece), status == "in_progress"
     match piece.kind:
         case "text":
-            content: list[Json] = [] if begun else [_text(piece.text)]
+            content: list[Json] = [] if started else [_text(piece.text)]
             return {"id": id, "type": "message", "status": status, "role": "assistant", "content": content}
         case "reasoning":
-            summary: list[Json] = [] if begun else [_summary(piece.text)]
+            summary: list[Json] = [] if started else [_summary(piece.text)]
             return {"id": id, "type": "reasoning", "status": status, "summary": summary}
         case "call":
-            arguments = "" if begun else piece.text
+            arguments = "" if started else piece.text
             return {"id": id, "type": "function_call", "status": status, "call_id": piece.id, "name": piece.name, "arguments": arguments}
 
 

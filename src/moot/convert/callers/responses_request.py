@@ -1,4 +1,4 @@
-"""A request for OpenAI responses (reference: OpenAI API, create a model response)."""
+"""Requests for OpenAI responses (reference: OpenAI API, create a model response)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from moot.types.model import Effort, ModelSettings
 from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 
-__all__ = ["read_responses"]
-
 
 def read_responses(body: Json) -> Asked:
-    """What the body asks for. Raises UsageError for what can't be served; what is only a hint is passed over."""
+    """Parse the body. Raise UsageError for unsupported fields; hints are ignored."""
     fields = Fields(body)
-    fields.refuse("background", "an answer is given while the caller waits")
-    fields.refuse("prompt", "prompts are not kept here")
+    fields.refuse("background", "is not supported; wait for the answer")
+    fields.refuse("prompt", "stored prompts are not supported")
     after, conversation = fields.text("previous_response_id"), _conversation(fields)
     if after and conversation:
-        raise unfit("previous_response_id", "can't be given together with conversation")
+        raise unfit("previous_response_id", "can't be combined with conversation")
     drafts = Drafts(after=bool(after))
     drafts.instruct(fields.text("instructions"))
     if isinstance(fields.value.get("input"), list):
@@ -70,13 +68,13 @@ def _choice(fields: Fields) -> str:
         return "" if word == "auto" else word
     chosen = fields.fields("tool_choice")
     if chosen.text("type") != "function":
-        raise unfit(chosen.path("type"), "only function is known")
+        raise unfit(chosen.path("type"), "only 'function' is supported")
     return f"={chosen.needed('name')}"
 
 
 def _tool(tool: Fields) -> ToolDefinition:
     if tool.text("type", "function") != "function":
-        raise unfit(tool.path("type"), f"tools of type {tool.text('type')!r} are not offered here; only function")
+        raise unfit(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; use 'function'")
     schema = tool.fields("parameters").value or {"type": "object", "properties": {}}
     return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
 
@@ -91,9 +89,9 @@ def _item(drafts: Drafts, item: Fields) -> None:
         case "function_call_output":
             drafts.output(item.needed("call_id"), _output(item), item.path("call_id"))
         case "reasoning":
-            pass  # what moot itself gave; nobody signed it, so no model would take it back
+            pass  # moot's own reasoning: it is not signed, so no model would accept it
         case other:
-            raise unfit(item.path("type"), f"items of type {other!r} are not taken here")
+            raise unfit(item.path("type"), f"item type {other!r} is not supported")
 
 
 def _message(drafts: Drafts, item: Fields) -> None:
@@ -134,12 +132,12 @@ def _piece(piece: Fields) -> Part:
         case "refusal":
             return text_part(piece.text("refusal"))
         case "input_image":
-            piece.refuse("file_id", "files are not kept here; send image_url")
+            piece.refuse("file_id", "stored files are not supported; send image_url")
             url, detail = piece.needed("image_url"), piece.one_of("detail", ("auto", "low", "high", "original"))
             kind = "" if url.startswith("data:") else "image/*"
             return file_part(url, piece.path("image_url"), media_type=kind, detail=detail.replace("original", "high"))
         case "input_file":
-            piece.refuse("file_id", "files are not kept here; send file_data")
+            piece.refuse("file_id", "stored files are not supported; send file_data")
             field = "file_url" if piece.text("file_url") else "file_data"
             return file_part(piece.needed(field), piece.path(field), name=piece.text("filename"))
         case other:

@@ -1,7 +1,7 @@
-"""A run's chunks, or the stored parts of its answer, as the few pieces that a caller is told; and how the run ended.
+"""A run's chunks, or the stored parts of its answer, as the pieces that a caller receives; and the run's outcome.
 
-A caller hears text, reasoning and the calls of its own tools. What an agent does with moot's tools is its own affair: of that only the
-text is told. Text of a later step stands apart from what was said before by an empty line.
+A caller receives text, reasoning and the calls of its own tools. Of what an agent does with moot's tools, it receives only the text. Text
+of a later step is separated from earlier text by an empty line.
 """
 
 from __future__ import annotations
@@ -18,44 +18,42 @@ from moot.types.exchange import Failure
 from moot.types.part import Part, is_tool, tool_name
 from moot.types.usage import Usage
 
-__all__ = ["Change", "Kind", "Outcome", "Piece", "Teller", "pieces_of", "proof_of"]
-
 Kind = Literal["text", "reasoning", "call"]
 Theirs = Callable[[str], bool]
-"""Whether a tool of that name is the caller's own."""
+"""Predicate: is a tool of that name the caller's own?"""
 
 APART = "\n\n"
 
 
 class Piece(NamedTuple):
-    """What a caller is told in one go."""
+    """A unit of the answer: a text, reasoning or call."""
 
     kind: Kind
     text: str = ""
-    """A call's arguments, as JSON."""
+    """For a call: its arguments as JSON."""
     id: str = ""
-    """Of a call."""
+    """The call's id."""
     name: str = ""
-    """Of a call's tool."""
+    """The name of the call's tool."""
     proof: tuple[str, str] = ("", "")
-    """What the maker of a piece of reasoning wants back with it: `signature` or `redactedData`, and its value."""
+    """Metadata that the maker of a piece of reasoning needs back: `signature` or `redactedData`, and its value."""
 
 
 class Change(NamedTuple):
-    """What a chunk adds to the pieces."""
+    """A chunk's effect on the pieces."""
 
     what: Literal["open", "add", "close"]
     at: int
-    """Which piece, from 0."""
+    """Index of the piece, from 0."""
     piece: Piece
-    """As it was opened; as it is now when it closes."""
+    """The piece when it opens, or when it closes."""
     text: str = ""
-    """What was added."""
+    """The added text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the run ended."""
+    """The end of a run."""
 
     reason: str = "stop"
     """One of `chunk.FINISH_REASONS`."""
@@ -64,23 +62,23 @@ class Outcome:
 
 
 class Teller:
-    """Takes a run's chunks one by one. Total: what it does not know adds nothing."""
+    """Converter of a run's chunks, one by one. Unknown chunks add nothing."""
 
     def __init__(self, theirs: Theirs) -> None:
         self._theirs = theirs
         self._pieces: list[Piece] = []
         self._texts: list[list[str]] = []
         self._open: dict[str, int | None] = {}
-        """Open parts by kind and id; None = nothing was said in it yet, so that it is no piece."""
+        """Open parts by kind and id; None if a part is still empty and so has no piece."""
         self._apart = False
-        """Something was said in an earlier step, and nothing since."""
+        """An earlier step had text, and there was none since."""
 
     def feed(self, chunk: Chunk) -> list[Change]:
-        """What the chunk adds, in order."""
+        """Return the changes that the chunk makes, in order."""
         kind = str(chunk.get("type"))
-        spoken, _, what = kind.rpartition("-")
-        if spoken in ("text", "reasoning"):
-            return self._spoken("text" if spoken == "text" else "reasoning", what, chunk)
+        part_kind, _, what = kind.rpartition("-")
+        if part_kind in ("text", "reasoning"):
+            return self._spoken("text" if part_kind == "text" else "reasoning", what, chunk)
         if kind.startswith("tool-input-"):
             return self._call(what, chunk)
         if kind in ("start-step", "data-attempt"):
@@ -88,13 +86,13 @@ class Teller:
         return []
 
     def close(self) -> list[Change]:
-        """Closes what a run left open."""
+        """Close what a run left open."""
         still = [index for index in self._open.values() if index is not None]
         self._open.clear()
         return [self._closed(index) for index in still]
 
     def pieces(self) -> tuple[Piece, ...]:
-        """All that was told so far."""
+        """Return all pieces so far."""
         return tuple(self._now(index) for index in range(len(self._pieces)))
 
     def _spoken(self, kind: Literal["text", "reasoning"], what: str, chunk: Chunk) -> list[Change]:
@@ -160,7 +158,7 @@ class Teller:
 
 
 def pieces_of(parts: Sequence[Part], theirs: Theirs) -> tuple[Piece, ...]:
-    """The pieces that the stored parts of a whole answer come to, without abandoned attempts."""
+    """Return the pieces of a complete answer's stored parts, without abandoned attempts."""
     pieces: list[Piece] = []
     apart = False
     for part in in_history(parts):
@@ -173,23 +171,23 @@ def pieces_of(parts: Sequence[Part], theirs: Theirs) -> tuple[Piece, ...]:
         elif kind == "reasoning" and (text or proof_of(part)[0]):
             pieces.append(Piece("reasoning", text, proof=proof_of(part)))
         elif is_tool(part) and not part.get("providerExecuted") and theirs(tool_name(part)):
-            said = part.get("input", part.get("rawInput"))
-            pieces.append(Piece("call", arguments(said), str(part.get("toolCallId")), tool_name(part)))
+            value = part.get("input", part.get("rawInput"))
+            pieces.append(Piece("call", arguments(value), str(part.get("toolCallId")), tool_name(part)))
     return tuple(pieces)
 
 
 def arguments(value: Json) -> str:
-    """A call's arguments as the text that a caller gets; what a model wrote that is no JSON goes out as it is."""
+    """Return a call's arguments as text; invalid JSON is passed on unchanged."""
     if isinstance(value, str):
         return value
     return dumps({} if value is None else value).decode()
 
 
 def proof_of(piece: Part | Chunk) -> tuple[str, str]:
-    """The signature of a piece of reasoning, or the data that takes its place."""
+    """Return the signature of a piece of reasoning, or its redacted data."""
     metadata = piece.get("providerMetadata")
-    noted = metadata.get(METADATA) if isinstance(metadata, dict) else None
-    made: JsonObject = noted if isinstance(noted, dict) else {}
+    details = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    made: JsonObject = details if isinstance(details, dict) else {}
     for name in ("signature", "redactedData"):
         if isinstance(value := made.get(name), str) and value:
             return name, value
@@ -197,7 +195,7 @@ def proof_of(piece: Part | Chunk) -> tuple[str, str]:
 
 
 def joined(changes: Iterable[Change]) -> tuple[Piece, ...]:
-    """The pieces that a stream of changes comes to."""
+    """Return the pieces that a stream of changes adds up to."""
     pieces: list[Piece] = []
     for change in changes:
         match change.what:

@@ -50,7 +50,7 @@ async def test_codex_gets_no_envelope() -> None:
     assert wire.lines == [{"method": "initialized"}]
 
 
-async def test_what_the_other_side_wants_is_told_apart_and_answered() -> None:
+async def test_requests_and_notifications_are_distinguished_and_answered() -> None:
     wire = Wire()
     rpc = Rpc(wire.send)
     request = rpc.take(b'{"id":0,"method":"ask","params":{"x":1}}\n')
@@ -66,7 +66,7 @@ async def test_noise_is_passed_over(noise: bytes) -> None:
     assert Rpc(Wire().send).take(noise) is None
 
 
-async def test_an_error_a_silence_and_a_death_are_told_apart() -> None:
+async def test_errors_timeouts_and_exits_are_distinguished() -> None:
     wire = Wire()
     rpc = Rpc(wire.send)
     with pytest.raises(ProviderError, match=r"no answer to slow within 0\.01 s"):

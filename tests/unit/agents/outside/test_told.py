@@ -16,9 +16,9 @@ def test_nothing_before_leaves_the_prompt_alone() -> None:
     assert told([Message("1", "user", ())], "go on") == "go on"
 
 
-def test_who_said_what_and_what_was_called_is_told() -> None:
+def test_earlier_messages_and_calls_become_text() -> None:
     assert told([USER, ANSWER], "And now?").splitlines() == [
-        "What was said before in this conversation, which you have not seen yet:",
+        "Earlier messages of this conversation, which you have not seen yet:",
         "",
         "User: How many files?",
         "",
@@ -26,7 +26,7 @@ def test_who_said_what_and_what_was_called_is_told() -> None:
         "b]",
         "Two.",
         "",
-        "That was the conversation so far. Now this is asked:",
+        "End of the earlier messages. The new message:",
         "",
         "And now?",
     ]
@@ -34,6 +34,6 @@ def test_who_said_what_and_what_was_called_is_told() -> None:
 
 def test_the_oldest_goes_first_when_it_is_too_long() -> None:
     text = told([Message("0", "user", (text_part("old " * 100),)), USER], "now", limit=100)
-    assert "old" not in text and "[earlier messages are left out]" in text and "How many files?" in text
+    assert "old" not in text and "[earlier messages omitted]" in text and "How many files?" in text
     text = told([Message("0", "user", (text_part("x" * 500 + "the end"),))], "now", limit=100)
     assert "the end" in text and len(text) < 400

@@ -1,4 +1,4 @@
-"""What a caller is told: the stream joined is the whole answer, in every dialect."""
+"""Answers to callers: the joined stream equals the whole answer, in every dialect."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def told(chunks: list[Chunk]) -> list[Any]:
 
 
 @given(answers())
-def test_what_is_told_piece_by_piece_is_what_the_stored_answer_says(chunks: list[Chunk]) -> None:
+def test_the_streamed_pieces_equal_the_stored_answer(chunks: list[Chunk]) -> None:
     whole = pieces_of(fold_parts((), chunks), theirs)
     streamed = joined(told(chunks))
     key = [(piece.kind, piece.text, piece.id, piece.name, piece.proof) for piece in whole]
@@ -93,7 +93,7 @@ def test_what_is_told_piece_by_piece_is_what_the_stored_answer_says(chunks: list
 
 
 @given(answers())
-def test_a_teller_knows_what_it_has_told(chunks: list[Chunk]) -> None:
+def test_a_piece_reader_returns_all_pieces_so_far(chunks: list[Chunk]) -> None:
     teller = Teller(theirs)
     changes = [change for chunk in chunks for change in teller.feed(chunk)] + teller.close()
     assert teller.pieces() == joined(changes)
@@ -187,7 +187,7 @@ def test_responses_streamed_are_the_whole_answer(chunks: list[Chunk]) -> None:
     assert len(items) == len(whole["output"])
 
 
-def test_a_failure_in_the_middle_is_told_in_each_dialect() -> None:
+def test_a_failure_in_the_middle_is_reported_in_each_dialect() -> None:
     outcome = Outcome("error", USAGE, Failure("the connection broke", kind="transport"))
     assert ChatAnswer("r", "m", 1).end(outcome)[0]["error"]["type"] == "server_error"
     assert MessagesAnswer("r", "m", thinking=False).end(outcome)[0]["error"]["type"] == "api_error"
@@ -195,7 +195,7 @@ def test_a_failure_in_the_middle_is_told_in_each_dialect() -> None:
     assert failed["type"] == "response.failed" and failed["response"]["error"]["message"] == "the connection broke"
 
 
-def test_an_agents_own_calls_are_not_told_and_its_steps_stand_apart() -> None:
+def test_an_agents_own_calls_are_hidden_and_its_steps_are_separated() -> None:
     chunks: list[Chunk] = [
         {"type": "start-step"},
         *spoken("text", "1", ["Looking."]),

@@ -1,4 +1,4 @@
-"""How an earlier answer is found again by what a caller sends back."""
+"""Recognition of an earlier answer in the history that a caller sends back."""
 
 from __future__ import annotations
 
