@@ -1,4 +1,4 @@
-"""Socket reads to raw frames: where one server-sent event ends and the next begins (HTML Standard, section 9.2)."""
+"""Splitting a response into server-sent events (HTML Standard, section 9.2)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from moot.types.event import Raw
 MAX_FRAME = 16 * 1024 * 1024
 MAX_BODY = 512 * 1024 * 1024
 KEPT = 64 * 1024
-"""What a ProviderError keeps of bytes that were refused."""
+"""Maximum number of bytes that a ProviderError keeps of a response."""
 
 _EOL = rb"(?:\r\n|\n|\r(?!\n))"
 _BOUNDARY = re.compile(_EOL + _EOL)
 _LF_FRAME = re.compile(rb"[^\n]*\n(?:[^\n]+\n)*\n")
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _SEAM = 3
-"""A boundary has at most four bytes, so at most this many of them lie before a read."""
+"""A frame boundary has at most four bytes, so at most three of them can be in the buffer before a read."""
 
 
 class Frames:
-    """Splits a decoded body as it comes in; the frames and the rest, joined, are the body to the last byte.
+    """Splits a response body into frames as it arrives. All frames and the rest, joined, are exactly the body.
 
-    A frame ends with the first blank line after its start, whatever the line ends (LF, CRLF, CR). A body that begins like JSON or HTML
-    is no event stream: it is one frame, given by `rest`. A blank line that ends in a bare CR waits for the next byte, which may belong
-    to it. Nothing is held but the unfinished frame.
+    A frame ends with the first blank line after its start, with any line ending (LF, CRLF, CR). A body that starts like JSON or HTML is
+    not an event stream but a single frame, returned by `rest`. A blank line that ends in a bare CR waits for the next byte, which may
+    belong to it. Only the unfinished frame is buffered.
     """
 
     def __init__(self, *, max_frame: int = MAX_FRAME, max_body: int = MAX_BODY) -> None:
@@ -38,7 +38,7 @@ class Frames:
         self._mixed = False
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """The frames that this read completes. Raises ProviderError (protocol) for a frame or body over its limit."""
+        """Return the frames that this read completes. Raise ProviderError (protocol) if a frame or the body exceeds its limit."""
         self._size += len(data)
         if self._size > self._max_body:
             self._pending.clear()
@@ -46,27 +46,27 @@ class Frames:
         if not self._started:
             return self._begin(data)
         if self._whole:
-            self._hold(data)
+            self._buffer(data)
             return ()
         self._mixed = self._mixed or b"\r" in data
         return self._split(data)
 
     def rest(self) -> Raw | None:
-        """What came after the last whole frame: a cut tail, or the one frame of a body that is no event stream; None when nothing did."""
+        """Return the data after the last complete frame, or the whole body if it is not an event stream. None if there is none."""
         tail = bytes(self._pending)
         self._pending.clear()
         return tail or None
 
     def _begin(self, data: bytes) -> tuple[Raw, ...]:
-        """Holds leading blanks until the first byte that says what kind of body this is."""
+        """Buffer leading whitespace until the first byte that tells what kind of body this is."""
         first = data.lstrip(_BLANK)[:1]
         if not first:
-            self._hold(data)
+            self._buffer(data)
             return ()
         self._started = True
         self._whole = first in b"{[<"
         if self._whole:
-            self._hold(data)
+            self._buffer(data)
             return ()
         window = bytes(self._pending) + data
         self._pending.clear()
@@ -78,21 +78,21 @@ class Frames:
         window = bytes(pending[-_SEAM:]) + data if pending else data
         frames, tail = _split_any(window) if self._mixed else _split_lf(window)
         if not frames:
-            self._hold(data)
+            self._buffer(data)
             return ()
         if pending:
             frames[0] = bytes(pending[:-_SEAM]) + frames[0]
             pending.clear()
         if len(frames[0]) > self._max_frame or len(window) > self._max_frame:
             self._check(frames)
-        self._hold(tail)
+        self._buffer(tail)
         return tuple(frames)
 
-    def _hold(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         if len(self._pending) + len(data) > self._max_frame:
-            held = bytes(self._pending[:KEPT]) + data[:KEPT]
+            buffered = bytes(self._pending[:KEPT]) + data[:KEPT]
             self._pending.clear()
-            raise too_large("frame", self._max_frame, held)
+            raise too_large("frame", self._max_frame, buffered)
         self._pending += data
 
     def _check(self, frames: list[bytes]) -> None:
@@ -103,22 +103,22 @@ class Frames:
 
 
 def too_large(what: str, limit: int, raw: bytes) -> ProviderError:
-    """The error for an answer that has outgrown what we hold of one."""
-    message = f"the answer's {what} is larger than {limit:,} bytes"
-    return ProviderError(message, fix="check that the base_url is a model's endpoint", kind="protocol", raw=raw[:KEPT])
+    """Return the error for a response that exceeds a limit."""
+    message = f"the {what} of the response is larger than {limit:,} bytes"
+    return ProviderError(message, fix="check that base_url is a model endpoint", kind="protocol", raw=raw[:KEPT])
 
 
 def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:
-    """The common case, in few passes of C code: a frame costs about a tenth of a microsecond."""
+    """Split the common case in a few passes of C code, about 0.1 µs per frame."""
     first = window.find(b"\n\n")
     if first < 0:
         return [], window
-    if window.find(b"\n", 0, first) < 0:  # a line a frame, as openai-chat sends it
+    if window.find(b"\n", 0, first) < 0:  # one line per frame, as in openai-chat
         lines = window.split(b"\n")
         count = (len(lines) - 1) // 2 * 2
         if not any(lines[1:count:2]):
             return [line + b"\n\n" for line in lines[0:count:2]], b"\n".join(lines[count:])
-    # the end is fixed first, so that the pattern always fits and never tries again from every byte of a long tail
+    # a fixed end makes the pattern match always, without retries from every byte of a long tail
     frames = _LF_FRAME.findall(window, 0, window.rfind(b"\n\n") + 2)
     return frames, window[sum(map(len, frames)) :]
 

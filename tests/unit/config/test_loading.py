@@ -160,14 +160,14 @@ CASES = [
     ("a:\n\tb: 1", ":2:1:", "\\t"),
     ("a: 'x", ":1:", "end of stream"),
     ("x: \x07", ":1:4:", "not allowed"),
-    ("a: 1\nb: 2\na: 3", ":3:1:", "twice"),
+    ("a: 1\nb: 2\na: 3", ":3:1:", "duplicate key 'a'"),
     ("x: !!python/object/apply:os.system [id]", ":1:4:", "tags are not allowed"),
     ("!!map {}", ":1:1:", "tags are not allowed"),
     ("? !!str a\n: 1", ":1:3:", "tags are not allowed"),
-    ("a: *nowhere", ":1:4:", "no anchor"),
-    ("a: &a [*a]", ":1:", "no anchor"),
+    ("a: *nowhere", ":1:4:", "undefined anchor"),
+    ("a: &a [*a]", ":1:", "undefined anchor"),
     ("a: 1\n---\nb: 2", ":2:1:", "one document"),
-    ("[a]: 1", ":1:1:", "a key must be a word"),
+    ("[a]: 1", ":1:1:", "a key must be a scalar"),
     ("providers: {openai: {api_key: ${KEY}}}", ":1:32:", "expected"),
     ("models: {main: '${'}", ":1:16:", "${NAME}"),
     ("models: {main: '${A:-${B}}'}", ":1:16:", "${NAME}"),
@@ -201,7 +201,7 @@ def test_variables_that_contradict_each_other_are_refused(home: Path) -> None:
 
 def test_a_missing_variable_names_file_line_column_key_and_variable(home: Path) -> None:
     error = refused(home, "providers:\n  openai:\n    api_key: ${NOT_SET}\n")
-    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: the environment variable 'NOT_SET' is not set"
+    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: environment variable 'NOT_SET' is not set"
     assert "${NOT_SET:-default}" in error.fix
 
 
@@ -242,7 +242,7 @@ def test_100_megabytes_are_refused_without_being_read(home: Path) -> None:
 
 def test_other_encodings_and_folders_are_refused_in_words(home: Path) -> None:
     (home / FILE).write_bytes("models: {}\nui: {x: é}\n".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r":2:9: not UTF-8"):
+    with pytest.raises(ConfigError, match=r":2:9: not valid UTF-8"):
         loaded(home)
     (home / FILE).unlink()
     (home / FILE).mkdir()
@@ -292,12 +292,12 @@ mcp: {x: {command: y, env: {A: env-canary-1}}}
     [
         ("mcp: {x: {}}", "mcp.x: expected a command"),
         ("mcp: {x: {command: y, url: 'http://z'}}", "mcp.x: expected a command"),
-        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: a program gets no headers"),
-        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: what stands behind a url gets no env"),
+        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: headers apply only to servers with a url"),
+        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: env applies only to servers with a command"),
         ("mcp: {x: {url: ftp}}", "mcp.x.url: expected a URL"),
-        ("mcp: {'x y': {command: z}}", "'x y' is no name for a server"),
-        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: no server named 'fiels'; did you mean 'files'?"),
-        ("agents: {a: {mcp: [files]}}", "the section mcp is empty"),
+        ("mcp: {'x y': {command: z}}", "invalid server name 'x y'"),
+        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: unknown MCP server 'fiels'; did you mean 'files'?"),
+        ("agents: {a: {mcp: [files]}}", "no servers are configured in the section mcp"),
     ],
 )
 def test_a_server_that_can_not_be_meant_so_is_told(home: Path, text: str, words: str) -> None:
@@ -347,7 +347,7 @@ def test_models_that_can_not_be_had_are_doubted_with_their_place(home: Path, tex
         ("tools: {web_search: {provider: brav}}", ":1:32", "did you mean 'brave'?"),
         ("tools: {fetch_url: {allow: [10.0.0.0/8, 10.0.0.0/99]}}", ":1:41", "tools.fetch_url.allow[1]: '10.0.0.0/99' does not appear"),
         ("tools: {fetch_url: {ports: [0]}}", ":1:29", "tools.fetch_url.ports[0]"),
-        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; it has none"),
+        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; the tool has no settings"),
     ],
 )
 def test_settings_that_a_tool_does_not_have_are_doubted_with_their_place(home: Path, text: str, where: str, words: str) -> None:

@@ -35,7 +35,7 @@ async def test_a_server_reads_once_the_weights_are_there_and_loads_them_once(tmp
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: read_on(store, meanings, first=0.0, again=0.01))
             await anyio.sleep(0.1)  # it looks, and there is nothing yet
-            with pytest.raises(UsageError, match="which is not here"):
+            with pytest.raises(UsageError, match="which is not installed"):
                 await meanings.embedder()
             put_real(tmp_path)
             embedder = await meanings.embedder()

@@ -41,7 +41,7 @@ def text(chunks: list[Chunk]) -> str:
 
 async def test_answer_says_that_it_is_no_model_and_is_always_the_same() -> None:
     chunks, ending = await said([{"role": "user", "content": "Who are you?"}])
-    assert "no model" in text(chunks)
+    assert "not a model" in text(chunks)
     assert "Who are you?" in text(chunks)
     assert (ending.finish_reason, ending.error) == ("stop", None)
     assert (chunks, ending) == await said([{"role": "user", "content": "Who are you?"}])
@@ -99,6 +99,6 @@ async def test_any_request_gets_an_answer(body: bytes) -> None:
 
 async def test_its_one_model_carries_the_label() -> None:
     (model,) = await Demo(ProviderSettings("demo")).models()
-    assert "no model" in model.note
+    assert "not a model" in model.note
     with pytest.raises(UsageError):
         Demo(ProviderSettings("demo")).describe("gpt")

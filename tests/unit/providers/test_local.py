@@ -245,7 +245,7 @@ async def test_a_file_that_is_no_model_says_so(tmp_path: Path) -> None:
     provider = local(tmp_path, path=str(file))
     with pytest.raises(ProviderError, match="can't run here"):
         await anext(aiter(provider.stream(ModelRequest(b"{}", "mine"))))
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         await local(tmp_path, path=str(tmp_path / "none.gguf")).models()
 
 

@@ -129,7 +129,7 @@ def test_likeness_is_the_cosine_and_only_the_beginning_of_a_long_text_counts(mod
 def test_damaged_weights_are_said_to_be_so(tmp_path: Path, weights: Path, keep: int) -> None:
     damaged = tmp_path / "damaged.bin"
     damaged.write_bytes(weights.read_bytes()[:keep])
-    with pytest.raises(ProviderError, match=r"damaged\.bin.* holds no weights") as caught:
+    with pytest.raises(ProviderError, match=r"damaged\.bin.* is not a valid weights file") as caught:
         E5(damaged)
     assert caught.value.fix == "delete it, then moot models pull e5-small"
 

@@ -140,7 +140,7 @@ async def test_missing_key_names_the_variable_and_the_file() -> None:
             ConfigError, match=r"set ANTHROPIC_API_KEY, or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"
         ):
             await providers.choice("claude-sonnet-4-5@anthropic")
-        with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is known at anthropic, .*ANTHROPIC_API_KEY"):
+        with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is available from anthropic, .*ANTHROPIC_API_KEY"):
             await providers.choice("claude-sonnet-4-5")
 
 
@@ -178,7 +178,7 @@ async def test_first_run_takes_an_endpoint_of_ones_own_with_its_first_model() ->
 
 async def test_demo_is_never_taken_unasked() -> None:
     async with pool() as providers:
-        with pytest.raises(UsageError, match="no model can be had"):
+        with pytest.raises(UsageError, match="no model is available"):
             await providers.choice()
         assert (await providers.choice("demo")).model.note
 

@@ -64,7 +64,7 @@ def test_status_and_body_say_what_kind_of_refusal_it_is(status: int, body: bytes
         (b'\xef\xbb\xbf{"error": {"message": "no"}}', "no"),
         (b'{"error": {"message": "two\\n  lines"}}', "two lines"),
         (b"<html>gone</html>", "'<html>gone</html>'"),
-        (b"", "nothing more"),
+        (b"", "no error message"),
     ],
 )
 def test_vendors_own_words_are_repeated(body: bytes, words: str) -> None:
