@@ -131,7 +131,7 @@ def test_damaged_weights_are_said_to_be_so(tmp_path: Path, weights: Path, keep: 
     damaged.write_bytes(weights.read_bytes()[:keep])
     with pytest.raises(ProviderError, match=r"damaged\.bin.* is not a valid weights file") as caught:
         E5(damaged)
-    assert caught.value.fix == "delete it, then moot models pull e5-small"
+    assert caught.value.fix == "delete it, then run: moot models pull e5-small"
 
 
 def test_without_weights_the_command_that_brings_them_is_named(tmp_path: Path) -> None:

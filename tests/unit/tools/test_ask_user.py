@@ -3,20 +3,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.tools.ask_user import Asked, AskUser, AskUserArguments, Choice
+from moot.tools.ask_user import QuestionArguments, AskUser, AskUserArguments, Choice
 from moot.types.context import Parked
 from moot.types.tool import Option, Question
 
 pytestmark = pytest.mark.anyio
 
 ASKED = [
-    Asked(
+    QuestionArguments(
         question="Which language?",
         header="Language",
         options=[Choice(label="Python", description="slow"), Choice(label="Go")],
         multiple=True,
     ),
-    Asked(question="Anything else?"),
+    QuestionArguments(question="Anything else?"),
 ]
 
 
@@ -51,4 +51,4 @@ async def test_waiting_passes_through(context: Any):
 @pytest.mark.parametrize("number", [0, 5])
 async def test_one_to_four_questions(number: int):
     with pytest.raises(ValidationError):
-        AskUserArguments(questions=[Asked(question="x")] * number)
+        AskUserArguments(questions=[QuestionArguments(question="x")] * number)

@@ -160,7 +160,7 @@ def test_scripts_without_end_take_no_time():
 
 
 def test_a_page_too_long_to_convert_is_said_to_be_cut():
-    assert to_markdown("<p>x</p>" + "x" * MAX_CHARACTERS).endswith("(cut: the page is too long to show whole)")
+    assert to_markdown("<p>x</p>" + "x" * MAX_CHARACTERS).endswith("(truncated: the page is too long)")
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ab \"'=!-&;script\n") | st.characters(exclude_categories=["Cs"]), max_size=200))

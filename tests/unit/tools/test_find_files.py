@@ -133,6 +133,22 @@ LINES = [
     "?",
     "b/*",
     "/*",
+    "a/b/",
+    "**",
+    "!a/b",
+    "!a/b/",
+    "[!a]",
+    "[!a]b",
+    "*/b",
+    "*/",
+    "!*/",
+    "a/**/",
+    "/a/*",
+    "!/a/b",
+    "**/a/**/b/**",
+    "*a*.*x*",
+    "[",
+    "a\\\\",
 ]
 RULES = st.lists(st.sampled_from(LINES), max_size=5)
 NAMES = ["a", "b", "a.x", "b.x", "c"]
@@ -158,3 +174,16 @@ def test_ignored_is_what_git_ignores(tmp_path: Path, top: list[str], below: list
     theirs = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")[:-1]
     ours = [path for path, entry in walk(Paths([base], base), ".") if entry.kind == "file"]
     assert sorted(ours) == sorted(theirs)
+
+
+def test_a_malicious_ignore_pattern_does_not_slow_the_walk(tmp_path: Path) -> None:
+    folder = tmp_path / "/".join(["a"] * 60)
+    folder.mkdir(parents=True)
+    (folder / ("a" * 250)).touch()
+    (tmp_path / ".gitignore").write_text("*a" * 60 + "*b\n" + "**/a/" * 30 + "**/b\n" + "**/*a*a/" * 10 + "b\n")
+    started = time.monotonic()
+    assert [path for path, entry in walk(Paths([tmp_path], tmp_path), ".") if entry.kind == "file"] == [
+        ".gitignore",
+        f"{'a/' * 60}{'a' * 250}",
+    ]
+    assert time.monotonic() - started < 5

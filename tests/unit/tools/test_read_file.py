@@ -25,7 +25,7 @@ async def test_lines_come_numbered(context: Any, folder: Path):
 async def test_a_range_says_where_it_stands_and_how_to_go_on(context: Any, folder: Path):
     (folder / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 13)))
     output = await read(context, "a.txt", start_line=3, line_count=2)
-    assert output.text == "3\tline 3\n4\tline 4\n(lines 3-4 of 12; go on with start_line=5)"
+    assert output.text == "3\tline 3\n4\tline 4\n(lines 3-4 of 12; continue with start_line=5)"
     assert (await read(context, "a.txt", start_line=11)).text == "11\tline 11\n12\tline 12\n(lines 11-12 of 12)"
 
 
@@ -97,7 +97,7 @@ async def test_a_long_output_is_paged_to_its_end(context: Any):
         assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
         lines, _, closing = output.text.rpartition("\n")
         seen += "".join(line.partition("\t")[2] + "\n" for line in lines.split("\n"))
-        if "go on with" not in closing:
+        if "continue with" not in closing:
             break
         start = int(closing.rpartition("=")[2].rstrip(")"))
     assert seen == whole

@@ -96,7 +96,7 @@ def test_good_arguments_become_the_model():
         ({"path": "x", "number": "many"}, "number: Input should be a valid integer"),
         ({"path": "x", "inner": [{"new": "a"}]}, "inner.0.old: Field required"),
         ({"path": "x", "mode": "c"}, "mode: Input should be 'a' or 'b', got 'c'"),
-        ({"path": "x", "nunber": 1}, "there is no argument 'nunber', did you mean 'number'?"),
+        ({"path": "x", "nunber": 1}, "unknown argument 'nunber', did you mean 'number'?"),
         ({"path": "\ud800"}, "path: "),
     ],
 )

@@ -86,10 +86,10 @@ async def test_matches_come_sorted_with_file_and_line(context: Any, tree: Path, 
         ({"pattern": "parse", "path": "b/built"}, "b/built/x.py:1: parse"),
         (
             {"pattern": "parse("},
-            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is no regular expression and was searched as plain text)",
+            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is not a valid regular expression and was searched as plain text)",
         ),
         ({"pattern": "(?<=def )parse"}, "a.py:1: def parse():"),
-        ({"pattern": "--files"}, "nothing matches '--files' in '.'"),
+        ({"pattern": "--files"}, "no matches for '--files' in '.'"),
     ],
 )
 async def test_every_way_to_ask_has_one_answer(context: Any, tree: Path, engine: str, more: dict[str, Any], found: str):
@@ -118,7 +118,7 @@ async def test_moots_own_folder_is_not_searched(context: Any, folder: Path, engi
     (folder / "home" / "data").mkdir(parents=True)
     (folder / "home" / "data" / "moot.db").write_text("canary")
     (folder / "home" / "config.yaml").write_text("canary")
-    assert "nothing matches" in (await search(context, "canary")).text
+    assert "no matches for" in (await search(context, "canary")).text
 
 
 async def test_a_hostile_pattern_ends_in_time_and_holds_nothing_up(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch):

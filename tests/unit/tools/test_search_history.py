@@ -51,7 +51,7 @@ async def test_only_the_owners_other_conversations_are_found(store: SqliteStore)
     assert value == [{"conversation": "then", "message": "m-then"}]
     assert "the plum recipe" in text and "secret" not in text
     assert [hit["conversation"] for hit in (await told(store, "plum", here=True))[1]] == ["then", "now"]
-    assert (await told(store, "plum", owner="nobody"))[:2] == ("nothing found", [])
+    assert (await told(store, "plum", owner="nobody"))[:2] == ("no matches", [])
 
 
 async def test_what_was_said_is_quoted_on_one_line_and_short(store: SqliteStore):
@@ -86,4 +86,4 @@ async def test_many_hits_are_bounded_and_it_is_said(store: SqliteStore):
         message = Message(f"m{number}", "user", (text_part(f"plum {number}"),), conversation="then")
         await store.of("ann").conversations.add_message(message)
     text, value, _ = await told(store, "plum", limit=20, order="newest")
-    assert len(value) == 20 and text.endswith("(there are more; narrow the query)")
+    assert len(value) == 20 and text.endswith("(there are more matches; narrow the query)")

@@ -168,7 +168,7 @@ async def test_a_command_that_writes_without_end_is_ended(context: Any, monkeypa
     assert "it wrote more than 20 MB" in output.text
     assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
     (kept,) = context.blobs.kept.values()
-    assert len(kept) > 20_000_000 and b"left out" not in kept
+    assert len(kept) > 20_000_000 and b"omitted" not in kept
 
 
 async def test_of_more_than_is_kept_both_ends_are(context: Any):
@@ -177,7 +177,7 @@ async def test_of_more_than_is_kept_both_ends_are(context: Any):
     whole = "".join(f"{n}\n" for n in range(1, 1_000_001)).encode()
     left_out = len(whole) - 1_500_000 - TAIL_BYTES
     (kept,) = context.blobs.kept.values()
-    assert kept == whole[:1_500_000] + b"\n[%d bytes left out]\n" % left_out + whole[-TAIL_BYTES:]
+    assert kept == whole[:1_500_000] + b"\n[%d bytes omitted]\n" % left_out + whole[-TAIL_BYTES:]
     assert output.text.startswith("1\n2\n") and output.text.endswith("\n1000000\n")
 
 
@@ -193,7 +193,7 @@ async def test_fifty_megabytes_are_kept_whole_and_never_in_memory(context: Any):
     assert output.whole is not None and output.whole.rows == 6_600_001 and output.whole.size == hashes.size > 50_000_000
     assert hashes.sha256.hexdigest() == _counted(6_600_000)
     assert len(output.text) <= TOOL_OUTPUT_CHARACTERS and output.text.endswith("\n6600000\n")
-    assert f"[… {hashes.size - 29_000:,} characters left out; read_file shows all" in output.text
+    assert f"[… {hashes.size - 29_000:,} characters omitted; read_file shows everything" in output.text
     assert peak < 12_000_000
 
 
@@ -226,8 +226,8 @@ async def test_a_spool_holds_both_ends_exactly(kept: int):
             assert spool.end(2_000) == whole[: start + 99_991][-2_000:]
         rest = whole[kept:]
         missing = max(0, len(rest) - TAIL_BYTES)
-        said = b"\n[%d bytes left out]\n" % missing if missing else b""
-        assert b"".join(spool.pieces(spool.held())) == whole[:kept] + said + rest[-TAIL_BYTES:]
+        said = b"\n[%d bytes omitted]\n" % missing if missing else b""
+        assert b"".join(spool.pieces(spool.snapshot())) == whole[:kept] + said + rest[-TAIL_BYTES:]
 
 
 async def test_a_disk_that_takes_no_more_costs_the_middle_and_not_the_command():
@@ -240,8 +240,8 @@ async def test_a_disk_that_takes_no_more_costs_the_middle_and_not_the_command():
                 await spool.add(piece)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        read = b"".join(spool.pieces(spool.held()))
-    assert read == b"".join(pieces[:3]) + b"\n[%d bytes left out]\n" % 2_300_000 + pieces[-1][:TAIL_BYTES]
+        read = b"".join(spool.pieces(spool.snapshot()))
+    assert read == b"".join(pieces[:3]) + b"\n[%d bytes omitted]\n" % 2_300_000 + pieces[-1][:TAIL_BYTES]
 
 
 async def test_a_background_command_is_seen_and_killed(context: Any, folder: Path):
