@@ -158,7 +158,7 @@ BAD = [
     (["run"], MINE, 2, "no prompt"),
     (["run", "-f", "gone.txt", "hi"], MINE, 2, "cannot read 'gone.txt'"),
     (["run", "-f", ".", "hi"], MINE, 2, "cannot read '.'"),
-    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, a picture"),
+    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, an image"),
     (["run", "--json", "--ui", "hi"], MINE, 2, "exclude each other"),
     (["run", "--tools=shell", "--no-tools", "hi"], MINE, 2, "exclude each other"),
     (["run", "--timeout", "soon", "hi"], MINE, 2, "90s"),

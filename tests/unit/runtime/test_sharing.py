@@ -172,7 +172,7 @@ def test_ordinary_talk_and_code_stay_as_they_are() -> None:
 
 
 def test_the_form_that_keeps_every_byte_is_not_shared() -> None:
-    with pytest.raises(UsageError, match="keeps every byte"):
+    with pytest.raises(UsageError, match="keeps all raw data"):
         refuse_whole(RecordingFormat())
     for name in ("html", "json"):
         refuse_whole(FORMATS.make(name))
