@@ -39,7 +39,7 @@ def test_harmful_variables_stay_here(name: str):
 
 @pytest.mark.parametrize("name", HARMFUL)
 def test_not_even_a_setting_hands_them_on(name: str):
-    with pytest.raises(UsageError, match="never handed"):
+    with pytest.raises(UsageError, match="never passed"):
         child_environment([name], HARMLESS)
 
 

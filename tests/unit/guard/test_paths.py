@@ -125,7 +125,7 @@ def test_a_neighbour_with_the_same_beginning_is_outside(root: Path, paths: Paths
     (root.parent / "root-evil").mkdir()
     (root.parent / "root-evil" / "x").write_text(CANARY)
     for path in ("../root-evil/x", f"{root}-evil/x"):
-        with pytest.raises(Refused, match="outside the folders"):
+        with pytest.raises(Refused, match="outside the allowed folders"):
             read(paths, path)
 
 
@@ -240,7 +240,7 @@ def test_writing_is_all_or_nothing(root: Path, paths: Paths):
 
 def test_a_file_changed_meanwhile_is_not_overwritten(root: Path, paths: Paths):
     seen = stamp(paths.stat("file.txt"))
-    with pytest.raises(Refused, match="changed by somebody else"), paths.open_write("file.txt", expect=seen) as stream:
+    with pytest.raises(Refused, match="changed by another program"), paths.open_write("file.txt", expect=seen) as stream:
         stream.write(b"mine")
         (root / "file.txt").write_text("theirs")
     assert read(paths, "file.txt") == "theirs"

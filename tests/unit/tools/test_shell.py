@@ -76,7 +76,7 @@ async def test_secrets_and_loaders_do_not_reach_a_command(context: Any, monkeypa
     assert "canary" not in text
     assert "WANTED=wanted" in text
     context.settings = {"environment": ["MY_API_KEY"]}
-    assert "never handed" in (await shell(context, "env")).text
+    assert "never passed" in (await shell(context, "env")).text
 
 
 async def test_settings_that_are_none_are_said_instead_of_passed_over(context: Any):
