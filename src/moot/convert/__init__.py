@@ -65,7 +65,7 @@ sense end in an `Ending` with an error or are passed over, and never raise.
 | `_codex_line.py` | one line of either at work: steps, words, calls |
 | `_codex_calls.py` | what Codex does, as tool calls |
 | `_codex_facts.py` | its plans, tokens and failures |
-| `_sse.py` | one frame of an event stream, read |
+| `_sse.py` | server-sent event streams: splitting into frames, parsing of frames |
 | `_feeding.py` | the event in a frame, or what came in place of a stream |
 | `_writer.py` | parts and calls as both translators write them |
 | `_tools.py` | a stored call as it goes out again: id, arguments, its one output |

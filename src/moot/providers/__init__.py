@@ -15,7 +15,6 @@ them. `Providers` is the entry point: it knows which providers are configured, f
 | `_prices.py` | the price snapshot of `genai-prices`, loaded on first use |
 | `http.py` | the HTTP client: requests, frames, errors |
 | `_shapes.py` | paths and authentication of each dialect |
-| `_sse.py` | splitting a response into server-sent events |
 | `_lines.py` | splitting a response into lines |
 | `_refusals.py` | translation of HTTP errors to `ProviderError` |
 | `media.py` | image generation and transcription |

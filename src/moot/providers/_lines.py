@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.providers._sse import MAX_BODY, MAX_FRAME, too_large
+from moot.convert._sse import MAX_BODY, MAX_FRAME, too_large
 from moot.types.event import Raw
 
 

@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+from moot.convert._sse import KEPT
 from moot.errors import ProviderError
-from moot.providers._sse import KEPT
 from moot.types.canonical import Json, JsonObject
 
 _LONGEST = 500

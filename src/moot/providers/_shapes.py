@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from moot.convert._sse import Frames
 from moot.providers._lines import Lines
-from moot.providers._sse import Frames
 from moot.types.event import Raw
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from moot.config.settings import ProviderSettings
+from moot.convert._sse import KEPT
 from moot.errors import ConfigError, ProviderError
 from moot.plugins import Registry
 from moot.providers._families import family_of
-from moot.providers._sse import KEPT
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price

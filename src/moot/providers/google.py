@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from moot.convert._sse import KEPT
 from moot.errors import ProviderError
-from moot.providers._sse import KEPT
 from moot.providers.http import HttpProvider
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.facts import Facts

@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 import aiohttp
 
 from moot.config.settings import ProviderSettings
+from moot.convert._sse import KEPT, Frames
 from moot.errors import ConfigError, ProviderError
 from moot.providers._mask import Mask
 from moot.providers._refusals import refused
 from moot.providers._shapes import SHAPES, Shape, shape_of
-from moot.providers._sse import KEPT, Frames
 from moot.providers.catalogue import describe, listed
 from moot.types.event import Raw
 from moot.types.facts import Facts

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.convert._sse import Frames
 from moot.errors import ProviderError
-from moot.providers._sse import Frames
 
 PIECES = [
     b"\n",
