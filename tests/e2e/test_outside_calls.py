@@ -168,7 +168,7 @@ async def test_nobody_there_is_a_no(stage: Any) -> None:
         leg = await leg_of(on, {"unattended": "deny"})
         said = await leg.decide(CALL)
         assert (said.approved, said.option) == (False, OPTIONS[2])
-        assert "nobody is there" in said.reason
+        assert "no one is available" in said.reason
 
 
 async def test_what_nobody_answers_in_time_is_a_no(stage: Any) -> None:

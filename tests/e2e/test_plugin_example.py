@@ -123,7 +123,7 @@ def test_bad_plugins_are_named_with_their_package_and_stop_nobody_else(moot: cli
     [found] = [item for item in json.loads(doctor.stdout)["data"] if item["name"] == "plugins"]
     assert doctor.returncode == 1 and found["state"] == "broken"
     assert all(
-        word in found["detail"] for word in ("absent", "bare", "crooked", "bursting", "silent", "'shell' of bad-plugin 0.1 is not used")
+        word in found["detail"] for word in ("absent", "bare", "crooked", "bursting", "silent", "'shell' of bad-plugin 0.1 is ignored")
     )
 
 

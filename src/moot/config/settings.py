@@ -88,7 +88,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where and for whom a server listens."""
+    """Address and access settings of a server."""
 
     host: str = "127.0.0.1"
     port: int = 4747

@@ -38,7 +38,7 @@ class Node:
     named: Place | None = None
     """The place of its key; None = it has no key."""
     from_variable: bool = False
-    """Whether the value contains a resolved `${VAR}`."""
+    """True if the value contains a resolved `${VAR}`."""
     size: int = field(default=1, compare=False)
 
 

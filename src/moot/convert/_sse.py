@@ -72,7 +72,7 @@ def parse(data: bytes) -> Json:
 
 
 class Frames:
-    """Splits a response body into frames as it arrives. All frames and the rest, joined, are exactly the body.
+    """Splitter of a response body into frames as it arrives. All frames and the rest, joined, are exactly the body.
 
     A frame ends with the first blank line after its start, with any line ending (LF, CRLF, CR). A body that starts like JSON or HTML is
     not an event stream but a single frame, returned by `rest`. A blank line that ends in a bare CR waits for the next byte, which may

@@ -45,7 +45,7 @@ async def serve(engine: Engine, name: str) -> None:
 
 
 class Port:
-    """Implements ChannelRuntime. Conversations of the channel have keys like `<channel>:<who>`; no others can be accessed."""
+    """`ChannelRuntime` for one channel. Conversations of the channel have keys like `<channel>:<who>`; no others can be accessed."""
 
     def __init__(self, engine: Engine, name: str, settings: JsonObject) -> None:
         """Raise ConfigError for invalid settings."""

@@ -52,7 +52,7 @@ class Parking:
         return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
 
     async def _expire(self, run: str) -> None:
-        """Resume a parked run when one of its requests expires, which the model is told."""
+        """Resume a parked run when one of its requests expires. The model is notified."""
         try:
             asked = await self._runtime.store.records.approvals(run=run)
             times = [approval.expires_at for approval in asked if approval.expires_at is not None]

@@ -42,7 +42,7 @@ log = logging.getLogger("moot.engine")
 
 
 class LocalRuns:
-    """Implements Runs for one process. Its tasks run in the given group."""
+    """`Runs` for one process. Its tasks run in the given group."""
 
     def __init__(self, runtime: Runtime, owner: Owner, group: TaskGroup) -> None:
         self._runtime = runtime
@@ -57,12 +57,12 @@ class LocalRuns:
         self._queued: set[str] = set()
         """Queued runs whose turn is awaited here."""
         self._failures: dict[str, MootError] = {}
-        """Runs whose end could not be recorded, with the error. The store still says that this process works on them."""
+        """Errors of runs whose end could not be recorded. The store still says that this process works on them."""
         self._changed = anyio.Event()
         self._titling = 0
         """Number of titles being generated."""
         self.drove = False
-        """Whether any run was driven here, so that there is something to index."""
+        """True if any run was driven here, so that there is something to index."""
 
     # ── the interface ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

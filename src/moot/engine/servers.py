@@ -27,11 +27,11 @@ class Serving:
     """URL for browsers on this machine, such as `http://127.0.0.1:4747`."""
     pid: int
     built: bool = True
-    """Whether the web page is built."""
+    """True if the web page is built."""
     follows: bool = False
-    """Whether it imports new conversations of other agents automatically."""
+    """True if it imports new conversations of other agents automatically."""
     code: Callable[[], Awaitable[str]] | None = None
-    """Returns a sign-in code; None if the server is another process."""
+    """Function that creates a sign-in code; None if the server is another process."""
 
 
 @contextmanager

@@ -73,13 +73,13 @@ class Piece:
     """A command that the shell will run, or a construct that no rule can cover."""
 
     text: str
-    """As written in the line."""
+    """The text as written in the line."""
     words: tuple[str | None, ...]
     """Name and arguments as passed to the command; None = known only at run time. Empty for a construct."""
     leftover: tuple[str, ...] = ()
     """Why no allow rule covers it; empty if one may."""
     within: bool = False
-    """Whether the piece before it runs it, so that a rule that covers that one covers it too."""
+    """True if the piece before it runs it, so that a rule that covers that one covers it too."""
 
     @property
     def known(self) -> tuple[str, ...]:

@@ -33,13 +33,13 @@ class Entry:
     """An entry of a folder."""
 
     name: str
-    """As in the file system. Bytes that are not UTF-8 are surrogates."""
+    """The name as in the file system. Bytes that are not UTF-8 are surrogates."""
     kind: Kind
     size: int = 0
 
 
 class Paths:
-    """Opens, lists and writes files below `roots`. Raises Refused for all other paths and NotFound for missing ones."""
+    """File access below `roots`. All methods raise Refused for other paths and NotFound for missing files."""
 
     def __init__(self, roots: Sequence[Path], directory: Path) -> None:
         self._roots = Roots(roots, directory)

@@ -26,7 +26,7 @@ from moot.guard.environment import child_environment
 __all__ = ["Child", "Output", "foreground", "kill_group", "kill_leftover", "output", "process_started", "spawn"]
 
 MARK = "CHILD_OF_MOOT"
-"""Has a unique value in each child, to find descendants that left its process group (daemons)."""
+"""A variable with a unique value in each child, to find descendants that left its process group (daemons)."""
 GRACE = 2.0
 """Seconds between TERM and KILL."""
 _POLL = 0.02

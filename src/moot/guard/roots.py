@@ -19,7 +19,7 @@ _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 
 
 class Roots:
-    """Finds the allowed folder that contains a path, component by component, without opening anything."""
+    """The allowed folders. Lookups compare path components and open nothing."""
 
     def __init__(self, roots: Sequence[Path], directory: Path) -> None:
         self.directory = directory

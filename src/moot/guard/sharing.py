@@ -83,7 +83,7 @@ def is_secret_name(name: str) -> bool:
 
 
 class Finder:
-    """Finds private data. It learns people's names from the home folders that it encounters."""
+    """A finder of private data. It learns people's names from the home folders that it encounters."""
 
     def __init__(
         self, *, secrets: Collection[str] = (), homes: Iterable[str] = (), names: Iterable[str] = (), keep: Collection[Kind] = ()

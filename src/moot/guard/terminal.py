@@ -39,7 +39,7 @@ _STRING_ENDS = "\x07\x9c\x18\x1a"
 
 
 class Cleaner:
-    """Cleans text in pieces. The result does not depend on where the text is split.
+    """A cleaner for text in pieces. The result does not depend on where the text is split.
 
     7-bit and 8-bit control sequences are removed, a lone carriage return becomes a newline (so that overwritten text stays readable),
     bidirectional overrides become `<U+202E>`, and lone surrogates U+FFFD. Newlines and tabs are kept.

@@ -59,7 +59,7 @@ class Page:
     charset: str
     body: bytes
     cut: bool = False
-    """Whether the body was truncated."""
+    """True if the body was truncated."""
 
 
 @dataclass(frozen=True, slots=True)

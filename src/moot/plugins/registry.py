@@ -17,7 +17,7 @@ def attribute(path: str) -> Any:
 
 
 class Registry:
-    """Looks up names without importing anything. `load` imports an entry."""
+    """A table of names. Lookups import nothing; `load` imports an entry."""
 
     def __init__(self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = ()) -> None:
         """`needs` are attributes that instances of the entries must have.

@@ -7,7 +7,7 @@ from moot.types.event import Raw
 
 
 class Lines:
-    """Splits a response body at newlines as it arrives. All frames and the rest, joined, are exactly the body.
+    """Splitter of a response body into lines as it arrives. All frames and the rest, joined, are exactly the body.
 
     Each frame includes its newline; an empty line is a frame too. Only the unfinished line is buffered.
     """

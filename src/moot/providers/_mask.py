@@ -14,7 +14,7 @@ _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Mask:
-    """Replaces secrets with asterisks of the same length, so that offsets stay valid."""
+    """Mask for secrets. They become asterisks of the same length, so that offsets stay valid."""
 
     def __init__(self, api_key: str, headers: Mapping[str, str]) -> None:
         values = [api_key, *(value for name, value in headers.items() if _SECRET_HEADER.search(name))]

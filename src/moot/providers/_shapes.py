@@ -12,7 +12,7 @@ from moot.types.event import Raw
 
 
 class FrameSplitter(Protocol):
-    """Splits a response body into raw frames. All frames and the rest, joined, are exactly the body."""
+    """Splitter of a response body into raw frames. All frames and the rest, joined, are exactly the body."""
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
         """Return the frames that this read completes. Raise ProviderError if one is too large."""
@@ -31,7 +31,7 @@ class Shape:
     """May contain `{model}` for the model's name."""
     models: str
     authentication: Callable[[str], Mapping[str, str]]
-    """Returns the headers for a key, which may be empty."""
+    """Function from a key, which may be empty, to headers."""
     version: str = ""
     """A path suffix that is removed from the base URL, because people copy it from examples for other clients."""
     frames: Callable[[], FrameSplitter] = Frames

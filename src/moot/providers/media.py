@@ -29,7 +29,7 @@ __all__ = ["draw", "transcribe"]
 MakeResult: TypeAlias = Callable[[Heard], Awaitable[Made]]
 
 _POLICY = Policy(bytes=32_000_000, seconds=60.0)
-_TRANSCRIBE = "Write down what is said in this recording, word for word, in its own language. Answer with nothing else."
+_TRANSCRIBE = "Transcribe the speech in this recording word for word, in its own language. Answer with the transcript only."
 
 
 async def draw(choice: Choice, order: Order) -> MediaCall:

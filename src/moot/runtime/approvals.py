@@ -28,7 +28,7 @@ _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What happens to a call, and the reason."""
+    """A decision about a call, and the reason."""
 
     action: Action
     why: str
@@ -37,7 +37,7 @@ class Ruling:
 
 
 class Ruled(Protocol):
-    """What policy needs to know about a tool of moot or an outside agent."""
+    """The facts that policy needs about a tool of moot or an outside agent."""
 
     @property
     def name(self) -> str: ...

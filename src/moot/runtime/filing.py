@@ -23,7 +23,7 @@ from moot.types.store import Holdings
 __all__ = ["INDEX", "Filed", "Filter", "Folder", "Sheet", "filed", "put", "slug", "wanted"]
 
 INDEX = "index.jsonl"
-"""Has one line per conversation with its id, file, title and state. The last line of an id counts."""
+"""One line per conversation with its id, file, title and state. The last line of an id counts."""
 
 _CHARACTERS = 60
 _BYTES = 150
@@ -33,7 +33,7 @@ _LATEST = 253_402_300_799_000
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Selects conversations. Empty fields match everything."""
+    """A selection of conversations. Empty fields match everything."""
 
     project: str = ""
     """Project id."""

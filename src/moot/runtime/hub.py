@@ -49,7 +49,7 @@ class Watch:
         self._batches: deque[tuple[Event, ...]] = deque()
         self._stale = not hub.is_last(conversation, after)
         self._rung = False
-        """Whether `take` has not been called since the last ring."""
+        """True until `take` is called after a ring."""
         self._deferred = False
         self._woken = -REST
         """Time of the last ring."""
@@ -72,7 +72,7 @@ class Watch:
 
     @property
     def lags(self) -> bool:
-        """Whether the reader must read from the store."""
+        """True if the reader must read from the store."""
         return self._stale
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Commands that outlived the process that started them. They are killed when their run ends, whoever ends it."""
+"""Commands that outlived the process that started them. They are killed when their run ends."""
 
 from __future__ import annotations
 

@@ -107,10 +107,10 @@ class Leg(OutsideLeg):
         self._shortened = False
         self.folder = folded(events)
         self.step_open = step_open(events)
-        """Whether the last step border in the log is a start."""
+        """True if the last step border in the log is a start."""
         self._order = asyncio.Lock()
         self.torn = False
-        """Whether the result of an append is unknown, so that fold and index may lack events of the log."""
+        """True if the result of an append is unknown, so that fold and index may lack events of the log."""
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         now = self.runtime.clock.now()

@@ -28,7 +28,7 @@ class Looked:
     arguments: bytes
     parts: tuple[AskedPart, ...] = ()
     fact: str = ""
-    """Whether the file is new, or what would be replaced."""
+    """A note that the file is new, or on what would be replaced."""
     before: str | None = None
     """Current content of the file. None = no file, or too large to compare."""
 

@@ -18,7 +18,7 @@ _CALLS = Registry("moot.media", {"draw": "moot.providers.media:draw", "transcrib
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredMedia:
-    """Implements MediaModels with the models in the current configuration."""
+    """`MediaModels` with the models in the current configuration."""
 
     runtime: Runtime
     conversation: str

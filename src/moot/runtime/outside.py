@@ -23,7 +23,7 @@ __all__ = ["OutsideLeg"]
 
 
 class OutsideLeg(ABC):
-    """Implements OutsideContext."""
+    """The `OutsideContext` part of a leg."""
 
     runtime: Runtime
     request: RunRequest

@@ -9,7 +9,7 @@ from moot.types.search import Search, SearchPage
 
 @dataclass(frozen=True, slots=True)
 class OwnPast:
-    """Implements `Past`."""
+    """`Past` for the owner of a conversation."""
 
     index: Search
     """The owner's index."""

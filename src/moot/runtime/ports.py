@@ -1,4 +1,4 @@
-"""The environment of a leg besides the log: blobs of the conversation's owner, time and randomness."""
+"""The environment of a leg: blobs of the conversation's owner, time and randomness."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.types.blob import Blobs
 
 @dataclass(frozen=True, slots=True)
 class LegPorts:
-    """Implements Ports. Blobs are limited to those that the conversation's owner may read."""
+    """The `Ports` of a leg. Blobs are limited to those that the conversation's owner may read."""
 
     runtime: Runtime
     blobs: Blobs

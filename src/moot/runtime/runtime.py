@@ -45,7 +45,7 @@ class Drawers:
 
     @property
     def crowded(self) -> bool:
-        """Whether more conversations have objects than the limit allows."""
+        """True if more conversations have objects than the limit allows."""
         return 0 < self._limit < len(self._drawers)
 
     async def trim(self, live: Collection[str]) -> None:

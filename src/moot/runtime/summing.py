@@ -25,9 +25,9 @@ READ = 100_000
 """Maximum number of characters of older messages to summarize, the newest of them."""
 
 _ASKED = (
-    "Another agent takes over the conversation that you are given. Write what it has to know to go on: what the person wants and has said"
-    " must hold, what was decided and why, what was done (files, commands, results, errors), and what is still open. Names, paths and"
-    " numbers to the letter. No greeting, no advice."
+    "Another agent takes over this conversation. Write what it needs to know to continue: what the user wants and which requirements they"
+    " stated, what was decided and why, what was done (files, commands, results, errors), and what is still open. Quote names, paths and"
+    " numbers exactly. No greeting, no advice."
 )
 _HEAD = "Summary of the first {} messages of this conversation, made by {}:\n\n"
 

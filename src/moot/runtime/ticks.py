@@ -12,7 +12,7 @@ TICK = 0.03
 
 
 class Ticks:
-    """Runs callbacks at the ticks of the event loop's clock. No timer runs while nothing is deferred.
+    """A scheduler of callbacks at the ticks of the event loop's clock. No timer runs while nothing is deferred.
 
     Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
     events, which are then encoded once.

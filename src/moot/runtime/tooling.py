@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tooling:
-    """Implements ToolContext. The callables access only the necessary parts of the leg."""
+    """The `ToolContext` of a call. The callables access only the necessary parts of the leg."""
 
     directory: Path
     roots: tuple[Path, ...]

@@ -36,7 +36,7 @@ class Recorded:
     sent: int = 0
     """Number of body bytes written."""
     hung_up: bool = False
-    """Whether the client disconnected before the end of the response."""
+    """True if the client disconnected before the end of the response."""
     done: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Set when the request is finished."""
 

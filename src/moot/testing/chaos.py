@@ -50,7 +50,7 @@ _BLOCK = b"x" * 262_144
 
 
 class ChaosServer(Server):
-    """Answers every POST with the reply, corrupted or not."""
+    """A server that answers every POST with the reply, corrupted or not."""
 
     models = ("chaos",)
 

@@ -22,7 +22,7 @@ __all__ = ["ReplayServer"]
 
 
 class ReplayServer(Server):
-    """Answers every POST with the next recording."""
+    """A server that answers every POST with the next recording."""
 
     models = ("replayed",)
 

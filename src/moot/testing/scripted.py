@@ -46,9 +46,10 @@ _SAY = re.compile(r"^\s*say (.+)$", re.IGNORECASE | re.MULTILINE)
 
 
 class ScriptedServer(Server):
-    """Answers from a script in the dialect of the path: `/chat/completions`, `/responses`, `/messages` (with or without `/v1`),
-    `/v1beta/models/NAME:streamGenerateContent`, `/api/chat`, and OpenAI's paths for images and transcripts. It also lists `models` in each
-    dialect."""
+    """A server that answers from a script in the dialect of the path.
+
+    The paths are `/chat/completions`, `/responses`, `/messages` (with or without `/v1`), `/v1beta/models/NAME:streamGenerateContent`,
+    `/api/chat`, and OpenAI's paths for images and transcripts. It also lists `models` in each dialect."""
 
     def __init__(self, script: Script = (), *, obey: bool = False, models: Sequence[str] = ("scripted",), port: int = 0) -> None:
         super().__init__(port=port)

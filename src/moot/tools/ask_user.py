@@ -28,7 +28,7 @@ class AskUserArguments(BaseModel):
 
 
 class AskUser(Defaults):
-    """Asks questions and does nothing else, so that it can be restarted when the answer arrives."""
+    """The `ask_user` tool. It only asks, so that it can be restarted when the answer arrives."""
 
     name: str = "ask_user"
     description: str = "Ask the user when you can't continue without an answer."

@@ -31,7 +31,7 @@ class EditFileArguments(BaseModel):
 
 
 class EditFile(Defaults):
-    """Edits text files. Line endings, encoding, byte order mark and permissions are kept."""
+    """The `edit_file` tool, for text files. Line endings, encoding, byte order mark and permissions are kept."""
 
     name: str = "edit_file"
     description: str = "Replace exact pieces of text in a file. Each old_text must occur exactly once. All edits are made or none."

@@ -35,7 +35,7 @@ class FetchUrlSettings(ToolSettings):
 
 
 class FetchUrl(Defaults):
-    """Fetches web pages through the guard, which blocks private addresses."""
+    """The `fetch_url` tool. The guard blocks private addresses."""
 
     name: str = "fetch_url"
     description: str = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."

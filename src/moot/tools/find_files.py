@@ -23,7 +23,7 @@ class FindFilesArguments(BaseModel):
 
 
 class FindFiles(Defaults):
-    """Finds files below a folder, except those ignored by `.gitignore`."""
+    """The `find_files` tool. Files ignored by `.gitignore` are left out."""
 
     name: str = "find_files"
     description: str = "Find files by name with a glob pattern, in all subfolders."

@@ -28,7 +28,7 @@ class GenerateImageArguments(BaseModel):
 
 
 class GenerateImage(Defaults):
-    """Stores the image as a blob, shows it, and saves it to a file if requested."""
+    """The `generate_image` tool. The image is stored as a blob, shown, and saved to a file if requested."""
 
     name: str = "generate_image"
     description: str = "Generate an image from a description, or from other images and the changes to make."

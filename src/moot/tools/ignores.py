@@ -23,7 +23,7 @@ _BEFORE_FOLDERS = re.compile(r"\(\?:/\.\+\)\?(/[^()]*)(?=\(\?:/\.\+\)\?)")
 
 
 class Ignores:
-    """Tells which names below a folder are ignored by the `.gitignore` files in it and its subfolders. `.git` is always ignored."""
+    """The rules of the `.gitignore` files in a folder and its subfolders. `.git` is always ignored."""
 
     def __init__(self, paths: Paths, base: str) -> None:
         self._paths = paths

@@ -18,7 +18,7 @@ class ListFilesArguments(BaseModel):
 
 
 class ListFiles(Defaults):
-    """Lists a single folder."""
+    """The `list_files` tool, for a single folder."""
 
     name: str = "list_files"
     description: str = "List the files and folders in a folder."

@@ -16,7 +16,7 @@ LINE_CHARACTERS = 2000
 PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
 """Maximum length of a page. The rest of the limit is for the closing note."""
 SCANNED_CHARACTERS = 20_000_000
-"""How far lines are counted. The note says if there are more."""
+"""Number of characters after which lines are not counted. The note says if there are more."""
 _PIECE = 1 << 16
 _NOTE_CHARACTERS = 150
 
@@ -32,7 +32,7 @@ class Page:
     total: int = 0
     """Number of lines counted."""
     counted: bool = True
-    """Whether counting reached the end."""
+    """True if counting reached the end."""
 
     @property
     def text(self) -> str:

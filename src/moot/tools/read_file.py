@@ -33,7 +33,7 @@ class ReadFileArguments(BaseModel):
 
 
 class ReadFile(Defaults):
-    """Reads text and images."""
+    """The `read_file` tool, for text and images."""
 
     name: str = "read_file"
     description: str = "Read a file. Lines are numbered; an image is shown."

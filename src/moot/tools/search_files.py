@@ -45,7 +45,7 @@ class SearchFilesArguments(BaseModel):
 
 
 class SearchFiles(Defaults):
-    """Searches text files, except ignored, binary and very large ones."""
+    """The `search_files` tool. Ignored, binary and very large files are left out."""
 
     name: str = "search_files"
     description: str = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."

@@ -35,7 +35,7 @@ class SearchHistoryArguments(BaseModel):
 
 
 class SearchHistory(Defaults):
-    """Searches only conversations that the owner of the running conversation can see. Quotes are short."""
+    """The `search_history` tool. It is limited to conversations of the running conversation's owner, and quotes are short."""
 
     name: str = "search_history"
     description: str = "Search earlier conversations. Shows short quotes with time and title."

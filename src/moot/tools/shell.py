@@ -37,7 +37,7 @@ class ShellSettings(ToolSettings):
 
 
 class Shell(Defaults):
-    """Runs commands with bash, without input and with few environment variables."""
+    """The `shell` tool. Commands run in bash, without input and with few environment variables."""
 
     name: str = "shell"
     description: str = (

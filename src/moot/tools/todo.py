@@ -29,7 +29,7 @@ class _List:
 
 
 class Todo(Defaults):
-    """Keeps one list per conversation. Each call replaces or shows the whole list."""
+    """The `todo` tool, with one list per conversation. Each call replaces or shows the whole list."""
 
     name: str = "todo"
     description: str = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."

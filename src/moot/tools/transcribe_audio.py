@@ -32,7 +32,7 @@ class TranscribeAudioArguments(BaseModel):
 
 
 class TranscribeAudio(Defaults):
-    """Sends a recording to a model and returns the transcript."""
+    """The `transcribe_audio` tool."""
 
     name: str = "transcribe_audio"
     description: str = "Transcribe the speech in a recording."

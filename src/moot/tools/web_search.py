@@ -42,10 +42,10 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """How to query a search engine, and where its response contains the results."""
+    """A kind of search engine: how to query it, and where its response contains the results."""
 
     ask: Callable[[str, int, str, str], _Question]
-    """Makes a request from query, count, base URL and key."""
+    """Function from query, count, base URL and key to a request."""
     base_url: str
     """Empty = must be configured."""
     needs_key: bool
@@ -53,7 +53,7 @@ class _Engine:
 
 
 class WebSearch(Defaults):
-    """Queries the configured search engine."""
+    """The `web_search` tool."""
 
     name: str = "web_search"
     description: str = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."

@@ -20,7 +20,7 @@ class WriteFileArguments(BaseModel):
 
 
 class WriteFile(Defaults):
-    """Writes exactly the given text in UTF-8."""
+    """The `write_file` tool. It writes exactly the given text in UTF-8."""
 
     name: str = "write_file"
     description: str = "Write a whole file, new or replacing the old one. To change part of a file use edit_file."

@@ -20,7 +20,7 @@ ASKED = [
 ]
 
 
-async def test_questions_go_out_and_replies_come_back(context: Any):
+async def test_questions_are_asked_and_replies_returned(context: Any):
     context.replies = (("Python", "Go"), ("in my own words",))
     output = await AskUser().run(AskUserArguments(questions=ASKED), context)
     assert context.asked == [
@@ -34,7 +34,7 @@ async def test_questions_go_out_and_replies_come_back(context: Any):
 
 
 @pytest.mark.parametrize("replies", [(), ((),), (("x",),), (("x",), ("y",), ("z",))])
-async def test_missing_and_surplus_replies_are_no_harm(context: Any, replies: Any):
+async def test_missing_and_surplus_replies_are_tolerated(context: Any, replies: Any):
     context.replies = replies
     assert not (await AskUser().run(AskUserArguments(questions=ASKED), context)).error
 

@@ -15,7 +15,7 @@ class HubFile:
     publisher: str
     url: str
     official: bool
-    """Whether the publisher also made the model."""
+    """True if the publisher also made the model."""
 
 
 @dataclass(frozen=True, slots=True)

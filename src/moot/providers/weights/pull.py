@@ -29,7 +29,7 @@ class Offer:
     source: str
     """Description of who provides the file and where."""
     official: bool
-    """Whether the source is the model's publisher."""
+    """True if the source is the model's publisher."""
     missing: int
     """Bytes that are not downloaded yet."""
     skipped: tuple[str, ...] = ()
