@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from moot.errors import MootError, UsageError
 from moot.guard.paths import Paths
 from moot.types.canonical import JsonObject
-from moot.types.tool import ToolContext, ToolOutput
+from moot.types.tool import ToolContext, ToolOutput, View
 
 __all__ = ["Defaults", "ToolSettings", "count", "failed", "guarded", "paths_of", "size_word", "title", "words"]
 
@@ -48,6 +48,15 @@ class Defaults:
     beta: bool = False
     badge: str = ""
     examples: tuple[JsonObject, ...] = ()
+
+    def doing(self, arguments: Any) -> View:
+        """Return the view of a running call."""
+        raise NotImplementedError
+
+    def done(self, arguments: Any, output: ToolOutput) -> View:
+        """Return the view of a finished call, which shows the output."""
+        doing = self.doing(arguments)
+        return View(doing.title, doing.detail, output.text)
 
 
 def paths_of(context: ToolContext) -> Paths:

@@ -42,10 +42,6 @@ class FindFiles(Defaults):
     def doing(self, arguments: FindFilesArguments) -> View:
         return View(title("Find", arguments.pattern), "" if arguments.path in ("", ".") else f"in {arguments.path}")
 
-    def done(self, arguments: FindFilesArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 def _find(paths: Paths, arguments: FindFilesArguments) -> ToolOutput:
     base = arguments.path or "."

@@ -57,9 +57,6 @@ class GenerateImage(Defaults):
     def doing(self, arguments: GenerateImageArguments) -> View:
         return View(title("Draw", arguments.prompt), arguments.path)
 
-    def done(self, arguments: GenerateImageArguments, output: ToolOutput) -> View:
-        return View(title("Draw", arguments.prompt), arguments.path, output.text)
-
 
 async def _shown(made: Made, path: str, context: ToolContext) -> ToolOutput:
     """Store the images as blobs for the model, and save the first one."""

@@ -37,9 +37,6 @@ class ListFiles(Defaults):
     def doing(self, arguments: ListFilesArguments) -> View:
         return View(title("List", arguments.path or "."))
 
-    def done(self, arguments: ListFilesArguments, output: ToolOutput) -> View:
-        return View(title("List", arguments.path or "."), body=output.text)
-
 
 def _list(paths: Paths, path: str) -> ToolOutput:
     entries = paths.listdir(path, ENTRIES + 1)

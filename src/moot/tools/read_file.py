@@ -55,9 +55,6 @@ class ReadFile(Defaults):
     def doing(self, arguments: ReadFileArguments) -> View:
         return View(title("Read", arguments.path), _range(arguments))
 
-    def done(self, arguments: ReadFileArguments, output: ToolOutput) -> View:
-        return View(title("Read", arguments.path), _range(arguments), output.text)
-
 
 @dataclass(frozen=True, slots=True)
 class _Picture:

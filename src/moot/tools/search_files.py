@@ -75,10 +75,6 @@ class SearchFiles(Defaults):
         places = [arguments.glob, "" if arguments.path in ("", ".") else f"in {arguments.path}"]
         return View(title("Search", arguments.pattern), " ".join(place for place in places if place))
 
-    def done(self, arguments: SearchFilesArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 async def _search(request: Request, paths: Paths, *, folder: bool) -> ToolOutput:
     ripgrep = shutil.which("rg", path=child_environment()["PATH"]) if folder else None

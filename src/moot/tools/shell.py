@@ -75,10 +75,6 @@ class Shell(Defaults):
         whole = line == f"$ {arguments.command}"
         return View(line, "in the background" if arguments.background else "", "" if whole else arguments.command, "bash")
 
-    def done(self, arguments: ShellArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
     reporting = asyncio.create_task(_report(job, context))

@@ -49,10 +49,6 @@ class Todo(Defaults):
         done = sum(item.status == "completed" for item in items)
         return View("Todo", f"{done} of {count(len(items), 'step')} done" if items else "", _shown(items))
 
-    def done(self, arguments: TodoArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 def _shown(items: tuple[Item, ...]) -> str:
     return "\n".join(f"{_MARKS[item.status]} {item.content}" for item in items)

@@ -58,6 +58,3 @@ class TranscribeAudio(Defaults):
 
     def doing(self, arguments: TranscribeAudioArguments) -> View:
         return View(title("Listen to", arguments.path))
-
-    def done(self, arguments: TranscribeAudioArguments, output: ToolOutput) -> View:
-        return View(title("Listen to", arguments.path), body=output.text)
